@@ -1,0 +1,1 @@
+//! Scenarios, backends, recordings, snapshots and reports.

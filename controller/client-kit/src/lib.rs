@@ -1,0 +1,19 @@
+//! What client-go gives every Kubernetes client and kube-rs does not.
+//!
+//! Controllers (`controller`), simulated nodes and built-in controllers (`fake-apiserver`) are all clients of the
+//! Kubernetes API and know nothing of each other. What they share, besides that API, is here:
+//!
+//! * [`Clock`]: where the time comes from. On a real cluster it is the system's; in a simulation it is tokio's paused
+//!   clock, so that a run never depends on the wall.
+//! * [`Seed`]: where randomness comes from. Each user forks its own stream by name, so adding one never changes another's.
+//! * [`Names`]: the random suffixes of objects' names, in Kubernetes' alphabet. A scenario may hand out chosen ones.
+//!
+//! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
+
+mod clock;
+mod names;
+mod seed;
+
+pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
+pub use seed::{Random, Seed};

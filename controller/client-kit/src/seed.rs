@@ -1,0 +1,100 @@
+//! Where randomness comes from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// The number a run is a function of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Seed(pub u64);
+
+impl Seed {
+    /// The seed of a part of the run. The same seed and the same name give the same stream, whatever other parts do.
+    #[must_use]
+    pub fn fork(self, part: &str) -> Self {
+        // FNV-1a over the name, mixed with the parent: stable across platforms and releases.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for byte in part.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Self(hash)
+    }
+
+    /// The generator of this seed.
+    #[must_use]
+    pub fn random(self) -> Random {
+        Random(ChaCha8Rng::seed_from_u64(self.0))
+    }
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Seed {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// A seeded generator. There is no other source of randomness.
+#[derive(Debug, Clone)]
+pub struct Random(ChaCha8Rng);
+
+impl Random {
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number below `bound`; 0 if `bound` is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.0.next_u64() % bound }
+    }
+
+    /// A number in `low..=high`.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low).saturating_add(1))
+    }
+
+    /// Fills `bytes`.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+
+    /// A version 4 UUID, as the API server gives objects.
+    pub fn uuid(&mut self) -> String {
+        let mut b = [0_u8; 16];
+        self.fill(&mut b);
+        b[6] = (b[6] & 0x0f) | 0x40;
+        b[8] = (b[8] & 0x3f) | 0x80;
+        let hex: String = b.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_depends_on_seed_and_name_only() {
+        assert_eq!(Seed(1).fork("a"), Seed(1).fork("a"));
+        assert_ne!(Seed(1).fork("a"), Seed(1).fork("b"));
+        assert_ne!(Seed(1).fork("a"), Seed(2).fork("a"));
+    }
+
+    #[test]
+    fn uuids_are_version_4() {
+        let uuid = Seed(7).random().uuid();
+        assert_eq!(uuid.len(), 36);
+        assert_eq!(&uuid[14..15], "4");
+        assert_eq!(uuid, Seed(7).random().uuid());
+    }
+}

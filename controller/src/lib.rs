@@ -1,0 +1,1 @@
+//! OpenKruise in Rust.
