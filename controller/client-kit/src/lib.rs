@@ -7,13 +7,16 @@
 //!   clock, so that a run never depends on the wall.
 //! * [`Seed`]: where randomness comes from. Each user forks its own stream by name, so adding one never changes another's.
 //! * [`Names`]: the random suffixes of objects' names, in Kubernetes' alphabet. A scenario may hand out chosen ones.
+//! * [`EventRecorder`]: events about objects, counted and limited as client-go does.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 
 mod clock;
+mod events;
 mod names;
 mod seed;
 
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
+pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
 pub use seed::{Random, Seed};

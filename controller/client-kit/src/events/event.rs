@@ -1,0 +1,148 @@
+//! An event of the core API as a recorder makes it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::{Value, json};
+
+/// How serious an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventType {
+    /// Information only.
+    Normal,
+    /// Something that may need attention.
+    Warning,
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        })
+    }
+}
+
+/// Who reports.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventSource {
+    /// The component, such as `cloneset-controller` or `kubelet`.
+    pub component: String,
+    /// The node it runs on, where that matters (the kubelet's events).
+    pub host: Option<String>,
+    /// Whether `reportingComponent` and `reportingInstance` repeat component and host. Recorders of client-go 0.27 and
+    /// later do (the kubelet); older ones leave both empty (OpenKruise up to 1.5).
+    pub reporting: bool,
+}
+
+/// One `v1` Event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// `metadata.name`: `<object's name>.<time in nanoseconds, hexadecimal>`.
+    pub name: String,
+    /// What it is about.
+    pub object: ObjectReference,
+    /// Who reports.
+    pub source: EventSource,
+    /// How serious it is.
+    pub kind: EventType,
+    /// A word in CamelCase.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// When it was seen first; written in whole seconds.
+    pub first: Timestamp,
+    /// When it was seen last; written in whole seconds.
+    pub last: Timestamp,
+    /// How often it was seen.
+    pub count: u32,
+}
+
+impl Event {
+    /// The namespace the event lives in: the object's, or `default` for an object without one.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.object
+            .namespace
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .unwrap_or("default")
+    }
+
+    /// The object that a create request sends, with the empty fields that Go's encoder writes.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut source = json!({ "component": self.source.component });
+        if let (Some(host), Some(map)) = (&self.source.host, source.as_object_mut()) {
+            map.insert("host".to_owned(), json!(host));
+        }
+        let reporting = |text: &str| {
+            if self.source.reporting {
+                text.to_owned()
+            } else {
+                String::new()
+            }
+        };
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": { "name": self.name, "namespace": self.namespace() },
+            "involvedObject": self.object,
+            "reason": self.reason,
+            "message": self.message,
+            "source": source,
+            "firstTimestamp": seconds(self.first),
+            "lastTimestamp": seconds(self.last),
+            "count": self.count,
+            "type": self.kind.to_string(),
+            "eventTime": null,
+            "reportingComponent": reporting(&self.source.component),
+            "reportingInstance": reporting(self.source.host.as_deref().unwrap_or_default()),
+        })
+    }
+
+    /// The strategic merge patch that raises the count of an event that exists.
+    #[must_use]
+    pub fn to_patch(&self) -> Value {
+        json!({ "count": self.count, "lastTimestamp": seconds(self.last), "message": self.message })
+    }
+
+    /// Source and object: what the spam filter counts by.
+    pub(crate) fn spam_key(&self) -> String {
+        let object = &self.object;
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        [
+            self.source.component.clone(),
+            text(&self.source.host),
+            text(&object.kind),
+            text(&object.namespace),
+            text(&object.name),
+            text(&object.uid),
+            text(&object.api_version),
+        ]
+        .join("\u{1}")
+    }
+
+    /// What similar events have in common: all but the message (and the field path, which client-go leaves out too).
+    pub(crate) fn aggregate_key(&self) -> String {
+        format!(
+            "{}\u{1}{}\u{1}{}\u{1}{}",
+            self.spam_key(),
+            self.kind,
+            self.reason,
+            self.source.reporting
+        )
+    }
+
+    /// What makes two events the same one.
+    pub(crate) fn key(&self) -> String {
+        let path = self.object.field_path.as_deref().unwrap_or_default();
+        format!("{}\u{1}{path}\u{1}{}", self.aggregate_key(), self.message)
+    }
+}
+
+/// `metav1.Time` on the wire.
+fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
