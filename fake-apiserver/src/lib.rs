@@ -1,1 +1,45 @@
 //! A Kubernetes cluster inside a test.
+//!
+//! An API server with real semantics, simulated nodes, built-in controllers and a clock that can be virtual, all in one
+//! process and none of them knowing of the others but through the Kubernetes API.
+//!
+//! # The model
+//!
+//! * [`Server`] is a `tower::Service` from HTTP request to HTTP response. [`Server::client`] gives a `kube::Client` that
+//!   calls it in process; what a client sees is the same over a socket.
+//! * [`store`] keeps every version of every object under one revision; a watch is a position in its log.
+//! * [`Cluster`] adds nodes ([`nodes`]), controllers ([`controllers`]), a clock and a seed.
+//! * Time is tokio's. With a paused, single-threaded runtime it jumps to the next timer when nothing is runnable.
+//! * A run is a function of its seed: names, uids, addresses and how long things take.
+//!
+//! # The way of a request
+//!
+//! `http::service` → `http::request` (what is asked) → `http::decode` → `rest` (the verb) → `admission` →
+//! `types` (defaults, schema) → `strategy` → `store` → `encode`.
+
+
+mod admission;
+mod cluster;
+pub mod controllers;
+mod discovery;
+mod encode;
+mod field_error;
+mod http;
+mod meta;
+pub mod nodes;
+mod patch;
+mod resources;
+mod rest;
+mod selector;
+mod server;
+mod status;
+pub mod store;
+mod strategy;
+mod types;
+
+pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
+pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};
+pub use field_error::FieldError;
+pub use http::body::ResponseBody;
+pub use server::Server;
+pub use status::ApiError;

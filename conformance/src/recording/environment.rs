@@ -1,0 +1,70 @@
+//! What a recording's cluster was like, as far as a run under the same conditions needs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::load::Recording;
+use crate::history::{ChangeKind, text};
+
+/// The conditions of a recording: what its test bed gave, not what OpenKruise did with it.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// The suffixes of pods' names in the order in which the pods were created, by prefix (`cs-demo-`).
+    pub names: BTreeMap<String, Vec<String>>,
+    /// The digests of the images that ran, by reference.
+    pub images: BTreeMap<String, String>,
+    /// Images that pods asked for and that never ran.
+    pub missing: BTreeSet<String>,
+}
+
+fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
+    let list = pod.pointer("/spec/containers").and_then(Value::as_array);
+    list.into_iter().flatten().map(|container| (text(container, "/name"), text(container, "/image")))
+}
+
+impl Environment {
+    /// Reads the conditions out of a recording.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Self {
+        let mut environment = Self::default();
+        let mut asked = BTreeSet::new();
+        let mut pulls_failed = BTreeSet::new();
+        for change in &recording.history {
+            if change.resource == "events" && text(&change.object, "/reason") == "Failed" {
+                let message = text(&change.object, "/message");
+                let image = message.strip_prefix("Failed to pull image \"").and_then(|rest| rest.split('"').next());
+                pulls_failed.extend(image.map(str::to_owned));
+            }
+            if change.resource != "pods" {
+                continue;
+            }
+            let name = change.name();
+            if change.kind == ChangeKind::Added
+                && let Some((prefix, suffix)) = name.rsplit_once('-')
+            {
+                environment.names.entry(format!("{prefix}-")).or_default().push(suffix.to_owned());
+            }
+            for (container, image) in containers(&change.object) {
+                if let Some(digest) = digest(&change.object, &container, &image) {
+                    environment.images.insert(image.clone(), digest);
+                }
+                asked.insert(image);
+            }
+        }
+        environment.missing =
+            asked.into_iter().filter(|image| pulls_failed.contains(image) && !environment.images.contains_key(image)).collect();
+        environment
+    }
+}
+
+/// The digest under which a container runs `image`.
+fn digest(pod: &Value, container: &str, image: &str) -> Option<String> {
+    let statuses = pod.pointer("/status/containerStatuses")?.as_array()?;
+    let status = statuses.iter().find(|status| text(status, "/name") == container)?;
+    status.pointer("/state/running")?;
+    let shown = text(status, "/image");
+    let same = shown == image || shown.ends_with(&format!("/{image}"));
+    let (_, digest) = status.get("imageID")?.as_str()?.split_once('@')?;
+    same.then(|| digest.to_owned())
+}

@@ -1,0 +1,186 @@
+//! Reads a recording.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::history::{Change, ChangeKind, Id, cut, text};
+
+/// One recording.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// `<version>/<scenario>`, such as `1.0.1/s1-cs-demo`.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What was done.
+    pub steps: Vec<Step>,
+    /// What happened.
+    pub history: Vec<Change>,
+    /// The namespace in which it happened.
+    pub namespace: String,
+}
+
+/// What was done in one step.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Step {
+    /// Its name, such as `02-scale-out`.
+    pub name: String,
+    /// When it began, in seconds on the trace's clock.
+    pub t: f64,
+    /// When it had settled.
+    pub settled_t: f64,
+    /// The actions.
+    #[serde(rename = "do")]
+    pub actions: Vec<Action>,
+}
+
+/// One action, as kubectl would take it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// `apply`, `create`, `patch`, `label`, `annotate`, `delete`, `scale`, `request`.
+    pub verb: String,
+    /// The file to apply, in the recording's folder.
+    pub file: Option<String>,
+    /// The namespace, where it is not the manifest's.
+    pub namespace: Option<String>,
+    /// The resource, in any of the forms that kubectl takes.
+    pub resource: Option<String>,
+    /// The objects' names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// A patch, or the body of a request.
+    pub body: Option<Value>,
+    /// `key=value` or `key-`, of labels and annotations.
+    #[serde(default)]
+    pub changes: Vec<String>,
+    /// kubectl's options.
+    #[serde(default)]
+    pub flags: BTreeMap<String, String>,
+    /// The method of a plain request.
+    pub method: Option<String>,
+    /// The path of a plain request.
+    pub path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TraceLine {
+    t: f64,
+    res: String,
+    #[serde(rename = "type")]
+    kind: String,
+    name: String,
+    object: Option<Value>,
+    patch: Option<Value>,
+}
+
+fn ms(seconds: f64) -> i64 {
+    (seconds * 1000.0).round() as i64
+}
+
+impl Recording {
+    /// Reads the recording in `folder`; `root` is what its name is relative to.
+    ///
+    /// # Errors
+    /// If a file is missing or is not what it should be.
+    pub fn read(root: &Path, folder: &Path) -> Result<Self, Error> {
+        let steps_file = folder.join("steps.json");
+        let steps: Vec<Step> = serde_json::from_str(&read(&steps_file)?)
+            .map_err(|error| Error::json(&steps_file, &error))?;
+        let history = read_trace(&folder.join("trace.jsonl"))?;
+        let namespace = history
+            .iter()
+            .map(|change| text(&change.object, "/metadata/namespace"))
+            .find(|namespace| !namespace.is_empty())
+            .unwrap_or_else(|| "default".to_owned());
+        let relative = folder.strip_prefix(root).unwrap_or(folder);
+        let mut name = relative.to_string_lossy().replace('\\', "/");
+        if name.is_empty() {
+            name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        }
+        Ok(Self { name, folder: folder.to_owned(), steps, history, namespace })
+    }
+
+    /// When step `index` ends: when the next begins; for the last, when the recorder began to clean up, or stopped.
+    #[must_use]
+    pub fn end_ms(&self, index: usize) -> i64 {
+        if let Some(next) = self.steps.get(index + 1) {
+            return ms(next.t);
+        }
+        let Some(step) = self.steps.get(index) else { return i64::MAX };
+        let deletes = step.actions.iter().any(|action| action.verb == "delete");
+        let start = ms(step.t);
+        let teardown = self.history[cut(&self.history, start)..].iter().find(|change| {
+            !deletes
+                && !matches!(change.resource.as_str(), "pods" | "events" | "controllerrevisions")
+                && (change.kind == ChangeKind::Deleted || !text(&change.object, "/metadata/deletionTimestamp").is_empty())
+        });
+        let last = self.history.last().map_or(start, |change| change.at_ms) + 1;
+        teardown.map_or(last.max(ms(step.settled_t)), |change| change.at_ms)
+    }
+
+    /// When step `index` begins.
+    #[must_use]
+    pub fn start_ms(&self, index: usize) -> i64 {
+        self.steps.get(index).map_or(0, |step| ms(step.t))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
+    let mut objects: BTreeMap<Id, Value> = BTreeMap::new();
+    let mut by_name: BTreeMap<(String, String), Id> = BTreeMap::new();
+    let mut out = Vec::new();
+    for (index, line) in read(path)?.lines().enumerate() {
+        let line: TraceLine =
+            serde_json::from_str(line).map_err(|error| Error::json_line(path, index + 1, &error))?;
+        let key = (line.res.clone(), line.name.clone());
+        let mut object = match line.object {
+            Some(object) => object,
+            None => by_name.get(&key).and_then(|id| objects.get(id)).cloned().unwrap_or_default(),
+        };
+        if let Some(patch) = &line.patch {
+            json_patch::merge(&mut object, patch);
+        }
+        let kind = match line.kind.as_str() {
+            "ADDED" => ChangeKind::Added,
+            "DELETED" => ChangeKind::Deleted,
+            _ => ChangeKind::Modified,
+        };
+        let change = Change { at_ms: ms(line.t), resource: line.res, kind, object };
+        let id = change.id();
+        by_name.insert(key, id.clone());
+        objects.insert(id, change.object.clone());
+        out.push(change);
+    }
+    Ok(out)
+}
+
+/// The folders below `root` that hold a recording, by name.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn find(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
+        for entry in list {
+            let path = entry.map_err(|source| Error::Read { path: folder.clone(), source })?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name == "steps.json") && folder.join("trace.jsonl").is_file() {
+                found.push(folder.clone());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,61 @@
+//! The events of a step, object by object, in the order in which each was first seen in it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::normalise;
+use crate::history::{Change, ChangeKind, number, text};
+
+/// One line: an event that was seen during the step, with its count at the step's end.
+struct Line {
+    reason: String,
+    kind: String,
+    message: String,
+    count: i64,
+}
+
+/// The events that were seen during a step.
+pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
+    let known: BTreeMap<String, i64> = before
+        .iter()
+        .filter(|change| change.resource == "events")
+        .map(|change| (change.name(), count(&change.object)))
+        .collect();
+    let mut objects: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    for change in during.iter().filter(|change| change.resource == "events" && change.kind != ChangeKind::Deleted) {
+        let event = &change.object;
+        // A write that does not raise the count says nothing new.
+        if known.get(&change.name()) == Some(&count(event)) {
+            continue;
+        }
+        let reason = text(event, "/reason");
+        let message = normalise::message(&reason, &text(event, "/message")).into_owned();
+        let kind = text(event, "/type");
+        let lines = objects.entry(object(event)).or_default();
+        match lines.iter_mut().find(|line| line.reason == reason && line.message == message && line.kind == kind) {
+            Some(line) => line.count = line.count.max(count(event)),
+            None => lines.push(Line { reason, kind, message, count: count(event) }),
+        }
+    }
+    let mut out = String::new();
+    for (object, mut lines) in objects {
+        for run in lines.chunk_by_mut(|one, other| one.reason == other.reason && normalise::is_unordered(&one.reason)) {
+            run.sort_by(|one, other| one.message.cmp(&other.message));
+        }
+        out.push_str(&format!("{object}\n"));
+        for line in lines {
+            let count = normalise::count(&line.reason, line.count);
+            out.push_str(&format!("  {:<8}{:<28}{}{count}\n", line.kind, line.reason, line.message));
+        }
+    }
+    out
+}
+
+fn count(event: &Value) -> i64 {
+    number(event, "/count").max(number(event, "/series/count")).max(1)
+}
+
+fn object(event: &Value) -> String {
+    format!("{}/{}", text(event, "/involvedObject/kind").to_lowercase(), text(event, "/involvedObject/name"))
+}

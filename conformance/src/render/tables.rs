@@ -1,0 +1,114 @@
+//! Tables in the manner of `kubectl get`.
+
+use serde_json::Value;
+
+use crate::history::{State, number, text};
+
+/// Lines up cells under a header; columns are three spaces apart, as kubectl's.
+pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = header.iter().map(|cell| cell.len()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+    for row in std::iter::once(&header).chain(rows) {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(width.saturating_sub(cell.chars().count()) + 3));
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// The CloneSets, with the columns that every version prints, and the revisions.
+pub(super) fn workloads(state: &State) -> String {
+    let clonesets: Vec<&Value> = state.of("clonesets").collect();
+    if clonesets.is_empty() {
+        return String::new();
+    }
+    let columns = ["/status/updatedReplicas", "/status/updatedReadyReplicas", "/status/readyReplicas", "/status/replicas"];
+    let rows: Vec<Vec<String>> = clonesets
+        .iter()
+        .map(|set| {
+            let mut row = vec![text(set, "/metadata/name"), number(set, "/spec/replicas").to_string()];
+            row.extend(columns.iter().map(|column| number(set, column).to_string()));
+            row
+        })
+        .collect();
+    let mut out = align(&["NAME", "DESIRED", "UPDATED", "UPDATED_READY", "READY", "TOTAL"], &rows);
+    for set in clonesets {
+        let (current, update) = (text(set, "/status/currentRevision"), text(set, "/status/updateRevision"));
+        out.push_str(&format!("{}: current revision {current}, update revision {update}\n", text(set, "/metadata/name")));
+        let left = set.pointer("/spec/scaleStrategy/podsToDelete").and_then(Value::as_array);
+        if let Some(left) = left.filter(|left| !left.is_empty()) {
+            let names: Vec<&str> = left.iter().filter_map(Value::as_str).collect();
+            out.push_str(&format!("{}: podsToDelete {}\n", text(set, "/metadata/name"), names.join(", ")));
+        }
+    }
+    let mut revisions: Vec<(i64, String)> = state
+        .of("controllerrevisions")
+        .map(|revision| (number(revision, "/revision"), text(revision, "/metadata/name")))
+        .collect();
+    revisions.sort();
+    let list: Vec<String> = revisions.into_iter().map(|(number, name)| format!("{number} {name}")).collect();
+    out.push_str(&format!("revisions: {}\n", list.join(", ")));
+    out
+}
+
+/// The pods, with what a reader of the tutorial looks at.
+pub(super) fn pods(state: &State) -> String {
+    let rows: Vec<Vec<String>> = state
+        .of("pods")
+        .map(|pod| {
+            vec![
+                text(pod, "/metadata/name"),
+                ready(pod),
+                status(pod),
+                restarts(pod).to_string(),
+                text(pod, "/metadata/labels/controller-revision-hash"),
+                images(pod),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return "no pods\n".to_owned();
+    }
+    align(&["NAME", "READY", "STATUS", "RESTARTS", "REVISION", "IMAGE"], &rows)
+}
+
+fn statuses(pod: &Value) -> &[Value] {
+    pod.pointer("/status/containerStatuses").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// How often the pod's containers were restarted.
+pub(super) fn restarts(pod: &Value) -> i64 {
+    statuses(pod).iter().map(|status| number(status, "/restartCount")).sum()
+}
+
+fn ready(pod: &Value) -> String {
+    let total = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
+    let ready = statuses(pod).iter().filter(|status| status.get("ready") == Some(&Value::Bool(true))).count();
+    format!("{ready}/{total}")
+}
+
+fn status(pod: &Value) -> String {
+    if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+        return "Terminating".to_owned();
+    }
+    let waiting = statuses(pod).iter().map(|status| text(status, "/state/waiting/reason")).find(|r| !r.is_empty());
+    let ended = statuses(pod).iter().map(|status| text(status, "/state/terminated/reason")).find(|r| !r.is_empty());
+    let phase = text(pod, "/status/phase");
+    waiting.or(ended.filter(|_| phase != "Succeeded")).unwrap_or(phase)
+}
+
+fn images(pod: &Value) -> String {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    let images: Vec<String> = containers.into_iter().flatten().map(|container| text(container, "/image")).collect();
+    images.join(",")
+}

@@ -1,0 +1,75 @@
+//! Admission: what decides over a write by looking at more than the object itself.
+//!
+//! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
+//! after; then the webhooks.
+
+mod lifecycle;
+mod priority;
+mod service_account;
+mod tolerations;
+mod webhook;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
+
+use crate::resources::Resource;
+use crate::server::{Server, ServerState};
+use crate::status::ApiError;
+
+/// What a write does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// One write, as admission sees it.
+pub(crate) struct Attributes {
+    pub operation: Operation,
+    pub resource: Arc<Resource>,
+    pub subresource: String,
+    pub namespace: String,
+    pub name: String,
+    /// The new object; `None` for a deletion.
+    pub object: Option<Value>,
+    /// The object as it was; `None` for a creation.
+    pub old: Option<Value>,
+    pub dry_run: bool,
+}
+
+impl Attributes {
+    fn is(&self, group: &str, resource: &str) -> bool {
+        self.resource.group == group && self.resource.plural == resource && self.subresource.is_empty()
+    }
+}
+
+/// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.
+pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
+    let state: &ServerState = &server.state;
+    lifecycle::admit(state, attributes)?;
+    if attributes.operation == Operation::Create && attributes.is("", "pods") {
+        service_account::mutate(state, attributes)?;
+        priority::mutate(state, attributes)?;
+        tolerations::mutate(attributes);
+    }
+    webhook::call(server, attributes, WebhookKind::Mutating).await
+}
+
+/// Lets the validating webhooks refuse the write. Returns their warnings.
+pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
+    webhook::call(server, attributes, WebhookKind::Validating).await
+}

@@ -1,0 +1,86 @@
+//! ServiceAccount: every pod runs as one, and carries its token in a projected volume.
+
+use serde_json::{Value, json};
+
+use super::Attributes;
+use crate::meta::string_map;
+use crate::server::ServerState;
+use crate::status::ApiError;
+use crate::store::{GroupResource, ObjectKey};
+
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
+    let pods = attributes.resource.group_resource();
+    let (namespace, name) = (attributes.namespace.clone(), attributes.name.clone());
+    let Some(pod) = attributes.object.as_mut() else { return Ok(()) };
+    if string_map(pod, "annotations").contains_key("kubernetes.io/config.mirror") {
+        return Ok(());
+    }
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    let account = match spec.get("serviceAccountName").and_then(Value::as_str) {
+        Some(account) if !account.is_empty() => account.to_owned(),
+        _ => "default".to_owned(),
+    };
+    spec.insert("serviceAccountName".to_owned(), Value::from(account.clone()));
+    spec.insert("serviceAccount".to_owned(), Value::from(account.clone()));
+    let accounts = GroupResource::new("", "serviceaccounts");
+    let Some(stored) = server.store.get(&accounts, &ObjectKey::new(&namespace, &account)) else {
+        let why = format!(
+            "error looking up service account {namespace}/{account}: serviceaccount \"{account}\" not found"
+        );
+        return Err(ApiError::forbidden(&pods, &name, &why));
+    };
+    if let Some(secrets) = stored.value.get("imagePullSecrets").filter(|secrets| secrets.as_array().is_some_and(|list| !list.is_empty())) {
+        let empty = spec.get("imagePullSecrets").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        if empty {
+            spec.insert("imagePullSecrets".to_owned(), secrets.clone());
+        }
+    }
+    let automount = spec
+        .get("automountServiceAccountToken")
+        .or_else(|| stored.value.get("automountServiceAccountToken"))
+        .and_then(Value::as_bool)
+        .unwrap_or(true);
+    if automount {
+        let volume = format!("kube-api-access-{}", server.names.suffix("kube-api-access-"));
+        mount_token(spec, &volume);
+    }
+    Ok(())
+}
+
+/// Adds the volume, and a mount to each container that has none at the same place.
+fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str) {
+    let mut needed = false;
+    for list in ["initContainers", "containers"] {
+        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
+            let Some(mounts) = mounts.as_array_mut() else { continue };
+            if mounts.iter().any(|mount| mount.get("mountPath").and_then(Value::as_str) == Some(MOUNT_PATH)) {
+                continue;
+            }
+            mounts.push(json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}));
+            needed = true;
+        }
+    }
+    if !needed {
+        return;
+    }
+    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+    let Some(volumes) = volumes.as_array_mut() else { return };
+    volumes.push(json!({
+        "name": volume,
+        "projected": {
+            "defaultMode": 420,
+            "sources": [
+                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                {"downwardAPI": {"items": [{
+                    "path": "namespace",
+                    "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                }]}},
+            ],
+        },
+    }));
+}

@@ -1,0 +1,22 @@
+//! DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or cannot be reached.
+
+use serde_json::{Value, json};
+
+use super::Attributes;
+
+pub(super) fn mutate(attributes: &mut Attributes) {
+    let Some(spec) = attributes.object.as_mut().and_then(|pod| pod.get_mut("spec")).and_then(Value::as_object_mut) else {
+        return;
+    };
+    let list = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = list.iter().any(|toleration| {
+            let text = |field: &str| toleration.get(field).and_then(Value::as_str).unwrap_or_default();
+            (text("key") == key || text("key").is_empty()) && matches!(text("effect"), "NoExecute" | "")
+        });
+        if !tolerated {
+            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Says what a cluster is to be.
+
+use std::sync::Arc;
+
+use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::bootstrap::bootstrap;
+use super::error::ClusterError;
+use super::{Cluster, Trace};
+use crate::admission::Webhook;
+use crate::controllers::{CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController};
+use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use crate::server::Server;
+
+/// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
+const DEFAULT_START_SECOND: i64 = 1_767_225_600;
+
+/// Builds a [`Cluster`].
+#[must_use]
+pub struct ClusterBuilder {
+    seed: Seed,
+    start: Timestamp,
+    nodes: Vec<NodeSpec>,
+    images: ImageRegistry,
+    timing: Timing,
+    names: Option<SharedNames>,
+    objects: Vec<Value>,
+    webhooks: Vec<Webhook>,
+    controllers: bool,
+    trace: bool,
+}
+
+impl Default for ClusterBuilder {
+    fn default() -> Self {
+        Self {
+            seed: Seed(0),
+            start: Timestamp::from_second(DEFAULT_START_SECOND).unwrap_or(Timestamp::UNIX_EPOCH),
+            nodes: (1..=3).map(NodeSpec::numbered).collect(),
+            images: ImageRegistry::default(),
+            timing: Timing::default(),
+            names: None,
+            objects: Vec::new(),
+            webhooks: Vec::new(),
+            controllers: true,
+            trace: false,
+        }
+    }
+}
+
+impl ClusterBuilder {
+    /// The number that the run is a function of.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Seed(seed);
+        self
+    }
+
+    /// When the cluster's clock begins.
+    pub fn start_time(mut self, start: Timestamp) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// `count` equal nodes, `node1` and so on. Without any there is no kubelet and no scheduler.
+    pub fn nodes(mut self, count: u32) -> Self {
+        self.nodes = (1..=count).map(NodeSpec::numbered).collect();
+        self
+    }
+
+    /// These nodes.
+    pub fn node_specs(mut self, nodes: Vec<NodeSpec>) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// The images that nodes can run. One that is not in the registry is on every node.
+    pub fn images(mut self, images: ImageRegistry) -> Self {
+        self.images = images;
+        self
+    }
+
+    /// How long things take on the nodes.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// The source of generated names; by default the seed's.
+    pub fn names(mut self, names: SharedNames) -> Self {
+        self.names = Some(names);
+        self
+    }
+
+    /// Creates an object (such as a CustomResourceDefinition) when the cluster starts.
+    pub fn object(mut self, object: Value) -> Self {
+        self.objects.push(object);
+        self
+    }
+
+    /// Registers a webhook of this process.
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// Whether the built-in controllers run (they do by default).
+    pub fn controllers(mut self, run: bool) -> Self {
+        self.controllers = run;
+        self
+    }
+
+    /// Whether every commit is recorded for [`Cluster::trace`].
+    pub fn trace(mut self, record: bool) -> Self {
+        self.trace = record;
+        self
+    }
+
+    /// Starts the cluster and waits until it has come to rest. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If an object that it is to begin with is refused.
+    pub async fn start(self) -> Result<Cluster, ClusterError> {
+        let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
+        let names = self.names.unwrap_or_else(|| Arc::new(SeededNames::new(self.seed.fork("names"))));
+        let server = Server::new(Arc::clone(&clock), self.seed, Arc::clone(&names), self.webhooks);
+        let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
+        let client = server.client();
+        bootstrap(&client, &self.objects).await?;
+        let mut tasks = JoinSet::new();
+        if self.controllers {
+            tasks.spawn(ServiceAccountController::new(client.clone()).run());
+            tasks.spawn(NamespaceController::new(client.clone()).run());
+            tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
+            tasks.spawn(GarbageCollector::new(client.clone()).run());
+        }
+        if !self.nodes.is_empty() {
+            tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());
+        }
+        for node in self.nodes {
+            let kubelet = Kubelet::new(
+                client.clone(),
+                node,
+                Arc::clone(&clock),
+                self.seed,
+                self.images.clone(),
+                self.timing.clone(),
+            );
+            tasks.spawn(async move {
+                if let Err(error) = kubelet.run().await {
+                    tracing::warn!(%error, "run a node");
+                }
+            });
+        }
+        let cluster = Cluster {
+            server,
+            clock,
+            names,
+            seed: self.seed,
+            images: self.images,
+            trace,
+            _tasks: tasks,
+        };
+        cluster.settle().await;
+        Ok(cluster)
+    }
+}

@@ -1,0 +1,124 @@
+//! The whole in-process thing: server, nodes, built-in controllers, clock, seed.
+
+mod builder;
+mod bootstrap;
+mod error;
+mod trace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::{Seed, SharedClock, SharedNames};
+use tokio::task::JoinSet;
+
+pub use builder::ClusterBuilder;
+pub use error::ClusterError;
+pub use trace::Trace;
+
+use crate::nodes::ImageRegistry;
+use crate::server::Server;
+
+/// A Kubernetes cluster inside this process.
+///
+/// It runs on the current tokio runtime. On a single-threaded runtime with a paused clock its time is virtual: it jumps to
+/// the next timer when nothing is runnable, so that thirty seconds of `minReadySeconds` cost nothing.
+///
+/// Dropping the cluster stops everything that runs in it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use fake_apiserver::Cluster;
+/// use k8s_openapi::api::core::v1::{Namespace, Pod};
+/// use kube::api::{Api, PostParams};
+/// use std::time::Duration;
+///
+/// let cluster = Cluster::builder().seed(7).nodes(1).start().await?;
+/// let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+/// let pod = serde_json::from_value(serde_json::json!({
+///     "metadata": {"name": "web"},
+///     "spec": {"containers": [{"name": "nginx", "image": "nginx:alpine"}]},
+/// }))?;
+/// pods.create(&PostParams::default(), &pod).await?;
+/// cluster.run_for(Duration::from_secs(5)).await;
+/// let phase = pods.get("web").await?.status.and_then(|status| status.phase);
+/// assert_eq!(phase.as_deref(), Some("Running"));
+/// # let _ = Api::<Namespace>::all(cluster.client());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cluster {
+    server: Server,
+    clock: SharedClock,
+    names: SharedNames,
+    seed: Seed,
+    images: ImageRegistry,
+    trace: Option<Arc<Trace>>,
+    /// Aborts its tasks when dropped.
+    _tasks: JoinSet<()>,
+}
+
+impl Cluster {
+    /// A cluster to be: three nodes, seed 0, all built-in controllers.
+    #[must_use]
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder::default()
+    }
+
+    /// A client of the cluster's API server.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        self.server.client()
+    }
+
+    /// The API server.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The cluster's clock: where every timestamp in it comes from.
+    #[must_use]
+    pub fn clock(&self) -> SharedClock {
+        Arc::clone(&self.clock)
+    }
+
+    /// The source of generated names, for controllers that name objects themselves.
+    #[must_use]
+    pub fn names(&self) -> SharedNames {
+        Arc::clone(&self.names)
+    }
+
+    /// The seed that the run is a function of.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The images that the nodes can run.
+    #[must_use]
+    pub fn images(&self) -> &ImageRegistry {
+        &self.images
+    }
+
+    /// Every commit so far, if [`ClusterBuilder::trace`] was asked for.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_deref()
+    }
+
+    /// Runs until nothing is runnable before the next timer. Takes a millisecond of virtual time.
+    pub async fn settle(&self) {
+        // The paused clock moves only when no task can run, so when this timer fires all others have come to rest.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    /// Runs for a time.
+    pub async fn run_for(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+        // What was due at the same instant runs before this returns.
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+        }
+    }
+}

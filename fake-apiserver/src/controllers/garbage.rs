@@ -1,0 +1,244 @@
+//! The garbage collector: deletes what has lost its owners, in the background or the foreground, or orphans it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, SelectAll};
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+use super::graph::{Graph, Node, Owner};
+use super::watching::{Change, ServedKind, served_kinds, watch};
+use crate::meta::{ObjectMeta, at};
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+/// How long a failed step waits before it is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+type Changes = BoxStream<'static, (usize, Change)>;
+
+/// The garbage collector.
+pub struct GarbageCollector {
+    client: Client,
+    kinds: Vec<ServedKind>,
+    graph: Graph,
+    /// Uids to look at again, and how often each has been.
+    again: BTreeMap<String, u32>,
+}
+
+impl GarbageCollector {
+    /// A collector over `client`.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, kinds: Vec::new(), graph: Graph::default(), again: BTreeMap::new() }
+    }
+
+    /// Runs until dropped.
+    pub async fn run(mut self) {
+        let mut changes = SelectAll::new();
+        self.find_kinds(&mut changes).await;
+        loop {
+            let next = async {
+                match changes.next().await {
+                    Some(change) => change,
+                    None => std::future::pending().await,
+                }
+            };
+            let change = if self.again.is_empty() {
+                Some(next.await)
+            } else {
+                tokio::time::timeout(RETRY_DELAY, next).await.ok()
+            };
+            match change {
+                Some((kind, change)) => self.observe(&mut changes, kind, change).await,
+                None => {
+                    for uid in std::mem::take(&mut self.again).into_keys() {
+                        self.look(&uid).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins to watch the kinds that are served and not watched yet.
+    async fn find_kinds(&mut self, changes: &mut SelectAll<Changes>) {
+        let served = match served_kinds(&self.client).await {
+            Ok(served) => served,
+            Err(error) => {
+                tracing::debug!(%error, "discover what to collect");
+                return;
+            }
+        };
+        for kind in served {
+            // Events own nothing and are owned by nothing, and there are many of them.
+            let is_event = kind.resource.group.is_empty() && kind.resource.plural == "events";
+            if is_event || self.kinds.contains(&kind) {
+                continue;
+            }
+            let index = self.kinds.len();
+            changes.push(watch(&self.client, &kind.resource).map(move |change| (index, change)).boxed());
+            self.kinds.push(kind);
+        }
+    }
+
+    async fn observe(&mut self, changes: &mut SelectAll<Changes>, kind: usize, change: Change) {
+        let Some(kind) = self.kinds.get(kind).map(|kind| kind.resource.clone()) else { return };
+        match change {
+            Change::Present(object) => {
+                self.graph.put(&kind, &object);
+                if kind.kind == "CustomResourceDefinition" && is_established(&object) {
+                    self.find_kinds(changes).await;
+                }
+                self.look(object.uid()).await;
+            }
+            Change::Gone(object) => {
+                let owners = self.graph.get(object.uid()).map(|node| node.owners.clone()).unwrap_or_default();
+                for dependent in self.graph.remove(object.uid()) {
+                    self.look(&dependent).await;
+                }
+                // An owner may have waited for this one in the foreground.
+                for owner in owners {
+                    self.look(&owner.uid).await;
+                }
+            }
+        }
+    }
+
+    /// Does for one object what its present state asks for; tries again later if that fails.
+    async fn look(&mut self, uid: &str) {
+        let Some(node) = self.graph.get(uid).cloned() else { return };
+        let result = if node.terminating && node.finalizers.iter().any(|name| name == ORPHAN) {
+            self.orphan(uid, &node).await
+        } else if node.terminating && node.finalizers.iter().any(|name| name == FOREGROUND) {
+            self.foreground(uid, &node).await
+        } else if node.terminating {
+            Ok(())
+        } else {
+            self.collect(uid, &node).await
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, name = node.name, "collect garbage");
+            *self.again.entry(uid.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Deletes the object if it had owners and none is left.
+    async fn collect(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        if node.owners.is_empty() {
+            return Ok(());
+        }
+        let mut waiting = false;
+        for owner in &node.owners {
+            match self.graph.get(&owner.uid) {
+                // An owner that is being deleted in the foreground takes its dependents with it.
+                Some(present) if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) => {
+                    waiting = true;
+                }
+                Some(_) => return Ok(()),
+                None if self.exists(owner, &node.namespace).await? => return Ok(()),
+                None => {}
+            }
+        }
+        let policy = if waiting { PropagationPolicy::Foreground } else { PropagationPolicy::Background };
+        self.delete(uid, node, policy).await
+    }
+
+    /// Whether an owner that was never seen is there after all.
+    async fn exists(&self, owner: &Owner, namespace: &str) -> Result<bool, kube::Error> {
+        let Some(kind) = self
+            .kinds
+            .iter()
+            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind)
+        else {
+            // A kind that is not served: the real collector keeps the object and tries again.
+            return Ok(true);
+        };
+        let api = api_of(&self.client, &kind.resource, if kind.namespaced { namespace } else { "" });
+        let found = api.get_metadata_opt(&owner.name).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(&owner.uid)))
+    }
+
+    async fn delete(&self, uid: &str, node: &Node, policy: PropagationPolicy) -> Result<(), kube::Error> {
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        match api.delete(&node.name, &params).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Deletes the dependents, and lets the owner go when none that blocks it is left.
+    async fn foreground(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let mut blocked = false;
+        for dependent_uid in self.graph.dependents_of(uid) {
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else { continue };
+            blocked |= dependent.owners.iter().any(|owner| owner.uid == uid && owner.blocks);
+            let others = dependent.owners.iter().any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
+            if !dependent.terminating && !others {
+                self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground).await?;
+            }
+        }
+        if blocked { Ok(()) } else { self.remove_finalizer(uid, node, FOREGROUND).await }
+    }
+
+    /// Takes the owner out of its dependents' references, then lets it go.
+    async fn orphan(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        for dependent_uid in self.graph.dependents_of(uid) {
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else { continue };
+            let patch = json!({"metadata": {
+                "uid": dependent_uid, "ownerReferences": [{"$patch": "delete", "uid": uid}],
+            }});
+            let api = api_of(&self.client, &dependent.kind, &dependent.namespace);
+            let builtin = !dependent.kind.group.contains('.') || dependent.kind.group.ends_with(".k8s.io");
+            let result = if builtin {
+                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Strategic(&patch)).await
+            } else {
+                let left: Vec<&Value> =
+                    dependent.owners.iter().filter(|owner| owner.uid != uid).map(|owner| &owner.entry).collect();
+                let patch = json!({"metadata": {"uid": dependent_uid, "ownerReferences": left}});
+                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Merge(&patch)).await
+            };
+            match result {
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                other => {
+                    other?;
+                }
+            }
+        }
+        self.remove_finalizer(uid, node, ORPHAN).await
+    }
+
+    async fn remove_finalizer(&self, uid: &str, node: &Node, finalizer: &str) -> Result<(), kube::Error> {
+        let left: Vec<&String> = node.finalizers.iter().filter(|name| *name != finalizer).collect();
+        let patch = json!({"metadata": {"uid": uid, "finalizers": left}});
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        match api.patch_metadata(&node.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+fn api_of(client: &Client, kind: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+    if namespace.is_empty() {
+        Api::all_with(client.clone(), kind)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, kind)
+    }
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = at(definition, "status.conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some("Established")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}

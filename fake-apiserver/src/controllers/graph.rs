@@ -1,0 +1,131 @@
+//! Who owns whom: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::core::ApiResource;
+use serde_json::Value;
+
+use crate::meta::ObjectMeta;
+
+/// What the collector knows of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub kind: ApiResource,
+    pub namespace: String,
+    pub name: String,
+    pub owners: Vec<Owner>,
+    pub finalizers: Vec<String>,
+    pub terminating: bool,
+}
+
+/// An entry of `ownerReferences`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub uid: String,
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub blocks: bool,
+    /// The entry as it is written.
+    pub entry: Value,
+}
+
+/// The objects and their owners, by uid. Its cost follows the change, not the number of objects.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: BTreeMap<String, Node>,
+    dependents: BTreeMap<String, BTreeSet<String>>,
+}
+
+pub(super) fn owners_of(object: &Value) -> Vec<Owner> {
+    let list = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
+    let text = |owner: &Value, field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    list.into_iter()
+        .flatten()
+        .map(|owner| Owner {
+            uid: text(owner, "uid"),
+            api_version: text(owner, "apiVersion"),
+            kind: text(owner, "kind"),
+            name: text(owner, "name"),
+            blocks: owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true),
+            entry: owner.clone(),
+        })
+        .collect()
+}
+
+impl Graph {
+    /// Takes in an object as it is now.
+    pub(super) fn put(&mut self, kind: &ApiResource, object: &Value) {
+        let uid = object.uid().to_owned();
+        self.unlink(&uid);
+        let owners = owners_of(object);
+        for owner in &owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
+        }
+        let node = Node {
+            kind: kind.clone(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            owners,
+            finalizers: object.finalizers().into_iter().map(str::to_owned).collect(),
+            terminating: object.is_terminating(),
+        };
+        self.nodes.insert(uid, node);
+    }
+
+    fn unlink(&mut self, uid: &str) {
+        let Some(node) = self.nodes.get(uid) else { return };
+        for owner in &node.owners {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.remove(uid);
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+    }
+
+    /// Forgets an object that is gone. Returns what depended on it.
+    pub(super) fn remove(&mut self, uid: &str) -> Vec<String> {
+        self.unlink(uid);
+        self.nodes.remove(uid);
+        self.dependents_of(uid)
+    }
+
+    pub(super) fn get(&self, uid: &str) -> Option<&Node> {
+        self.nodes.get(uid)
+    }
+
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.nodes.contains_key(uid)
+    }
+
+    pub(super) fn dependents_of(&self, uid: &str) -> Vec<String> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn follows_owners() {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+        let object = |uid: &str, owners: &[&str]| {
+            let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid, "name": uid})).collect();
+            json!({"metadata": {"uid": uid, "name": uid, "ownerReferences": owners}})
+        };
+        let mut graph = Graph::default();
+        graph.put(&kind, &object("child", &["a", "b"]));
+        graph.put(&kind, &object("a", &[]));
+        assert!(graph.contains("a") && !graph.contains("b"));
+        assert_eq!(graph.dependents_of("b"), ["child"]);
+        graph.put(&kind, &object("child", &["a"]));
+        assert!(graph.dependents_of("b").is_empty());
+        assert_eq!(graph.remove("a"), ["child"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Gives every namespace its `default` service account and the certificate authority's ConfigMap.
+
+use futures::StreamExt as _;
+use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::watching::{Change, watch};
+use crate::meta::ObjectMeta;
+
+const CA_CONFIG_MAP: &str = "kube-root-ca.crt";
+
+/// The service account and root CA controllers.
+pub struct ServiceAccountController {
+    client: Client,
+}
+
+fn core(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind))
+}
+
+impl ServiceAccountController {
+    /// A controller over `client`.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Runs until dropped.
+    pub async fn run(self) {
+        let mut namespaces = watch(&self.client, &core("Namespace"));
+        while let Some(change) = namespaces.next().await {
+            let Change::Present(namespace) = change else { continue };
+            if namespace.is_terminating() {
+                continue;
+            }
+            for object in wanted(namespace.name()) {
+                self.ensure(namespace.name(), object).await;
+            }
+        }
+    }
+
+    async fn ensure(&self, namespace: &str, object: Value) {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &core(kind));
+        let Ok(object) = serde_json::from_value(object) else { return };
+        match api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => tracing::debug!(%error, namespace, "fill a namespace"),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn wanted(namespace: &str) -> [Value; 2] {
+    [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": CA_CONFIG_MAP, "namespace": namespace,
+                "annotations": {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the \
+                    kube-apiserver when using internal endpoints such as the internal service IP or \
+                    kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."},
+            },
+            "data": {"ca.crt": ""},
+        }),
+    ]
+}

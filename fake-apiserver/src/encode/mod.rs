@@ -1,0 +1,173 @@
+//! Objects in the form that the client asked for.
+
+pub(crate) mod cells;
+mod table;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client_kit::SharedClock;
+use serde_json::{Value, json};
+
+use crate::http::negotiate::{Accepted, View};
+use crate::resources::Resource;
+use crate::rest::context::{Context, Shown};
+use crate::rest::conversion;
+use crate::rest::read::Page;
+
+/// Encodes the objects of one request.
+pub(crate) struct Encoder {
+    resource: Arc<Resource>,
+    accepted: Accepted,
+    clock: SharedClock,
+}
+
+impl Encoder {
+    pub(crate) fn new(context: &Context) -> Self {
+        Self {
+            resource: context.resource.clone(),
+            accepted: context.accepted,
+            clock: context.state().clock.clone(),
+        }
+    }
+
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.accepted.view
+    }
+
+    /// Whether stored objects go out as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.accepted.view == View::Whole && self.is_storage_version()
+    }
+
+    fn is_storage_version(&self) -> bool {
+        self.resource.api_version() == self.resource.storage_api_version
+    }
+
+    /// The `apiVersion` and `kind` of the objects that go out.
+    pub(crate) fn shown_as(&self) -> (String, String) {
+        match self.accepted.view {
+            View::MetadataOnly => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned()),
+            _ => (self.resource.api_version(), self.resource.kind.clone()),
+        }
+    }
+
+    /// The object in the request's version.
+    fn value(&self, shown: &Shown) -> Value {
+        match shown {
+            Shown::Stored(stored) => conversion::from_storage(&self.resource, stored.value.clone()),
+            Shown::Made(value) => value.clone(),
+        }
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, shown: &Shown) -> Bytes {
+        if let Shown::Stored(stored) = shown
+            && self.is_plain()
+        {
+            return stored.bytes();
+        }
+        let value = self.value(shown);
+        let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
+        let out = match self.accepted.view {
+            View::Table if !is_status => table::table(&self.resource, &[value], None, self.clock.now()),
+            View::MetadataOnly if !is_status => metadata_only(&value),
+            _ => value,
+        };
+        Bytes::from(out.to_string())
+    }
+
+    /// A list.
+    pub(crate) fn list(&self, page: &Page) -> Bytes {
+        let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+        if !page.continue_token.is_empty() {
+            metadata["continue"] = Value::from(page.continue_token.clone());
+        }
+        if let Some(remaining) = page.remaining {
+            metadata["remainingItemCount"] = Value::from(remaining);
+        }
+        match self.accepted.view {
+            View::Whole => self.whole_list(page, &metadata),
+            View::Table => {
+                let values: Vec<Value> = page
+                    .items
+                    .iter()
+                    .map(|stored| conversion::from_storage(&self.resource, stored.value.clone()))
+                    .collect();
+                let table = table::table(&self.resource, &values, Some(metadata), self.clock.now());
+                Bytes::from(table.to_string())
+            }
+            View::MetadataOnly => {
+                let items: Vec<Value> = page.items.iter().map(|stored| metadata_only(&stored.value)).collect();
+                Bytes::from(
+                    json!({
+                        "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                        "metadata": metadata, "items": items,
+                    })
+                    .to_string(),
+                )
+            }
+        }
+    }
+
+    fn whole_list(&self, page: &Page, metadata: &Value) -> Bytes {
+        let resource = &self.resource;
+        let mut out = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
+            Value::from(resource.list_kind.clone()),
+            Value::from(resource.api_version()),
+        )
+        .into_bytes();
+        for (index, stored) in page.items.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            match (self.is_storage_version(), resource.is_custom()) {
+                (true, true) => out.extend_from_slice(&stored.bytes()),
+                // The items of a typed list do not repeat their kind.
+                (true, false) => {
+                    out.push(b'{');
+                    out.extend_from_slice(&stored.bytes_after_kind());
+                }
+                (false, custom) => {
+                    let mut value = conversion::from_storage(resource, stored.value.clone());
+                    if let Some(map) = value.as_object_mut().filter(|_| !custom) {
+                        map.remove("kind");
+                        map.remove("apiVersion");
+                    }
+                    out.extend_from_slice(value.to_string().as_bytes());
+                }
+            }
+        }
+        out.extend_from_slice(b"]}");
+        Bytes::from(out)
+    }
+}
+
+/// The object's metadata as `PartialObjectMetadata`.
+fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// Adds to a bookmark's object what encoding its Go type always writes.
+pub(crate) fn complete_bookmark(resource: &Resource, object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    if map.get("kind").and_then(Value::as_str) != Some(resource.kind.as_str()) || resource.is_custom() {
+        return;
+    }
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "pods") => {
+            map.insert("spec".to_owned(), json!({"containers": null}));
+            map.insert("status".to_owned(), json!({}));
+        }
+        _ => {}
+    }
+}

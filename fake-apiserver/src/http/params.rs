@@ -1,0 +1,142 @@
+//! A request's options.
+
+use crate::status::ApiError;
+
+/// What happens with fields the type does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// The options of a request's query, as far as any verb uses them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Params {
+    pub watch: bool,
+    pub label_selector: String,
+    pub field_selector: String,
+    pub resource_version: String,
+    pub resource_version_match: String,
+    pub limit: usize,
+    pub continue_token: String,
+    pub timeout_seconds: Option<u64>,
+    pub allow_watch_bookmarks: bool,
+    pub send_initial_events: bool,
+    pub dry_run: bool,
+    pub field_manager: String,
+    pub field_validation: FieldValidation,
+    pub force: bool,
+    pub pretty: bool,
+    pub propagation_policy: String,
+    pub grace_period_seconds: Option<i64>,
+    pub orphan_dependents: Option<bool>,
+}
+
+fn flag(value: &str) -> bool {
+    matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+impl Params {
+    /// Reads a query string.
+    ///
+    /// # Errors
+    /// 400 for values that are not what they must be.
+    pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut params = Self::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (key, value) = (unescape(key), unescape(value));
+            let number = |value: &str| {
+                value.parse::<i64>().map_err(|_| {
+                    ApiError::bad_request(format!("strconv.ParseInt: parsing \"{value}\": invalid syntax"))
+                })
+            };
+            match key.as_str() {
+                "watch" => params.watch = flag(&value),
+                "labelSelector" => params.label_selector = value,
+                "fieldSelector" => params.field_selector = value,
+                "resourceVersion" => params.resource_version = value,
+                "resourceVersionMatch" => params.resource_version_match = value,
+                "limit" if !value.is_empty() => params.limit = usize::try_from(number(&value)?).unwrap_or_default(),
+                "continue" => params.continue_token = value,
+                "timeoutSeconds" if !value.is_empty() => {
+                    params.timeout_seconds = u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
+                }
+                "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
+                "sendInitialEvents" => params.send_initial_events = flag(&value),
+                "dryRun" => params.dry_run = dry_run(&value)?,
+                "fieldManager" => params.field_manager = value,
+                "fieldValidation" => params.field_validation = field_validation(&value)?,
+                "force" => params.force = flag(&value),
+                "pretty" => params.pretty = flag(&value),
+                "propagationPolicy" => params.propagation_policy = value,
+                "gracePeriodSeconds" if !value.is_empty() => params.grace_period_seconds = Some(number(&value)?),
+                "orphanDependents" => params.orphan_dependents = Some(flag(&value)),
+                _ => {}
+            }
+        }
+        Ok(params)
+    }
+}
+
+/// The one value that `dryRun` may have.
+pub(crate) fn dry_run(value: &str) -> Result<bool, ApiError> {
+    match value {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => Err(ApiError::bad_request(format!(
+            "Invalid value: \"{other}\": supported values: \"All\""
+        ))),
+    }
+}
+
+fn field_validation(value: &str) -> Result<FieldValidation, ApiError> {
+    match value {
+        "" | "Warn" => Ok(FieldValidation::Warn),
+        "Ignore" => Ok(FieldValidation::Ignore),
+        "Strict" => Ok(FieldValidation::Strict),
+        other => Err(ApiError::bad_request(format!(
+            "fieldValidation: Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+        ))),
+    }
+}
+
+/// Undoes percent and plus encoding; what is not valid UTF-8 afterwards is replaced.
+pub(crate) fn unescape(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut index = 0;
+    while let Some(&byte) = bytes.get(index) {
+        let hex = (byte == b'%')
+            .then(|| text.get(index + 1..index + 3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (byte, hex) {
+            (_, Some(decoded)) => {
+                out.push(decoded);
+                index += 3;
+                continue;
+            }
+            (b'+', _) => out.push(b' '),
+            _ => out.push(byte),
+        }
+        index += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_query() {
+        let params = Params::parse("labelSelector=a%3Db%2Cc+in+%28d%29&limit=5&watch=1&dryRun=All").expect("a query");
+        assert_eq!(params.label_selector, "a=b,c in (d)");
+        assert_eq!((params.limit, params.watch, params.dry_run), (5, true, true));
+        assert!(Params::parse("dryRun=Some").is_err());
+        assert_eq!(unescape("%zz%4"), "%zz%4");
+    }
+}

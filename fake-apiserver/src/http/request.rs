@@ -1,0 +1,149 @@
+//! What a request asks for, by its method and path.
+
+use http::Method;
+
+/// What is asked of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb's name in discovery and authorization.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// A request for a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResourceRequest {
+    pub verb: Verb,
+    pub group: String,
+    pub version: String,
+    pub namespace: String,
+    pub resource: String,
+    pub name: String,
+    pub subresource: String,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// `/healthz`, `/readyz`, `/livez`
+    Health,
+    /// `/version`
+    Version,
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/<group>`
+    Group(String),
+    /// `/api/v1`, `/apis/<group>/<version>`
+    GroupVersion(String, String),
+    /// An object or a collection.
+    Resource(ResourceRequest),
+    /// Nothing that is served.
+    Nothing,
+}
+
+/// Takes a path apart. `watch` is whether the query asks for a watch.
+pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments.as_slice() {
+        ["healthz" | "readyz" | "livez", ..] => Target::Health,
+        ["version"] => Target::Version,
+        ["api"] => Target::CoreVersions,
+        ["apis"] => Target::Groups,
+        ["apis", group] => Target::Group((*group).to_owned()),
+        ["api", version] => Target::GroupVersion(String::new(), (*version).to_owned()),
+        ["apis", group, version] => Target::GroupVersion((*group).to_owned(), (*version).to_owned()),
+        ["api", version, rest @ ..] => resource(method, "", version, rest, watch),
+        ["apis", group, version, rest @ ..] => resource(method, group, version, rest, watch),
+        _ => Target::Nothing,
+    }
+}
+
+fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: bool) -> Target {
+    // The old form of a watch: /api/v1/watch/pods
+    let (rest, watch) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (rest, true),
+        _ => (rest, watch),
+    };
+    let (namespace, rest) = match rest {
+        ["namespaces", _, "status" | "finalize"] => ("", rest),
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+        _ => ("", rest),
+    };
+    let (resource, name, subresource) = match rest {
+        [resource] => (*resource, "", String::new()),
+        [resource, name] => (*resource, *name, String::new()),
+        [resource, name, subresource @ ..] => (*resource, *name, subresource.join("/")),
+        [] => return Target::Nothing,
+    };
+    let verb = match (method.as_str(), name.is_empty()) {
+        ("GET" | "HEAD", true) if watch => Verb::Watch,
+        ("GET" | "HEAD", true) => Verb::List,
+        ("GET" | "HEAD", false) if watch && subresource.is_empty() => Verb::Watch,
+        ("GET" | "HEAD", false) => Verb::Get,
+        ("POST", _) => Verb::Create,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        ("DELETE", true) => Verb::DeleteCollection,
+        ("DELETE", false) => Verb::Delete,
+        _ => return Target::Nothing,
+    };
+    Target::Resource(ResourceRequest {
+        verb,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        namespace: namespace.to_owned(),
+        resource: resource.to_owned(),
+        name: name.to_owned(),
+        subresource,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("GET", "/api/v1/pods", "list /v1 pods ns= name= sub=")]
+    #[case("GET", "/api/v1/watch/pods", "watch /v1 pods ns= name= sub=")]
+    #[case("GET", "/api/v1/namespaces", "list /v1 namespaces ns= name= sub=")]
+    #[case("GET", "/api/v1/namespaces/a", "get /v1 namespaces ns= name=a sub=")]
+    #[case("PUT", "/api/v1/namespaces/a/finalize", "update /v1 namespaces ns= name=a sub=finalize")]
+    #[case("POST", "/api/v1/namespaces/a/pods", "create /v1 pods ns=a name= sub=")]
+    #[case("PATCH", "/api/v1/namespaces/a/pods/x/status", "patch /v1 pods ns=a name=x sub=status")]
+    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments ns=a name= sub=")]
+    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments/d", "delete apps/v1 deployments ns=a name=d sub=")]
+    fn paths(#[case] method: &str, #[case] path: &str, #[case] expected: &str) {
+        let method = method.parse().expect("a method");
+        let Target::Resource(r) = target(&method, path, false) else { panic!("{path} is no resource") };
+        let got = format!(
+            "{} {}/{} {} ns={} name={} sub={}",
+            r.verb.as_str(), r.group, r.version, r.resource, r.namespace, r.name, r.subresource
+        );
+        assert_eq!(got, expected);
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading and writing `metadata` of objects that are JSON values.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::store::{ObjectKey, Revision};
+
+/// An object as the API server handles it: `apiVersion`, `kind`, `metadata` and the rest.
+pub(crate) trait ObjectMeta {
+    fn metadata(&self) -> Option<&Map<String, Value>>;
+    /// The metadata, made if it is missing or not an object.
+    fn metadata_mut(&mut self) -> &mut Map<String, Value>;
+
+    fn meta_str(&self, field: &str) -> &str {
+        self.metadata().and_then(|meta| meta.get(field)).and_then(Value::as_str).unwrap_or_default()
+    }
+    fn name(&self) -> &str {
+        self.meta_str("name")
+    }
+    fn namespace(&self) -> &str {
+        self.meta_str("namespace")
+    }
+    fn uid(&self) -> &str {
+        self.meta_str("uid")
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace(), self.name())
+    }
+    fn resource_version(&self) -> &str {
+        self.meta_str("resourceVersion")
+    }
+    fn revision(&self) -> Option<Revision> {
+        self.resource_version().parse().ok()
+    }
+    fn generation(&self) -> i64 {
+        self.metadata().and_then(|meta| meta.get("generation")).and_then(Value::as_i64).unwrap_or_default()
+    }
+    fn is_terminating(&self) -> bool {
+        !self.meta_str("deletionTimestamp").is_empty()
+    }
+    fn finalizers(&self) -> Vec<&str> {
+        let list = self.metadata().and_then(|meta| meta.get("finalizers")).and_then(Value::as_array);
+        list.map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+    }
+    fn set_meta(&mut self, field: &str, value: impl Into<Value>) {
+        self.metadata_mut().insert(field.to_owned(), value.into());
+    }
+    /// Copies a metadata field of `from`, or removes it where `from` has none.
+    fn copy_meta(&mut self, from: &Value, field: &str) {
+        match from.metadata().and_then(|meta| meta.get(field)) {
+            Some(value) => self.set_meta(field, value.clone()),
+            None => {
+                self.metadata_mut().remove(field);
+            }
+        }
+    }
+    fn add_finalizer(&mut self, finalizer: &str) {
+        if self.finalizers().contains(&finalizer) {
+            return;
+        }
+        let list = self.metadata_mut().entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(list) = list.as_array_mut() {
+            list.push(Value::from(finalizer));
+        }
+    }
+    fn remove_finalizer(&mut self, finalizer: &str) {
+        let meta = self.metadata_mut();
+        if let Some(list) = meta.get_mut("finalizers").and_then(Value::as_array_mut) {
+            list.retain(|entry| entry.as_str() != Some(finalizer));
+            if list.is_empty() {
+                meta.remove("finalizers");
+            }
+        }
+    }
+}
+
+static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+impl ObjectMeta for Value {
+    fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.get("metadata").and_then(Value::as_object)
+    }
+
+    fn metadata_mut(&mut self) -> &mut Map<String, Value> {
+        if !self.is_object() {
+            *self = Value::Object(Map::new());
+        }
+        let Value::Object(object) = self else { unreachable!("made an object above") };
+        let meta = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        if !meta.is_object() {
+            *meta = Value::Object(Map::new());
+        }
+        let Value::Object(meta) = meta else { unreachable!("made an object above") };
+        meta
+    }
+}
+
+/// A map of strings below `metadata`, such as `labels`; empty if there is none.
+pub(crate) fn string_map<'a>(object: &'a Value, field: &str) -> &'a Map<String, Value> {
+    object
+        .metadata()
+        .and_then(|meta| meta.get(field))
+        .and_then(Value::as_object)
+        .unwrap_or(&EMPTY)
+}
+
+/// Follows a dotted path of plain field names.
+pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part))
+}

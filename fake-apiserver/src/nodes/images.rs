@@ -1,0 +1,168 @@
+//! A simulated image registry: reference to digest, time to pull, failures.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use client_kit::Seed;
+
+/// Why an image cannot be pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullFailure {
+    /// The registry does not know it.
+    NotFound,
+}
+
+/// What the registry says of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `sha256:…`; two references may have one digest.
+    pub digest: String,
+    /// How long a node that does not have it takes to get it.
+    pub pull: Duration,
+    /// Its size, as the kubelet's `Pulled` event tells.
+    pub size_bytes: u64,
+    /// Set if pulling fails.
+    pub failure: Option<PullFailure>,
+    /// Whether every node has it from the start.
+    pub preloaded: bool,
+}
+
+impl Image {
+    /// An image that every node has, with a digest made from its reference.
+    #[must_use]
+    pub fn preloaded(reference: &str) -> Self {
+        Self {
+            digest: digest_of(reference),
+            pull: Duration::from_secs(1),
+            size_bytes: 20_000_000,
+            failure: None,
+            preloaded: true,
+        }
+    }
+
+    /// An image that a node has to pull first.
+    #[must_use]
+    pub fn remote(reference: &str, pull: Duration) -> Self {
+        Self { pull, preloaded: false, ..Self::preloaded(reference) }
+    }
+
+    /// An image that does not exist.
+    #[must_use]
+    pub fn missing(reference: &str) -> Self {
+        let pull = Duration::from_millis(20);
+        Self { failure: Some(PullFailure::NotFound), preloaded: false, pull, ..Self::preloaded(reference) }
+    }
+
+    /// The same image under a known digest (`sha256:…`).
+    #[must_use]
+    pub fn with_digest(mut self, digest: &str) -> Self {
+        digest.clone_into(&mut self.digest);
+        self
+    }
+}
+
+fn digest_of(reference: &str) -> String {
+    let mut random = Seed(0).fork(&canonical(reference)).random();
+    let mut bytes = [0_u8; 32];
+    random.fill(&mut bytes);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// The full name that containerd gives a reference: `nginx` is `docker.io/library/nginx:latest`.
+#[must_use]
+pub(crate) fn canonical(reference: &str) -> String {
+    let first = reference.split('/').next().unwrap_or_default();
+    let has_host = reference.contains('/') && (first.contains(['.', ':']) || first == "localhost");
+    let full = match (has_host, reference.contains('/')) {
+        (true, _) => reference.to_owned(),
+        (false, true) => format!("docker.io/{reference}"),
+        (false, false) => format!("docker.io/library/{reference}"),
+    };
+    let name = full.rsplit('/').next().unwrap_or_default();
+    if name.contains([':', '@']) { full } else { format!("{full}:latest") }
+}
+
+/// `docker.io/library/nginx` of `docker.io/library/nginx:1.7.9`.
+fn repository(canonical: &str) -> &str {
+    let name_start = canonical.rfind('/').map_or(0, |at| at + 1);
+    match canonical[name_start..].find([':', '@']) {
+        Some(at) => &canonical[..name_start + at],
+        None => canonical,
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    known: BTreeMap<String, Image>,
+    /// Canonical references that each node has pulled.
+    pulled: BTreeSet<(String, String)>,
+}
+
+/// The images of a cluster, shared by its nodes. A reference that was never registered is an image that every node has.
+#[derive(Clone, Default)]
+pub struct ImageRegistry(Arc<Mutex<Inner>>);
+
+impl ImageRegistry {
+    /// Says what a reference is.
+    pub fn set(&self, reference: &str, image: Image) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).known.insert(canonical(reference), image);
+    }
+
+    /// What a reference is.
+    #[must_use]
+    pub fn get(&self, reference: &str) -> Image {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.known.get(&canonical(reference)).cloned().unwrap_or_else(|| Image::preloaded(reference))
+    }
+
+    /// Whether a node has the image already.
+    #[must_use]
+    pub fn is_on(&self, node: &str, reference: &str) -> bool {
+        let image = self.get(reference);
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        image.preloaded || inner.pulled.contains(&(node.to_owned(), canonical(reference)))
+    }
+
+    pub(super) fn mark_pulled(&self, node: &str, reference: &str) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.pulled.insert((node.to_owned(), canonical(reference)));
+    }
+
+    /// The `imageID` of a container that runs the image: `docker.io/library/nginx@sha256:…`.
+    #[must_use]
+    pub fn image_id(&self, reference: &str) -> String {
+        format!("{}@{}", repository(&canonical(reference)), self.get(reference).digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("nginx", "docker.io/library/nginx:latest")]
+    #[case("nginx:1.7.9", "docker.io/library/nginx:1.7.9")]
+    #[case("openkruise/guestbook:v1", "docker.io/openkruise/guestbook:v1")]
+    #[case("registry.example.com/a/b", "registry.example.com/a/b:latest")]
+    #[case("localhost:5000/a:1", "localhost:5000/a:1")]
+    fn references(#[case] reference: &str, #[case] expected: &str) {
+        assert_eq!(canonical(reference), expected);
+    }
+
+    #[test]
+    fn tags_have_digests_of_their_own() {
+        let registry = ImageRegistry::default();
+        assert_ne!(registry.image_id("nginx:1"), registry.image_id("nginx:2"));
+        assert!(registry.image_id("nginx:1").starts_with("docker.io/library/nginx@sha256:"));
+        registry.set("nginx:2", Image::preloaded("nginx:2").with_digest(&registry.get("nginx:1").digest));
+        assert_eq!(registry.image_id("nginx:1"), registry.image_id("nginx:2"));
+        registry.set("slow:1", Image::remote("slow:1", Duration::from_secs(9)));
+        assert!(!registry.is_on("node1", "slow:1"));
+        registry.mark_pulled("node1", "slow:1");
+        assert!(registry.is_on("node1", "slow:1") && !registry.is_on("node2", "slow:1"));
+    }
+}

@@ -1,0 +1,143 @@
+//! The kubelet of a simulated node: watches its pods and gives each a worker.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use client_kit::{EventRecorder, Random, Seed, SharedClock};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, ResourceExt as _};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::images::ImageRegistry;
+use super::node::NodeSpec;
+use super::pod_worker::PodWorker;
+use super::timing::Timing;
+use crate::server::rfc3339;
+
+/// A simulated node.
+pub struct Kubelet {
+    pub(super) client: Client,
+    pub(super) spec: NodeSpec,
+    pub(super) clock: SharedClock,
+    pub(super) images: ImageRegistry,
+    pub(super) timing: Timing,
+    pub(super) recorder: EventRecorder,
+    seed: Seed,
+}
+
+/// A pod's worker: the newest pod goes in here.
+type Mailbox = watch::Sender<Arc<Value>>;
+
+impl Kubelet {
+    /// A kubelet for `spec`. Must be made within a tokio runtime.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        spec: NodeSpec,
+        clock: SharedClock,
+        seed: Seed,
+        images: ImageRegistry,
+        timing: Timing,
+    ) -> Self {
+        let recorder =
+            EventRecorder::new(client.clone(), "kubelet", Some(&spec.name), clock.clone()).with_reporting(true);
+        let seed = seed.fork("kubelet").fork(&spec.name);
+        Self { client, spec, clock, images, timing, recorder, seed }
+    }
+
+    /// Registers the node and runs its pods, until dropped.
+    ///
+    /// # Errors
+    /// If the node cannot be registered.
+    pub async fn run(self) -> Result<(), kube::Error> {
+        self.register().await?;
+        let kubelet = Arc::new(self);
+        let pods: Api<DynamicObject> = Api::all_with(kubelet.client.clone(), &pod_resource());
+        let config = watcher::Config::default()
+            .fields(&format!("spec.nodeName={}", kubelet.spec.name))
+            .streaming_lists();
+        let mut events = watcher(pods, config).default_backoff().boxed();
+        let mut workers: BTreeMap<String, Mailbox> = BTreeMap::new();
+        let mut addresses = Addresses { network: kubelet.spec.pod_network.clone(), next: 2 };
+        let mut listed: Vec<String> = Vec::new();
+        loop {
+            let event = match events.try_next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    tracing::debug!(%error, node = %kubelet.spec.name, "watch pods");
+                    continue;
+                }
+            };
+            match event {
+                watcher::Event::Apply(pod) => kubelet.update(&mut workers, &mut addresses, pod),
+                watcher::Event::InitApply(pod) => {
+                    listed.extend(pod.uid());
+                    kubelet.update(&mut workers, &mut addresses, pod);
+                }
+                watcher::Event::Delete(pod) => {
+                    workers.remove(&pod.uid().unwrap_or_default());
+                }
+                watcher::Event::Init => listed.clear(),
+                watcher::Event::InitDone => workers.retain(|uid, _| listed.contains(uid)),
+            }
+        }
+    }
+
+    async fn register(&self) -> Result<(), kube::Error> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+        let nodes: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let object = self.spec.object(&rfc3339(self.clock.now_seconds()));
+        let object: DynamicObject = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        match nodes.create(&PostParams::default(), &object).await {
+            // A node that restarts finds itself registered.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    fn update(self: &Arc<Self>, workers: &mut BTreeMap<String, Mailbox>, addresses: &mut Addresses, pod: DynamicObject) {
+        let uid = pod.uid().unwrap_or_default();
+        let Ok(pod) = serde_json::to_value(pod) else { return };
+        let pod = Arc::new(pod);
+        match workers.get(&uid) {
+            Some(mailbox) => {
+                mailbox.send_replace(pod);
+            }
+            None => {
+                let (mailbox, inbox) = watch::channel(Arc::clone(&pod));
+                let random: Random = self.seed.fork(&pod_name(&pod)).random();
+                let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random);
+                tokio::spawn(worker.run());
+                workers.insert(uid, mailbox);
+            }
+        }
+    }
+}
+
+fn pod_name(pod: &Value) -> String {
+    use crate::meta::ObjectMeta as _;
+    format!("{}/{}", pod.namespace(), pod.name())
+}
+
+/// Pods as dynamic objects.
+pub(super) fn pod_resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"))
+}
+
+struct Addresses {
+    network: String,
+    next: u32,
+}
+
+impl Addresses {
+    fn take(&mut self) -> String {
+        let address = format!("{}.{}", self.network, self.next);
+        self.next = if self.next >= 254 { 2 } else { self.next + 1 };
+        address
+    }
+}

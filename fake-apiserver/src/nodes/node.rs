@@ -1,0 +1,89 @@
+//! What a simulated node is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A node to simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Its name, such as `node1`.
+    pub name: String,
+    /// Its labels, besides the well-known ones.
+    pub labels: BTreeMap<String, String>,
+    /// Cores.
+    pub cpu: u32,
+    /// Memory in GiB.
+    pub memory_gib: u32,
+    /// How many pods it takes.
+    pub pods: u32,
+    /// The address of the node itself.
+    pub address: String,
+    /// The first three numbers of its pods' addresses.
+    pub pod_network: String,
+}
+
+impl NodeSpec {
+    /// The `n`-th node (from 1) of a plain cluster: 8 cores, 32 GiB, 110 pods.
+    #[must_use]
+    pub fn numbered(n: u32) -> Self {
+        Self {
+            name: format!("node{n}"),
+            labels: BTreeMap::new(),
+            cpu: 8,
+            memory_gib: 32,
+            pods: 110,
+            address: format!("10.99.{}.{}", n / 250, n % 250 + 9),
+            pod_network: format!("10.{}.{}", 244 + n / 250, n % 250),
+        }
+    }
+
+    /// The Node object as its kubelet registers it.
+    pub(super) fn object(&self, now: &str) -> Value {
+        let mut labels = self.labels.clone();
+        for (key, value) in [
+            ("beta.kubernetes.io/arch", "amd64"),
+            ("beta.kubernetes.io/os", "linux"),
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/os", "linux"),
+            ("kubernetes.io/hostname", &self.name),
+        ] {
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+        let resources = json!({
+            "cpu": self.cpu.to_string(), "memory": format!("{}Gi", self.memory_gib),
+            "pods": self.pods.to_string(), "ephemeral-storage": "100Gi",
+        });
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+            json!({
+                "type": kind, "status": status, "reason": reason, "message": message,
+                "lastHeartbeatTime": now, "lastTransitionTime": now,
+            })
+        };
+        json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": labels},
+            "spec": {"podCIDR": format!("{}.0/24", self.pod_network), "podCIDRs": [format!("{}.0/24", self.pod_network)]},
+            "status": {
+                "capacity": resources,
+                "allocatable": resources,
+                "addresses": [
+                    {"type": "InternalIP", "address": self.address},
+                    {"type": "Hostname", "address": self.name},
+                ],
+                "conditions": [
+                    condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+                    condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+                    condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+                    condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+                ],
+                "nodeInfo": {
+                    "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
+                    "osImage": "Seatrial simulated node", "containerRuntimeVersion": "containerd://1.6.0",
+                    "kubeletVersion": "v1.36.2", "kubeProxyVersion": "", "machineID": "", "systemUUID": "", "bootID": "",
+                },
+            },
+        })
+    }
+}

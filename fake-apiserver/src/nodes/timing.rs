@@ -1,0 +1,48 @@
+//! How long things take on a simulated node.
+
+use std::time::Duration;
+
+use client_kit::Random;
+
+/// How long a node takes for what it does. Each use varies by up to a fifth, by the seed.
+///
+/// The defaults are what a kubelet 1.36 with containerd took in the recordings, rounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timing {
+    /// From noticing a pod to telling so in its status.
+    pub admit: Duration,
+    /// To make a pod's sandbox: network, volumes.
+    pub sandbox: Duration,
+    /// To create a container from an image that is there.
+    pub create: Duration,
+    /// To start a created container.
+    pub start: Duration,
+    /// To notice that a container runs, or that a readiness gate has opened.
+    pub observe: Duration,
+    /// For a container to end after it was asked to.
+    pub stop: Duration,
+    /// From the last container's end to the pod's removal.
+    pub remove: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self {
+            admit: ms(30),
+            sandbox: ms(450),
+            create: ms(50),
+            start: ms(60),
+            observe: ms(40),
+            stop: ms(150),
+            remove: ms(400),
+        }
+    }
+}
+
+/// `duration`, give or take a fifth, in whole milliseconds.
+pub(super) fn vary(duration: Duration, random: &mut Random) -> Duration {
+    let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let fifth = ms / 5;
+    Duration::from_millis(random.between(ms.saturating_sub(fifth), ms.saturating_add(fifth)))
+}

@@ -1,0 +1,160 @@
+//! The built-in resources of Kubernetes 1.36.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use serde::Deserialize;
+
+use super::resource::{Column, ColumnSource, Resource, Subresource};
+use crate::store::GroupResource;
+use crate::strategy;
+
+/// What `GET /apis/<group>/<version>` of a running server answered, per group version.
+const DISCOVERY: &str = include_str!("data/discovery.json");
+/// The columns of each resource's table.
+const COLUMNS: &str = include_str!("data/columns.json");
+/// Which field selectors each resource accepts.
+const FIELD_SELECTORS: &str = include_str!("data/field-selectors.json");
+
+#[derive(Deserialize)]
+struct GroupVersionList {
+    resources: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    singular_name: String,
+    namespaced: bool,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    kind: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    storage_version_hash: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ColumnEntry {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    priority: i64,
+}
+
+/// All built-in resources, read once per process. The data is part of the program, so that reading it cannot fail;
+/// a test holds that nothing is lost on the way.
+pub(super) fn all() -> &'static [Arc<Resource>] {
+    static ALL: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(read);
+    &ALL
+}
+
+fn read() -> Vec<Arc<Resource>> {
+    let lists: BTreeMap<String, GroupVersionList> = serde_json::from_str(DISCOVERY).unwrap_or_default();
+    let mut columns: BTreeMap<String, Vec<ColumnEntry>> = serde_json::from_str(COLUMNS).unwrap_or_default();
+    let mut selectors: BTreeMap<String, Vec<String>> = serde_json::from_str(FIELD_SELECTORS).unwrap_or_default();
+    let mut out = Vec::new();
+    for (group_version, list) in lists {
+        let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+        let (subs, mains): (Vec<Entry>, Vec<Entry>) =
+            list.resources.into_iter().partition(|entry| entry.name.contains('/'));
+        for entry in mains {
+            let id = format!("{group_version}/{}", entry.name);
+            let prefix = format!("{}/", entry.name);
+            let subresources = subs
+                .iter()
+                .filter_map(|sub| Some((sub.name.strip_prefix(&prefix)?.to_owned(), subresource(sub, group, version))))
+                .collect();
+            let table = storage_table(group, &entry.name);
+            out.push(Arc::new(Resource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                list_kind: format!("{}List", entry.kind),
+                singular: entry.singular_name,
+                short_names: entry.short_names,
+                categories: entry.categories,
+                namespaced: entry.namespaced,
+                verbs: entry.verbs,
+                storage_version_hash: entry.storage_version_hash,
+                subresources,
+                columns: columns.remove(&id).unwrap_or_default().into_iter().map(column).collect(),
+                selectable: selectors.remove(&id).unwrap_or_default(),
+                storage_api_version: storage_api_version(&group_version, &entry.name),
+                strategy: strategy::of_builtin(&table),
+                table,
+                kind: entry.kind,
+                plural: entry.name,
+                custom: None,
+                builtin_schema: OnceLock::new(),
+            }));
+        }
+    }
+    out
+}
+
+fn subresource(entry: &Entry, group: &str, version: &str) -> Subresource {
+    // Discovery names the group only where it is not the list's own.
+    let (group, version) =
+        if entry.version.is_empty() { (group, version) } else { (entry.group.as_str(), entry.version.as_str()) };
+    Subresource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: entry.kind.clone(),
+        verbs: entry.verbs.clone(),
+    }
+}
+
+fn column(entry: ColumnEntry) -> Column {
+    Column {
+        name: entry.name,
+        kind: entry.kind,
+        format: entry.format,
+        description: String::new(),
+        priority: entry.priority,
+        source: ColumnSource::Builtin,
+    }
+}
+
+/// Events are one resource under two groups.
+fn storage_table(group: &str, resource: &str) -> GroupResource {
+    match (group, resource) {
+        ("events.k8s.io", "events") => GroupResource::new("", "events"),
+        _ => GroupResource::new(group, resource),
+    }
+}
+
+fn storage_api_version(group_version: &str, resource: &str) -> String {
+    match (group_version, resource) {
+        ("events.k8s.io/v1", "events") => "v1".to_owned(),
+        ("autoscaling/v1", "horizontalpodautoscalers") => "autoscaling/v2".to_owned(),
+        _ => group_version.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_is_read_whole() {
+        let lists: BTreeMap<String, GroupVersionList> = serde_json::from_str(DISCOVERY).expect("discovery data");
+        let mains = lists.values().flat_map(|list| &list.resources).filter(|entry| !entry.name.contains('/'));
+        assert_eq!(all().len(), mains.count());
+        let pods = all().iter().find(|r| r.group.is_empty() && r.plural == "pods").expect("pods");
+        assert_eq!(pods.columns.len(), 9);
+        assert!(pods.selectable.iter().any(|field| field == "spec.nodeName"));
+        assert_eq!(pods.subresources["eviction"].group, "policy");
+        assert_eq!(pods.subresources["status"].kind, "Pod");
+    }
+}

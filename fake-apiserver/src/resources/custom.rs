@@ -1,0 +1,144 @@
+//! Resources from CustomResourceDefinitions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::resource::{Column, ColumnSource, CustomVersion, Resource, ScalePaths, Subresource};
+use crate::field_error::FieldError;
+use crate::meta::at;
+use crate::store::GroupResource;
+use crate::strategy;
+use crate::types::Schema;
+
+fn text(value: &Value, path: &str) -> String {
+    at(value, path).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value, path: &str) -> Vec<String> {
+    let list = at(value, path).and_then(Value::as_array);
+    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// The resources that a CustomResourceDefinition serves, one per served version.
+///
+/// # Errors
+/// Whatever is wrong with its schemas.
+pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<FieldError>> {
+    let group = text(definition, "spec.group");
+    let plural = text(definition, "spec.names.plural");
+    let kind = text(definition, "spec.names.kind");
+    let versions = at(definition, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let storage = versions
+        .iter()
+        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .map(|version| text(version, "name"))
+        .unwrap_or_default();
+    let mut out = Vec::new();
+    for version in versions {
+        if version.get("served").and_then(Value::as_bool) != Some(true) {
+            continue;
+        }
+        let name = text(version, "name");
+        let custom = custom_version(version)?;
+        let mut list_kind = text(definition, "spec.names.listKind");
+        if list_kind.is_empty() {
+            list_kind = format!("{kind}List");
+        }
+        let mut singular = text(definition, "spec.names.singular");
+        if singular.is_empty() {
+            singular = kind.to_lowercase();
+        }
+        out.push(Arc::new(Resource {
+            subresources: subresources(&custom, &group, &name, &kind),
+            columns: columns(version),
+            selectable: custom.selectable.clone(),
+            version: name,
+            kind: kind.clone(),
+            plural: plural.clone(),
+            singular,
+            short_names: texts(definition, "spec.names.shortNames"),
+            categories: texts(definition, "spec.names.categories"),
+            namespaced: text(definition, "spec.scope") == "Namespaced",
+            verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+                .map(str::to_owned)
+                .to_vec(),
+            list_kind,
+            storage_version_hash: None,
+            table: GroupResource::new(&group, &plural),
+            storage_api_version: format!("{group}/{storage}"),
+            strategy: strategy::of_custom(),
+            group: group.clone(),
+            custom: Some(custom),
+            builtin_schema: OnceLock::new(),
+        }));
+    }
+    Ok(out)
+}
+
+fn custom_version(version: &Value) -> Result<CustomVersion, Vec<FieldError>> {
+    let empty = Value::Object(serde_json::Map::new());
+    let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty))?;
+    let scale = at(version, "subresources.scale").map(|scale| ScalePaths {
+        spec_replicas: text(scale, "specReplicasPath"),
+        status_replicas: text(scale, "statusReplicasPath"),
+        label_selector: Some(text(scale, "labelSelectorPath")).filter(|path| !path.is_empty()),
+    });
+    let selectable = version.get("selectableFields").and_then(Value::as_array);
+    Ok(CustomVersion {
+        schema: Arc::new(schema),
+        status: at(version, "subresources.status").is_some(),
+        scale,
+        selectable: selectable
+            .map(|fields| {
+                fields.iter().map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect()
+            })
+            .unwrap_or_default(),
+    })
+}
+
+fn subresources(custom: &CustomVersion, group: &str, version: &str, kind: &str) -> BTreeMap<String, Subresource> {
+    let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+    let mut out = BTreeMap::new();
+    if custom.status {
+        let status =
+            Subresource { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned(), verbs: verbs() };
+        out.insert("status".to_owned(), status);
+    }
+    if custom.scale.is_some() {
+        let scale = Subresource {
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs: verbs(),
+        };
+        out.insert("scale".to_owned(), scale);
+    }
+    out
+}
+
+/// The table's columns: the name, then what the definition says, or the age where it says nothing.
+fn columns(version: &Value) -> Vec<Column> {
+    let column = |name: &str, kind: &str, format: &str, path: &str| Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: format.to_owned(),
+        description: String::new(),
+        priority: 0,
+        source: ColumnSource::JsonPath(path.to_owned()),
+    };
+    let mut out = vec![column("Name", "string", "name", ".metadata.name")];
+    match version.get("additionalPrinterColumns").and_then(Value::as_array) {
+        Some(list) if !list.is_empty() => out.extend(list.iter().map(|entry| Column {
+            name: text(entry, "name"),
+            kind: text(entry, "type"),
+            format: text(entry, "format"),
+            description: text(entry, "description"),
+            priority: entry.get("priority").and_then(Value::as_i64).unwrap_or_default(),
+            source: ColumnSource::JsonPath(text(entry, "jsonPath")),
+        })),
+        _ => out.push(column("Age", "date", "", ".metadata.creationTimestamp")),
+    }
+    out
+}

@@ -1,0 +1,61 @@
+//! The index of what is served.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use super::resource::Resource;
+use super::{builtin, custom};
+use crate::field_error::FieldError;
+use crate::store::GroupResource;
+
+/// Group, version and plural name.
+type ResourceId = (String, String, String);
+
+/// All served resources: the built-in ones, and those of the CustomResourceDefinitions.
+#[derive(Default)]
+pub(crate) struct Registry {
+    custom: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
+}
+
+fn is(resource: &Resource, group: &str, version: &str, plural: &str) -> bool {
+    resource.group == group && resource.version == version && resource.plural == plural
+}
+
+impl Registry {
+    /// The resource at a path.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let id = (group.to_owned(), version.to_owned(), plural.to_owned());
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        custom.or_else(|| builtin::all().iter().find(|resource| is(resource, group, version, plural)).cloned())
+    }
+
+    /// Everything served, built-in resources first, in the order of their paths.
+    pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        builtin::all().iter().chain(custom.values()).cloned().collect()
+    }
+
+    /// Serves what a CustomResourceDefinition defines, in place of what it defined before.
+    ///
+    /// # Errors
+    /// Whatever is wrong with its schemas; what was served before stays.
+    pub(crate) fn define(&self, definition: &Value) -> Result<(), Vec<FieldError>> {
+        let resources = custom::resources(definition)?;
+        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let table = GroupResource::new(text("/spec/group"), text("/spec/names/plural"));
+        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        custom.retain(|_, resource| resource.table != table);
+        for resource in resources {
+            let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
+            custom.insert(id, resource);
+        }
+        Ok(())
+    }
+
+    /// Stops serving a custom resource.
+    pub(crate) fn undefine(&self, table: &GroupResource) {
+        self.custom.write().unwrap_or_else(PoisonError::into_inner).retain(|_, resource| resource.table != *table);
+    }
+}

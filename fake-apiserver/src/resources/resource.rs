@@ -1,0 +1,118 @@
+//! One served resource in one version.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::store::GroupResource;
+use crate::strategy::Strategy;
+use crate::types::{self, Schema};
+
+/// A column of the resource's table.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub name: String,
+    pub kind: String,
+    pub format: String,
+    pub description: String,
+    /// 0 is shown always, more only in wide output.
+    pub priority: i64,
+    pub source: ColumnSource,
+}
+
+/// Where a cell's value comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum ColumnSource {
+    /// A function of the built-in type, by the column's name.
+    Builtin,
+    /// A custom resource's JSON path, such as `.spec.replicas`.
+    JsonPath(String),
+}
+
+/// A subresource as discovery lists it.
+#[derive(Debug, Clone)]
+pub(crate) struct Subresource {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub verbs: Vec<String>,
+}
+
+/// Where a custom resource keeps what its `scale` subresource shows.
+#[derive(Debug, Clone)]
+pub(crate) struct ScalePaths {
+    pub spec_replicas: String,
+    pub status_replicas: String,
+    pub label_selector: Option<String>,
+}
+
+/// What a CustomResourceDefinition says of one version.
+#[derive(Debug)]
+pub(crate) struct CustomVersion {
+    pub schema: Arc<Schema>,
+    pub status: bool,
+    pub scale: Option<ScalePaths>,
+    /// Field paths that field selectors may name, besides name and namespace.
+    pub selectable: Vec<String>,
+}
+
+/// One served resource in one version.
+pub(crate) struct Resource {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub plural: String,
+    pub singular: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    pub verbs: Vec<String>,
+    pub list_kind: String,
+    pub storage_version_hash: Option<String>,
+    pub subresources: BTreeMap<String, Subresource>,
+    pub columns: Vec<Column>,
+    /// Field selectors the resource accepts.
+    pub selectable: Vec<String>,
+    /// The table its objects are kept in, which several groups and versions may share.
+    pub table: GroupResource,
+    /// The `apiVersion` its objects are stored in.
+    pub storage_api_version: String,
+    pub strategy: &'static dyn Strategy,
+    pub custom: Option<CustomVersion>,
+    pub(super) builtin_schema: OnceLock<Option<Arc<Schema>>>,
+}
+
+impl Resource {
+    /// `apps/v1`, `v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The name used in error messages.
+    pub(crate) fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&self.group, &self.plural)
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresources.contains_key("status")
+    }
+
+    /// The description of the type; `None` for the few kinds that are served and never stored.
+    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
+        if let Some(custom) = &self.custom {
+            return Some(Arc::clone(&custom.schema));
+        }
+        self.builtin_schema
+            .get_or_init(|| types::builtin((&self.group, &self.version, &self.kind)))
+            .clone()
+    }
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Resource({}/{})", self.api_version(), self.plural)
+    }
+}

@@ -1,0 +1,79 @@
+//! One request for a resource, and what came of it.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::http::negotiate::Accepted;
+use crate::http::params::Params;
+use crate::http::request::ResourceRequest;
+use crate::resources::Resource;
+use crate::server::{Server, ServerState};
+use crate::status::ApiError;
+use crate::store::{GroupResource, ObjectKey, Stored};
+
+/// Everything a verb needs to know of its request.
+pub(crate) struct Context {
+    pub server: Server,
+    pub resource: Arc<Resource>,
+    pub request: ResourceRequest,
+    pub params: Params,
+    pub accepted: Accepted,
+    pub content_type: String,
+    /// The field manager: the parameter, or the first word of the user agent.
+    pub manager: String,
+}
+
+impl Context {
+    pub(crate) fn state(&self) -> &ServerState {
+        &self.server.state
+    }
+
+    /// The key of the object that the path names.
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.request.namespace, &self.request.name)
+    }
+
+    pub(crate) fn table(&self) -> &GroupResource {
+        &self.resource.table
+    }
+
+    /// The object that the path names.
+    ///
+    /// # Errors
+    /// 404.
+    pub(crate) fn existing(&self) -> Result<Arc<Stored>, ApiError> {
+        self.state()
+            .store
+            .get(self.table(), &self.key())
+            .ok_or_else(|| ApiError::not_found(&self.resource.group_resource(), &self.request.name))
+    }
+}
+
+/// An object that an answer shows.
+#[derive(Debug, Clone)]
+pub(crate) enum Shown {
+    /// As it is in the store, in its storage version.
+    Stored(Arc<Stored>),
+    /// A value in the request's own version: a dry run's, a scale, a status.
+    Made(Value),
+}
+
+/// What a verb answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub code: StatusCode,
+    pub object: Shown,
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    pub(crate) fn ok(object: Shown) -> Self {
+        Self { code: StatusCode::OK, object, warnings: Vec::new() }
+    }
+
+    pub(crate) fn created(object: Shown) -> Self {
+        Self { code: StatusCode::CREATED, object, warnings: Vec::new() }
+    }
+}

@@ -1,0 +1,63 @@
+//! Between the versions of one resource.
+//!
+//! An object is stored in one version and shown in the one that was asked for. Most resources have one version; custom
+//! ones without a webhook differ in `apiVersion` alone; events are renamed field by field.
+
+use serde_json::{Map, Value, json};
+
+use crate::resources::Resource;
+
+/// The stored object as `resource` shows it.
+pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
+    let api_version = resource.api_version();
+    if api_version == resource.storage_api_version {
+        return object;
+    }
+    if resource.group == "events.k8s.io" {
+        rename(&mut object, |new, old| (old, new));
+    }
+    object["apiVersion"] = Value::from(api_version);
+    object
+}
+
+/// What a client sent as `resource`, as it is stored.
+pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
+    if resource.api_version() == resource.storage_api_version {
+        return object;
+    }
+    if resource.group == "events.k8s.io" {
+        rename(&mut object, |new, old| (new, old));
+    }
+    object["apiVersion"] = Value::from(resource.storage_api_version.clone());
+    object
+}
+
+/// The fields of `events.k8s.io/v1` and what they are called in `v1`.
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("note", "message"),
+    ("regarding", "involvedObject"),
+    ("deprecatedCount", "count"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedSource", "source"),
+    ("reportingController", "reportingComponent"),
+];
+
+fn rename(object: &mut Value, direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) {
+    let Some(map) = object.as_object_mut() else { return };
+    let renamed: Map<String, Value> = EVENT_FIELDS
+        .iter()
+        .filter_map(|(new, old)| {
+            let (from, to) = direction(new, old);
+            Some((to.to_owned(), map.remove(from)?))
+        })
+        .collect();
+    map.extend(renamed);
+    // Both versions write these whether they are known or not.
+    for (field, empty) in [("source", json!({})), ("deprecatedSource", json!({}))] {
+        let wanted = map.contains_key(if field == "source" { "involvedObject" } else { "regarding" });
+        if wanted {
+            map.entry(field).or_insert(empty);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Create.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::context::{Answer, Context, Shown};
+use super::ownership::{Ownership, own};
+use super::{conversion, incoming, metadata};
+use crate::admission::{self, Attributes, Operation};
+use crate::meta::ObjectMeta;
+use crate::status::ApiError;
+use crate::store::{Change, ObjectKey};
+use crate::strategy::crd;
+
+/// The longest base of a generated name: with five more characters it still is a valid label.
+const GENERATED_BASE_MAX: usize = 58;
+
+/// Creates the object that a client sent.
+pub(crate) async fn create(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
+    incoming::check_kind(&context.resource, &mut object)?;
+    let warnings = incoming::shape(context, &mut object)?;
+    let mut answer = create_shaped(context, object, Ownership::Tracked).await?;
+    answer.warnings.splice(0..0, warnings);
+    Ok(answer)
+}
+
+/// Creates an object that is in shape. `ownership` says who owns its fields.
+pub(crate) async fn create_shaped(
+    context: &Context,
+    mut object: Value,
+    ownership: Ownership,
+) -> Result<Answer, ApiError> {
+    check_namespace(context, &mut object)?;
+    if !object.resource_version().is_empty() {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    fill_metadata(context, &mut object);
+    if ownership == Ownership::Tracked {
+        own(context, None, &mut object);
+    }
+    let before = object.clone();
+    let mut attributes = attributes(context, object);
+    let mut warnings = admission::mutate(&context.server, &mut attributes).await?;
+    let mut object = attributes.object.take().unwrap_or_default();
+    if object != before {
+        if let Some(schema) = context.resource.schema() {
+            schema.apply_defaults(&mut object);
+        }
+        own(context, Some(&before), &mut object);
+    }
+    prepare(context, &mut object);
+    validate(context, &object)?;
+    attributes.name = object.name().to_owned();
+    attributes.object = Some(object);
+    warnings.extend(admission::validate(&context.server, &mut attributes).await?);
+    let object = attributes.object.take().unwrap_or_default();
+    let shown = commit(context, object)?;
+    Ok(Answer { code: StatusCode::CREATED, object: shown, warnings })
+}
+
+fn attributes(context: &Context, object: Value) -> Attributes {
+    Attributes {
+        operation: Operation::Create,
+        resource: context.resource.clone(),
+        subresource: String::new(),
+        namespace: context.request.namespace.clone(),
+        name: object.name().to_owned(),
+        object: Some(object),
+        old: None,
+        dry_run: context.params.dry_run,
+    }
+}
+
+/// The namespace of path and object must agree.
+pub(crate) fn check_namespace(context: &Context, object: &mut Value) -> Result<(), ApiError> {
+    let path = &context.request.namespace;
+    if !context.resource.namespaced {
+        object.metadata_mut().remove("namespace");
+        return Ok(());
+    }
+    if path.is_empty() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let given = object.namespace().to_owned();
+    if !given.is_empty() && given != *path {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    object.set_meta("namespace", path.clone());
+    Ok(())
+}
+
+fn fill_metadata(context: &Context, object: &mut Value) {
+    let state = context.state();
+    if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
+        let base: String = object.meta_str("generateName").chars().take(GENERATED_BASE_MAX).collect();
+        let name = format!("{base}{}", state.names.suffix(&base));
+        object.set_meta("name", name);
+    }
+    let (uid, now) = (state.new_uid(), state.now());
+    let meta = object.metadata_mut();
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+        meta.remove(field);
+    }
+    object.set_meta("uid", uid);
+    object.set_meta("creationTimestamp", now);
+}
+
+fn prepare(context: &Context, object: &mut Value) {
+    let strategy = context.resource.strategy;
+    // A status that the client sent does not become the object's.
+    if context.resource.has_status() && !context.resource.is_custom() && object.get("status").is_none() {
+        object["status"] = Value::Object(serde_json::Map::new());
+    }
+    if context.resource.has_status() || !context.resource.is_custom() {
+        strategy.prepare_create(object);
+    }
+    if strategy.has_generation() {
+        object.set_meta("generation", 1);
+    }
+}
+
+fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
+    let resource = &context.resource;
+    let mut errors = metadata::validate(resource, object);
+    if let Some(schema) = resource.schema() {
+        errors.extend(schema.validate(object));
+    }
+    errors.extend(resource.strategy.validate_create(object));
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+}
+
+fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
+    let state = context.state();
+    let resource = &context.resource;
+    let key = ObjectKey::new(object.namespace(), object.name());
+    let exists = || ApiError::already_exists(&resource.group_resource(), &key.name);
+    let defines = resource.group == "apiextensions.k8s.io";
+    if context.params.dry_run {
+        if state.store.get(context.table(), &key).is_some() {
+            return Err(exists());
+        }
+        return Ok(Shown::Made(object));
+    }
+    if defines {
+        if state.store.get(context.table(), &key).is_some() {
+            return Err(exists());
+        }
+        state.registry.define(&object).map_err(|errors| {
+            ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors)
+        })?;
+    }
+    let stored = conversion::to_storage(resource, object);
+    let stored = state.store.commit(context.table(), &key, None, Change::Put(stored)).map_err(|_| exists())?;
+    if defines {
+        // The real server accepts the names and establishes the resource a moment later, by a write of its own.
+        let value = crd::established(&stored.value, &state.now());
+        // Only this server's own requests could have come between, and none can before the answer.
+        let _established = state.store.commit(context.table(), &key, Some(stored.revision), Change::Put(value));
+    }
+    Ok(Shown::Stored(stored))
+}

@@ -1,0 +1,277 @@
+//! Delete one object, or many.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::context::{Answer, Context, Shown};
+use super::conversion;
+use super::read::Selection;
+use super::update::commit;
+use crate::admission::{self, Attributes, Operation};
+use crate::http::params::dry_run;
+use crate::meta::{ObjectMeta, at};
+use crate::server::rfc3339;
+use crate::status::{ApiError, details};
+use crate::store::{GroupResource, Stored};
+use crate::strategy::Deletion;
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+const RETRIES_MAX: usize = 5;
+
+/// What a deletion was asked with, in its body or its query.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub grace_seconds: Option<i64>,
+    pub propagation: String,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Reads the body, and the query where the body says nothing.
+    pub(crate) fn read(context: &Context, body: &Value) -> Result<Self, ApiError> {
+        let params = &context.params;
+        let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
+        let listed_dry_run = at(body, "dryRun").and_then(Value::as_array).and_then(|list| list.first()).and_then(Value::as_str);
+        let orphan = at(body, "orphanDependents").and_then(Value::as_bool).or(params.orphan_dependents);
+        let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
+        if propagation.is_empty()
+            && let Some(orphan) = orphan
+        {
+            propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
+        }
+        if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
+            return Err(ApiError::new(
+                http::StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                format!(
+                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{propagation}\": \
+                     supported values: \"Background\", \"Foreground\", \"Orphan\""
+                ),
+            ));
+        }
+        Ok(Self {
+            grace_seconds: at(body, "gracePeriodSeconds").and_then(Value::as_i64).or(params.grace_period_seconds),
+            propagation,
+            uid: text("preconditions.uid"),
+            resource_version: text("preconditions.resourceVersion"),
+            dry_run: params.dry_run || dry_run(listed_dry_run.unwrap_or_default())?,
+        })
+    }
+}
+
+/// The table of the custom resource that a definition defines.
+pub(crate) fn defined_table(definition: &Value) -> GroupResource {
+    let text = |path: &str| at(definition, path).and_then(Value::as_str).unwrap_or_default();
+    GroupResource::new(text("spec.group"), text("spec.names.plural"))
+}
+
+/// Deletes the object that the path names.
+pub(crate) async fn delete(context: &Context, options: &DeleteOptions) -> Result<Answer, ApiError> {
+    for _ in 0..RETRIES_MAX {
+        let existing = context.existing()?;
+        if let Some(answer) = attempt(context, options, &existing).await? {
+            return Ok(answer);
+        }
+    }
+    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+}
+
+async fn attempt(
+    context: &Context,
+    options: &DeleteOptions,
+    existing: &Arc<Stored>,
+) -> Result<Option<Answer>, ApiError> {
+    let resource = &context.resource;
+    check_preconditions(context, options, &existing.value)?;
+    let mut attributes = Attributes {
+        operation: Operation::Delete,
+        resource: resource.clone(),
+        subresource: String::new(),
+        namespace: existing.key.namespace.clone(),
+        name: existing.key.name.clone(),
+        object: None,
+        old: Some(conversion::from_storage(resource, existing.value.clone())),
+        dry_run: options.dry_run,
+    };
+    admission::mutate(&context.server, &mut attributes).await?;
+    admission::validate(&context.server, &mut attributes).await?;
+
+    let outcome = plan(context, options, &existing.value)?;
+    if options.dry_run {
+        return Ok(Some(Answer::ok(Shown::Stored(Arc::clone(existing)))));
+    }
+    let (stored, gone) = match outcome {
+        Outcome::Unchanged => (Arc::clone(existing), false),
+        Outcome::Mark(object) => match commit(context, existing, object, false)? {
+            Some(stored) => (stored, false),
+            None => return Ok(None),
+        },
+        Outcome::Remove(object) => match commit(context, existing, object, true)? {
+            Some(stored) => (stored, true),
+            None => return Ok(None),
+        },
+    };
+    if gone && !resource.strategy.returns_deleted_object() {
+        return Ok(Some(Answer::ok(Shown::Made(success(context, &stored.value)))));
+    }
+    Ok(Some(Answer::ok(Shown::Stored(stored))))
+}
+
+fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Value) -> Result<(), ApiError> {
+    let resource = context.resource.group_resource();
+    let mismatch = |what: &str, wanted: &str, is: &str| {
+        ApiError::conflict(
+            &resource,
+            object.name(),
+            &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"),
+        )
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
+        return Err(mismatch("UID", uid, object.uid()));
+    }
+    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != object.resource_version()) {
+        return Err(mismatch("ResourceVersion", version, object.resource_version()));
+    }
+    Ok(())
+}
+
+enum Outcome {
+    /// The object is ending already, and this changes nothing.
+    Unchanged,
+    /// The object stays, marked for deletion.
+    Mark(Value),
+    /// The object goes.
+    Remove(Value),
+}
+
+fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outcome, ApiError> {
+    let resource = &context.resource;
+    let mut object = old.clone();
+    set_propagation(&mut object, options);
+    let deletion = resource.strategy.deletion(old, options.grace_seconds);
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    if is_namespace {
+        let held = at(old, "spec.finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        if old.is_terminating() && held {
+            return Err(ApiError::conflict(
+                &resource.group_resource(),
+                old.name(),
+                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace \
+                 will automatically be purged by the system.",
+            ));
+        }
+        if held {
+            object["status"]["phase"] = Value::from("Terminating");
+            mark(context, &mut object, 0);
+            return Ok(Outcome::Mark(object));
+        }
+    }
+    if resource.group == "apiextensions.k8s.io" && !old.is_terminating() {
+        object.add_finalizer(crate::controllers::CRD_FINALIZER);
+    }
+    match deletion {
+        Deletion::Graceful { seconds } => {
+            if old.is_terminating() {
+                let left = old.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
+                if options.grace_seconds.is_none() || left.is_some_and(|left| left <= seconds) {
+                    return Ok(if object == *old { Outcome::Unchanged } else { Outcome::Mark(object) });
+                }
+            }
+            mark(context, &mut object, seconds);
+            Ok(Outcome::Mark(object))
+        }
+        Deletion::Immediate if object.finalizers().is_empty() => Ok(Outcome::Remove(object)),
+        Deletion::Immediate => {
+            if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty() {
+                let graceless = old
+                    .metadata()
+                    .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+                    .and_then(Value::as_i64)
+                    .unwrap_or(0)
+                    == 0;
+                if graceless {
+                    return Ok(Outcome::Unchanged);
+                }
+            }
+            mark(context, &mut object, 0);
+            Ok(Outcome::Mark(object))
+        }
+    }
+}
+
+/// Sets the deletion's time: when the grace is over.
+fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
+    let was_terminating = object.is_terminating();
+    let now = context.state().clock.now_seconds();
+    let end = now.saturating_add(jiff::SignedDuration::from_secs(grace_seconds)).unwrap_or(now);
+    object.set_meta("deletionTimestamp", rfc3339(end));
+    object.set_meta("deletionGracePeriodSeconds", grace_seconds);
+    if !was_terminating && object.generation() > 0 {
+        object.set_meta("generation", object.generation() + 1);
+    }
+}
+
+fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+    match options.propagation.as_str() {
+        "Foreground" => {
+            object.remove_finalizer(ORPHAN);
+            object.add_finalizer(FOREGROUND);
+        }
+        "Orphan" => {
+            object.remove_finalizer(FOREGROUND);
+            object.add_finalizer(ORPHAN);
+        }
+        "Background" => {
+            object.remove_finalizer(FOREGROUND);
+            object.remove_finalizer(ORPHAN);
+        }
+        _ => {}
+    }
+}
+
+fn success(context: &Context, object: &Value) -> Value {
+    let resource = &context.resource;
+    let mut details = details(&resource.group, &resource.plural, object.name(), &[]);
+    details["uid"] = Value::from(object.uid());
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    })
+}
+
+/// Deletes every object that the selectors choose; answers with what they were.
+pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Vec<Arc<Stored>>, ApiError> {
+    let selection = Selection::parse(context)?;
+    let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let snapshot =
+        context.state().store.list(context.table(), namespace, None, None).map_err(ApiError::expired)?;
+    let chosen: Vec<Arc<Stored>> = snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
+    for stored in &chosen {
+        let mut request = context.request.clone();
+        request.namespace.clone_from(&stored.key.namespace);
+        request.name.clone_from(&stored.key.name);
+        let one = Context {
+            server: context.server.clone(),
+            resource: context.resource.clone(),
+            request,
+            params: context.params.clone(),
+            accepted: context.accepted,
+            content_type: String::new(),
+            manager: context.manager.clone(),
+        };
+        match delete(&one, options).await {
+            // Someone else deleted it: that is what was asked for.
+            Err(error) if error.code == http::StatusCode::NOT_FOUND => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,18 @@
+//! What each verb does.
+//!
+//! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
+//! are cases), [`delete`]. What a client sends is brought into shape by [`incoming`]; [`conversion`] translates between
+//! the versions of one resource; [`metadata`] validates and fills `metadata`.
+
+pub(crate) mod context;
+pub(crate) mod conversion;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod incoming;
+pub(crate) mod metadata;
+pub(crate) mod ownership;
+pub(crate) mod patch;
+pub(crate) mod read;
+pub(crate) mod subresource;
+pub(crate) mod update;
+pub(crate) mod watch;

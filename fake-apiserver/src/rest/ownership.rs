@@ -1,0 +1,49 @@
+//! Who owns which fields: `metadata.managedFields`.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::context::Context;
+use crate::patch::apply::{FieldSet, Operation, track_update};
+
+/// How a new version comes by its managed fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// They follow from what the write changes.
+    Tracked,
+    /// The object brings them: a server-side apply.
+    Applied,
+}
+
+static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
+static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["status"]]));
+static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"]]));
+
+/// The fields that a write through this resource or subresource cannot change.
+fn reset_fields(context: &Context) -> &'static FieldSet {
+    match context.request.subresource.as_str() {
+        "" if context.resource.has_status() => &STATUS,
+        "status" => &SPEC,
+        _ => &NOTHING,
+    }
+}
+
+/// Describes a write to what keeps track of owners.
+pub(crate) fn with_operation<T>(context: &Context, act: impl FnOnce(&Operation<'_>) -> T) -> T {
+    let (api_version, now) = (context.resource.api_version(), context.state().now());
+    act(&Operation {
+        manager: &context.manager,
+        api_version: &api_version,
+        subresource: &context.request.subresource,
+        now: &now,
+        reset_fields: reset_fields(context),
+    })
+}
+
+/// Records who owns which fields of `object`, compared with what it was before this write.
+pub(crate) fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
+    if let Some(schema) = context.resource.schema() {
+        with_operation(context, |operation| track_update(&schema, old, object, operation));
+    }
+}

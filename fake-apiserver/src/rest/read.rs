@@ -1,0 +1,197 @@
+//! Get and list.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::context::Context;
+use crate::meta::string_map;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::ApiError;
+use crate::store::{ObjectKey, Revision, Stored};
+
+/// Which objects of a collection are asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selection {
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+}
+
+impl Selection {
+    /// Reads the selectors of a request; the name in its path is one too.
+    pub(crate) fn parse(context: &Context) -> Result<Self, ApiError> {
+        let labels = LabelSelector::parse(&context.params.label_selector)?;
+        let mut text = context.params.field_selector.clone();
+        if !context.request.name.is_empty() {
+            let separator = if text.is_empty() { "" } else { "," };
+            text = format!("{text}{separator}metadata.name={}", context.request.name);
+        }
+        Ok(Self { labels, fields: FieldSelector::parse(&text, &context.resource)? })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether a stored object is selected. Selectors speak of the storage version's fields.
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        self.labels.matches(string_map(object, "labels")) && self.fields.matches(object)
+    }
+}
+
+/// A list, or a page of one.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub revision: Revision,
+    pub items: Vec<Arc<Stored>>,
+    pub continue_token: String,
+    pub remaining: Option<usize>,
+}
+
+/// Where the next page begins; the text of `continue`, in the real server's form.
+#[derive(Debug, Serialize, Deserialize)]
+struct ContinueToken {
+    v: String,
+    rv: u64,
+    start: String,
+}
+
+const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
+
+impl ContinueToken {
+    fn encode(revision: Revision, last: &ObjectKey) -> String {
+        let token = Self { v: CONTINUE_VERSION.to_owned(), rv: revision.0, start: format!("{last}\0") };
+        // A struct of strings and numbers always encodes.
+        let json = serde_json::to_vec(&token).unwrap_or_default();
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
+    }
+
+    fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
+        let bad = || ApiError::bad_request("continue key is not valid: malformed value");
+        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let token: Self = serde_json::from_slice(&json).map_err(|_| bad())?;
+        if token.v != CONTINUE_VERSION {
+            return Err(ApiError::bad_request(format!(
+                "continue key is not valid: server does not recognize this encoded version \"{}\"", token.v
+            )));
+        }
+        let start = token.start.trim_end_matches('\0');
+        let (namespace, name) = start.split_once('/').unwrap_or(("", start));
+        Ok((Revision(token.rv), ObjectKey::new(namespace, name)))
+    }
+}
+
+/// Lists a collection, or a page of it.
+pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
+    let selection = Selection::parse(context)?;
+    let params = &context.params;
+    let store = &context.state().store;
+    let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    let (at, start) = if params.continue_token.is_empty() {
+        (asked_revision(context)?, None)
+    } else {
+        if !matches!(params.resource_version.as_str(), "" | "0") {
+            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
+        (Some(revision), Some(start))
+    };
+    let snapshot = store.list(context.table(), namespace, at, start.as_ref()).map_err(|compacted| {
+        if start.is_some() { continue_expired() } else { ApiError::expired(compacted) }
+    })?;
+    let revision = snapshot.revision;
+    let mut items: Vec<Arc<Stored>> =
+        snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
+    let mut page = Page { revision, items: Vec::new(), continue_token: String::new(), remaining: None };
+    if params.limit > 0 && items.len() > params.limit {
+        let left = items.len() - params.limit;
+        items.truncate(params.limit);
+        page.continue_token =
+            items.last().map(|last| ContinueToken::encode(revision, &last.key)).unwrap_or_default();
+        page.remaining = selection.is_everything().then_some(left);
+    }
+    page.items = items;
+    Ok(page)
+}
+
+/// The revision that the list must be at exactly, if any.
+fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
+    let params = &context.params;
+    let given = parse_revision(&params.resource_version)?;
+    match params.resource_version_match.as_str() {
+        "" => {
+            // A paged list at a version is exact; any other is "not older than".
+            let exact = params.limit > 0 && given.is_some_and(|revision| revision.0 > 0);
+            check_not_future(context, given)?;
+            Ok(given.filter(|_| exact))
+        }
+        "NotOlderThan" if given.is_some() => {
+            check_not_future(context, given)?;
+            Ok(None)
+        }
+        "Exact" if given.is_some_and(|revision| revision.0 > 0) => {
+            check_not_future(context, given)?;
+            Ok(given)
+        }
+        "Exact" if given.is_some() => Err(ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is \
+             forbidden for resourceVersion \"0\"",
+        )),
+        "NotOlderThan" | "Exact" => Err(ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden \
+             unless resourceVersion is provided",
+        )),
+        other => Err(ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!(
+                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"{other}\": supported \
+                 values: \"Exact\", \"NotOlderThan\", \"\""
+            ),
+        )),
+    }
+}
+
+/// Parses a resource version parameter; absent is `None`.
+pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| ApiError::bad_request(format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")))
+}
+
+/// A version that does not exist yet: the real server waits for it and gives up.
+fn check_not_future(context: &Context, given: Option<Revision>) -> Result<(), ApiError> {
+    let current = context.state().store.revision();
+    match given {
+        Some(revision) if revision > current => {
+            let mut error = ApiError::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "Timeout",
+                format!("Too large resource version: {revision}, current: {current}"),
+            );
+            error.details = Some(serde_json::json!({
+                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+                "retryAfterSeconds": 1,
+            }));
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn continue_expired() -> ApiError {
+    ApiError::new(
+        StatusCode::GONE,
+        "Expired",
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
+         the continue parameter.",
+    )
+}

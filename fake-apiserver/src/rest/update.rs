@@ -1,0 +1,240 @@
+//! Update: put, and what patches and subresources have in common with it.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::context::{Answer, Context, Shown};
+use super::create::{check_namespace, create_shaped};
+use super::ownership::{Ownership, own};
+use super::{conversion, incoming, metadata};
+use crate::admission::{self, Attributes, Operation};
+use crate::field_error::FieldError;
+use crate::meta::ObjectMeta;
+use crate::status::ApiError;
+use crate::store::{Change, Stored};
+
+/// How often a write that does not depend on a version is tried again when another one came between.
+const CONFLICT_RETRIES_MAX: usize = 5;
+
+/// A change of one object.
+pub(crate) struct Update<'a> {
+    /// Gives the new object, in the request's version, from the present one; and warnings.
+    #[expect(clippy::type_complexity, reason = "one use")]
+    pub make: &'a (dyn Fn(&Value) -> Result<(Value, Vec<String>), ApiError> + Sync),
+    /// Whether the new object brings its own managed fields (server-side apply) or they are derived from the change.
+    pub ownership: Ownership,
+    /// Whether a missing resource version means "whatever is there" also where the resource forbids that (patches).
+    pub unconditional: bool,
+}
+
+/// Put: replaces the object that the path names with the one that was sent.
+pub(crate) async fn put(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
+    incoming::check_kind(&context.resource, &mut object)?;
+    let warnings = incoming::shape(context, &mut object)?;
+    check_namespace(context, &mut object)?;
+    if object.name() != context.request.name {
+        if object.name().is_empty() {
+            return Err(ApiError::bad_request("name must be provided"));
+        }
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})", object.name(), context.request.name
+        )));
+    }
+    let missing = context.state().store.get(context.table(), &context.key()).is_none();
+    if missing && context.resource.strategy.allows_create_on_update() && context.request.subresource.is_empty() {
+        return create_shaped(context, object, Ownership::Tracked).await;
+    }
+    let make = |_: &Value| Ok((object.clone(), warnings.clone()));
+    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: false }).await
+}
+
+/// Applies a change to the object that the path names.
+pub(crate) async fn update(context: &Context, change: &Update<'_>) -> Result<Answer, ApiError> {
+    for _ in 0..CONFLICT_RETRIES_MAX {
+        let existing = context.existing()?;
+        if let Some(answer) = attempt(context, change, &existing).await? {
+            return Ok(answer);
+        }
+    }
+    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+}
+
+/// One try; `None` if another write came between and the change does not say what it was based on.
+async fn attempt(
+    context: &Context,
+    change: &Update<'_>,
+    existing: &Arc<Stored>,
+) -> Result<Option<Answer>, ApiError> {
+    let resource = &context.resource;
+    let old = conversion::from_storage(resource, existing.value.clone());
+    let (mut object, mut warnings) = (change.make)(&old)?;
+    let based_on = check_preconditions(context, change, &object, &old)?;
+    keep_system_metadata(&mut object, &old);
+    if change.ownership == Ownership::Tracked {
+        own(context, Some(&old), &mut object);
+    }
+    let mut attributes = Attributes {
+        operation: Operation::Update,
+        resource: resource.clone(),
+        subresource: context.request.subresource.clone(),
+        namespace: context.request.namespace.clone(),
+        name: context.request.name.clone(),
+        object: Some(object.clone()),
+        old: Some(old.clone()),
+        dry_run: context.params.dry_run,
+    };
+    warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
+    let mut admitted = attributes.object.take().unwrap_or_default();
+    if admitted != object {
+        if let Some(schema) = resource.schema() {
+            schema.apply_defaults(&mut admitted);
+        }
+        own(context, Some(&object), &mut admitted);
+    }
+    prepare(context, &mut admitted, &old);
+    validate(context, &admitted, &old)?;
+    attributes.object = Some(admitted);
+    warnings.extend(admission::validate(&context.server, &mut attributes).await?);
+    let admitted = attributes.object.take().unwrap_or_default();
+
+    let ends = admitted.is_terminating()
+        && !old.finalizers().is_empty()
+        && admitted.finalizers().is_empty()
+        && admitted.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64).unwrap_or(0) == 0;
+    if !ends && is_unchanged(&admitted, &old) {
+        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(Arc::clone(existing)), warnings }));
+    }
+    if context.params.dry_run {
+        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Made(admitted), warnings }));
+    }
+    let stored = conversion::to_storage(resource, admitted);
+    match commit(context, existing, stored, ends)? {
+        Some(stored) => Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(stored), warnings })),
+        None if based_on => Err(ApiError::modified(&resource.group_resource(), &context.request.name)),
+        None => Ok(None),
+    }
+}
+
+/// Writes the new version; `None` if another one came between.
+pub(crate) fn commit(
+    context: &Context,
+    existing: &Arc<Stored>,
+    object: Value,
+    ends: bool,
+) -> Result<Option<Arc<Stored>>, ApiError> {
+    let state = context.state();
+    if context.resource.group == "apiextensions.k8s.io" {
+        if ends {
+            state.registry.undefine(&super::delete::defined_table(&object));
+        } else {
+            state.registry.define(&object).map_err(|errors| {
+                ApiError::invalid(&context.resource.group, &context.resource.kind, object.name(), &errors)
+            })?;
+        }
+    }
+    let change = if ends { Change::Delete(object) } else { Change::Put(object) };
+    Ok(state.store.commit(context.table(), &existing.key, Some(existing.revision), change).ok())
+}
+
+/// Whether the change names the version it is based on. An error if that is not the present one.
+fn check_preconditions(
+    context: &Context,
+    change: &Update<'_>,
+    object: &Value,
+    old: &Value,
+) -> Result<bool, ApiError> {
+    let resource = &context.resource;
+    let name = &context.request.name;
+    if !object.uid().is_empty() && object.uid() != old.uid() {
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid()
+        );
+        return Err(ApiError::conflict(&resource.group_resource(), name, &why));
+    }
+    let given = object.resource_version();
+    if given.is_empty() || given == "0" {
+        if !change.unconditional && !resource.strategy.allows_unconditional_update() {
+            let error = FieldError::invalid("metadata.resourceVersion", Value::from(0), "must be specified for an update");
+            return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+        }
+        return Ok(false);
+    }
+    if given != old.resource_version() {
+        return Err(ApiError::modified(&resource.group_resource(), name));
+    }
+    // A patch carries the version of the object it was applied to, which is no condition of the client's.
+    Ok(!change.unconditional)
+}
+
+/// What the server alone writes stays as it was, unless the client says otherwise (and is refused for it).
+fn keep_system_metadata(object: &mut Value, old: &Value) {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        let absent = object.metadata().and_then(|meta| meta.get(field)).is_none_or(Value::is_null);
+        if absent {
+            object.copy_meta(old, field);
+        }
+    }
+    object.copy_meta(old, "generation");
+    object.copy_meta(old, "resourceVersion");
+}
+
+fn prepare(context: &Context, object: &mut Value, old: &Value) {
+    let strategy = context.resource.strategy;
+    match context.request.subresource.as_str() {
+        "" => {
+            if context.resource.has_status() {
+                strategy.prepare_update(object, old);
+            }
+        }
+        "status" => strategy.prepare_status_update(object, old),
+        _ => {}
+    }
+    if strategy.has_generation() && context.request.subresource != "status" && strategy.changes_generation(object, old) {
+        object.set_meta("generation", old.generation() + 1);
+    }
+}
+
+fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiError> {
+    let resource = &context.resource;
+    let mut errors = metadata::validate(resource, object);
+    errors.extend(metadata::validate_update(object, old));
+    if let Some(schema) = resource.schema() {
+        errors.extend(schema.validate(object));
+    }
+    if matches!(context.request.subresource.as_str(), "") {
+        errors.extend(resource.strategy.validate_update(object, old));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+}
+
+/// Whether a write would change nothing but the times of managed fields: then it is not written.
+fn is_unchanged(object: &Value, old: &Value) -> bool {
+    fn comparable(object: &Value) -> Option<Vec<Value>> {
+        let entries = object.metadata()?.get("managedFields")?.as_array()?;
+        let strip = |entry: &Value| {
+            let mut entry = entry.clone();
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+            entry
+        };
+        Some(entries.iter().map(strip).collect())
+    }
+    let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else { return false };
+    let same_parts = new_map.len() == old_map.len()
+        && new_map.iter().all(|(key, value)| key == "metadata" || old_map.get(key) == Some(value));
+    let (Some(new_meta), Some(old_meta)) = (object.metadata(), old.metadata()) else { return same_parts };
+    let ignored = |key: &str| key == "managedFields" || key == "resourceVersion";
+    let same_meta = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
+        a.iter().filter(|(key, _)| !ignored(key)).all(|(key, value)| b.get(key) == Some(value))
+    };
+    same_parts
+        && same_meta(new_meta, old_meta)
+        && same_meta(old_meta, new_meta)
+        && comparable(object) == comparable(old)
+}

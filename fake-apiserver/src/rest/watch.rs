@@ -1,0 +1,204 @@
+//! Watch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::context::{Context, Shown};
+use super::read::{Selection, parse_revision};
+use crate::encode::{self, Encoder};
+use crate::http::negotiate::View;
+use crate::status::ApiError;
+use crate::store::{Compacted, Event, EventKind, Revision, Stored, Watcher, watch_frame};
+
+/// How often an idle watch that allows bookmarks gets one.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// A watch without `timeoutSeconds` ends after a random time between this and its double.
+const DEFAULT_TIMEOUT_SECONDS_MIN: u64 = 1800;
+/// The annotation of the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+struct Watch {
+    watcher: Watcher,
+    selection: Selection,
+    namespace: Option<String>,
+    encoder: Encoder,
+    ready: VecDeque<Bytes>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    over: bool,
+}
+
+/// Starts a watch of the collection, or of the one object that the path names.
+pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiError> {
+    let params = &context.params;
+    let selection = Selection::parse(context)?;
+    let store = &context.state().store;
+    let asked = parse_revision(&params.resource_version)?;
+    check_initial_events(context)?;
+    let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
+
+    let mut initial = Vec::new();
+    let start = match asked {
+        Some(revision) if revision.0 > 0 && !params.send_initial_events => revision,
+        _ => {
+            let snapshot =
+                store.list(context.table(), namespace.as_deref(), None, None).map_err(ApiError::expired)?;
+            initial = snapshot.items;
+            snapshot.revision
+        }
+    };
+    let encoder = Encoder::new(context);
+    let now = Instant::now();
+    let seconds = params.timeout_seconds.unwrap_or_else(|| {
+        context.state().random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
+    });
+    let watcher = store.watch(context.table(), start).map_err(ApiError::expired)?;
+    let mut watch = Watch {
+        watcher,
+        selection,
+        namespace,
+        encoder,
+        ready: VecDeque::new(),
+        bookmarks: params.allow_watch_bookmarks,
+        next_bookmark: now + BOOKMARK_PERIOD,
+        deadline: now + Duration::from_secs(seconds),
+        over: false,
+    };
+    for stored in initial.iter().filter(|stored| watch.selection.matches(&stored.value)) {
+        let frame = watch.frame(EventKind::Added, stored);
+        watch.ready.push_back(frame);
+    }
+    if params.send_initial_events && params.allow_watch_bookmarks {
+        let bookmark = watch.bookmark(start, true);
+        watch.ready.push_back(bookmark);
+    }
+    Ok(stream::unfold(watch, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) }).boxed())
+}
+
+fn check_initial_events(context: &Context) -> Result<(), ApiError> {
+    let params = &context.params;
+    let invalid = |text: &str| {
+        Err(ApiError::new(
+            http::StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: {text}"),
+        ))
+    };
+    if params.send_initial_events && params.resource_version_match != "NotOlderThan" {
+        return invalid(
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        );
+    }
+    if !params.send_initial_events && !params.resource_version_match.is_empty() {
+        return invalid(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is \
+             provided",
+        );
+    }
+    Ok(())
+}
+
+impl Watch {
+    /// The next line; `None` when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if self.over {
+                return None;
+            }
+            match self.watcher.try_next() {
+                Ok(Some(event)) => {
+                    if let Some(frame) = self.translate(&event) {
+                        return Some(frame);
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(compacted) => {
+                    self.over = true;
+                    return Some(gone(compacted));
+                }
+            }
+            let wake = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            tokio::select! {
+                biased;
+                () = self.watcher.changed() => {}
+                () = tokio::time::sleep_until(wake) => {
+                    let now = Instant::now();
+                    if now >= self.deadline {
+                        self.over = true;
+                        return None;
+                    }
+                    self.next_bookmark = now + BOOKMARK_PERIOD;
+                    return Some(self.bookmark(self.watcher.position(), false));
+                }
+            }
+        }
+    }
+
+    /// The event as this watch sees it: an object that comes to match is added, one that no longer does is deleted.
+    fn translate(&self, event: &Arc<Event>) -> Option<Bytes> {
+        if self.namespace.as_ref().is_some_and(|namespace| *namespace != event.object.key.namespace) {
+            return None;
+        }
+        if self.selection.is_everything() {
+            return Some(if self.encoder.is_plain() { event.frame() } else { self.frame(event.kind, &event.object) });
+        }
+        let matched = event.previous.as_ref().is_some_and(|previous| self.selection.matches(&previous.value));
+        let matches = event.kind != EventKind::Deleted && self.selection.matches(&event.object.value);
+        let kind = match (matched, matches) {
+            (false, false) => return None,
+            (false, true) => EventKind::Added,
+            (true, true) => EventKind::Modified,
+            (true, false) => EventKind::Deleted,
+        };
+        if kind == event.kind && self.encoder.is_plain() {
+            return Some(event.frame());
+        }
+        // An object that left the selection is shown as it last was in it, at the revision at which it left.
+        match (&event.previous, kind) {
+            (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
+                let mut value = previous.value.clone();
+                crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
+                Some(watch_frame("DELETED", &self.encoder.object(&Shown::Made(value))))
+            }
+            _ => Some(self.frame(kind, &event.object)),
+        }
+    }
+
+    fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {
+        watch_frame(kind.as_str(), &self.encoder.object(&Shown::Stored(Arc::clone(stored))))
+    }
+
+    fn bookmark(&self, revision: Revision, ends_initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if ends_initial {
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        let (api_version, kind) = self.encoder.shown_as();
+        let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        if self.encoder.view() == View::Table {
+            object = json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()},
+                "columnDefinitions": Value::Null,
+                "rows": [{"cells": [], "object": object}],
+            });
+        }
+        encode::complete_bookmark(self.encoder.resource(), &mut object);
+        watch_frame("BOOKMARK", object.to_string().as_bytes())
+    }
+}
+
+fn gone(compacted: Compacted) -> Bytes {
+    watch_frame("ERROR", ApiError::expired(compacted).to_status().to_string().as_bytes())
+}

@@ -1,0 +1,75 @@
+//! The API server's state, shared by all requests.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use client_kit::{Random, Seed, SharedClock, SharedNames};
+use jiff::Timestamp;
+
+use crate::admission::Webhook;
+use crate::resources::Registry;
+use crate::store::Store;
+
+/// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) state: Arc<ServerState>,
+}
+
+/// What the requests of one server share.
+pub(crate) struct ServerState {
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: SharedClock,
+    pub(crate) names: SharedNames,
+    pub(crate) webhooks: Vec<Webhook>,
+    random: Mutex<Random>,
+}
+
+impl Server {
+    /// A server with an empty store. `clock` gives every timestamp, `seed` every uid, `names` every generated name.
+    #[must_use]
+    pub fn new(clock: SharedClock, seed: Seed, names: SharedNames, webhooks: Vec<Webhook>) -> Self {
+        let state = ServerState {
+            store: Arc::new(Store::new()),
+            registry: Registry::default(),
+            clock,
+            names,
+            webhooks,
+            random: Mutex::new(seed.fork("uids").random()),
+        };
+        Self { state: Arc::new(state) }
+    }
+
+    /// A client that calls this server in process. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// The server's store, for observers and assertions.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.state.store
+    }
+}
+
+impl ServerState {
+    pub(crate) fn new_uid(&self) -> String {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).uuid()
+    }
+
+    /// A number in `low..=high`.
+    pub(crate) fn random_between(&self, low: u64, high: u64) -> u64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).between(low, high)
+    }
+
+    /// The time as `metav1.Time` is written.
+    pub(crate) fn now(&self) -> String {
+        rfc3339(self.clock.now_seconds())
+    }
+}
+
+/// A timestamp in whole seconds as Kubernetes writes it: `2026-11-20T11:56:51Z`.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,184 @@
+//! Errors as the API speaks of them: `metav1.Status`.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::field_error::FieldError;
+use crate::store::{Compacted, GroupResource};
+
+/// A failed request. Its text, reason, code and details are those of a real API server.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP status.
+    pub code: StatusCode,
+    /// The machine-readable reason, such as `NotFound`.
+    pub reason: &'static str,
+    /// The text for people.
+    pub message: String,
+    /// Kind, name, group, uid and causes, where there are any.
+    pub details: Option<Value>,
+}
+
+impl ApiError {
+    /// An error without details.
+    #[must_use]
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None }
+    }
+
+    fn of(code: StatusCode, reason: &'static str, resource: &GroupResource, name: &str, message: String) -> Self {
+        Self { details: Some(details(&resource.group, &resource.resource, name, &[])), ..Self::new(code, reason, message) }
+    }
+
+    /// `pods "x" not found`
+    #[must_use]
+    pub fn not_found(resource: &GroupResource, name: &str) -> Self {
+        Self::of(StatusCode::NOT_FOUND, "NotFound", resource, name, format!("{resource} \"{name}\" not found"))
+    }
+
+    /// The path names nothing that is served.
+    #[must_use]
+    pub fn no_such_resource() -> Self {
+        let mut error =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// `pods "x" already exists`
+    #[must_use]
+    pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
+        let message = format!("{resource} \"{name}\" already exists");
+        Self::of(StatusCode::CONFLICT, "AlreadyExists", resource, name, message)
+    }
+
+    /// `Operation cannot be fulfilled on pods "x": …`
+    #[must_use]
+    pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
+        Self::of(StatusCode::CONFLICT, "Conflict", resource, name, message)
+    }
+
+    /// The write was based on another version than the newest.
+    #[must_use]
+    pub fn modified(resource: &GroupResource, name: &str) -> Self {
+        Self::conflict(
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// `pods "x" is forbidden: …`
+    #[must_use]
+    pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{resource} is forbidden: {why}")
+        } else {
+            format!("{resource} \"{name}\" is forbidden: {why}")
+        };
+        Self::of(StatusCode::FORBIDDEN, "Forbidden", resource, name, message)
+    }
+
+    /// 422: the object's fields are wrong. `group` and `kind` name its type.
+    #[must_use]
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let mut seen = Vec::new();
+        for error in errors {
+            let text = error.to_string();
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        let text = match seen.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let causes: Vec<Value> = errors.iter().map(FieldError::to_cause).collect();
+        Self {
+            details: Some(details(group, kind, name, &causes)),
+            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{qualified} \"{name}\" is invalid: {text}"))
+        }
+    }
+
+    /// 400
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 405
+    #[must_use]
+    pub fn method_not_allowed() -> Self {
+        let mut error = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
+        error.details = Some(json!({}));
+        error
+    }
+
+    /// 410: the watch or the list asks for what has been compacted.
+    #[must_use]
+    pub fn expired(compacted: Compacted) -> Self {
+        let message = format!("too old resource version: {} ({})", compacted.requested, compacted.compacted);
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// 413
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    /// 500
+    #[must_use]
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let mut error = Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        error.details = Some(json!({"causes": [{"message": message.to_string()}]}));
+        error
+    }
+
+    /// The error as a `Status` object.
+    #[must_use]
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+/// `details` of a Status; empty parts are left out.
+pub(crate) fn details(group: &str, kind: &str, name: &str, causes: &[Value]) -> Value {
+    let mut out = Map::new();
+    for (field, value) in [("name", name), ("group", group), ("kind", kind)] {
+        if !value.is_empty() {
+            out.insert(field.to_owned(), Value::from(value));
+        }
+    }
+    if !causes.is_empty() {
+        out.insert("causes".to_owned(), Value::Array(causes.to_vec()));
+    }
+    Value::Object(out)
+}

@@ -1,0 +1,165 @@
+//! Stored objects and the changes to them.
+
+use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::key::{ObjectKey, Revision};
+
+/// One version of one object. Encoded at most once; every reader and watcher shares those bytes.
+#[derive(Debug)]
+pub struct Stored {
+    /// The object's name.
+    pub key: ObjectKey,
+    /// The revision at which this version was written.
+    pub revision: Revision,
+    /// The revision at which the object was created.
+    pub created: Revision,
+    /// The object, in its storage version, `metadata.resourceVersion` included.
+    pub value: Value,
+    encoded: OnceLock<Encoded>,
+}
+
+#[derive(Debug)]
+struct Encoded {
+    bytes: Bytes,
+    /// Where the fields after `kind` and `apiVersion` begin.
+    rest: usize,
+}
+
+impl Encoded {
+    /// Encodes an object with `kind` and `apiVersion` first, as the real server does, so that they can be left out or
+    /// replaced without encoding the rest again.
+    fn new(value: &Value) -> Self {
+        let mut out = Vec::with_capacity(1024);
+        let Some(map) = value.as_object() else {
+            return Self { bytes: Bytes::from(value.to_string()), rest: 0 };
+        };
+        out.push(b'{');
+        for field in ["kind", "apiVersion"] {
+            if let Some(value) = map.get(field) {
+                // Writing to a Vec cannot fail.
+                let _ = write!(out, "\"{field}\":{value},");
+            }
+        }
+        let rest = out.len();
+        for (field, value) in map.iter().filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion")) {
+            let _ = serde_json::to_writer(&mut out, field);
+            out.push(b':');
+            let _ = serde_json::to_writer(&mut out, value);
+            out.push(b',');
+        }
+        if out.last() == Some(&b',') {
+            out.pop();
+        }
+        // Where nothing follows the kind, the rest is the closing brace alone.
+        let rest = rest.min(out.len());
+        out.push(b'}');
+        Self { bytes: Bytes::from(out), rest }
+    }
+}
+
+impl Stored {
+    pub(super) fn new(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
+        Self { key, revision, created, value, encoded: OnceLock::new() }
+    }
+
+    fn encoded(&self) -> &Encoded {
+        self.encoded.get_or_init(|| Encoded::new(&self.value))
+    }
+
+    /// The object as JSON.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.encoded().bytes.clone()
+    }
+
+    /// The object as JSON without `kind`, `apiVersion` and the opening brace: how it continues in a list of its kind.
+    #[must_use]
+    pub fn bytes_after_kind(&self) -> Bytes {
+        let encoded = self.encoded();
+        encoded.bytes.slice(encoded.rest..)
+    }
+}
+
+/// What a commit did to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// It did not exist before.
+    Added,
+    /// It was replaced.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+impl EventKind {
+    /// The kind's name in a watch.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One commit.
+#[derive(Debug)]
+pub struct Event {
+    /// The commit's place in the global order.
+    pub revision: Revision,
+    /// What happened.
+    pub kind: EventKind,
+    /// The object after the commit; for a deletion its last state, under the deletion's revision.
+    pub object: Arc<Stored>,
+    /// The object before the commit.
+    pub previous: Option<Arc<Stored>>,
+    frame: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub(super) fn new(kind: EventKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
+        Self { revision: object.revision, kind, object, previous, frame: OnceLock::new() }
+    }
+
+    /// The event as a watch of everything sends it; encoded once, shared by all such watches.
+    #[must_use]
+    pub fn frame(&self) -> Bytes {
+        self.frame.get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes())).clone()
+    }
+}
+
+/// One line of a watch.
+#[must_use]
+pub(crate) fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(object.len() + kind.len() + 24);
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+    Bytes::from(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({"apiVersion": "v1", "data": {}, "kind": "ConfigMap", "metadata": {"name": "x"}}), r#""data":{},"metadata":{"name":"x"}}"#)]
+    #[case(json!({"apiVersion": "v1", "kind": "X"}), "}")]
+    #[case(json!({"a": 1}), r#""a":1}"#)]
+    #[case(json!({}), "}")]
+    fn encodes_kind_first(#[case] value: Value, #[case] rest: &str) {
+        let stored = Stored::new(ObjectKey::new("", "x"), Revision(1), Revision(1), value.clone());
+        assert_eq!(serde_json::from_slice::<Value>(&stored.bytes()).expect("JSON"), value);
+        assert_eq!(stored.bytes_after_kind(), rest);
+    }
+}

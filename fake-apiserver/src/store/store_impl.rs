@@ -1,0 +1,264 @@
+//! The store: tables under one revision.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::event::{Event, EventKind, Stored};
+use super::key::{GroupResource, ObjectKey, Revision};
+use super::table::Table;
+use super::watcher::Watcher;
+
+/// What a commit writes.
+#[derive(Debug)]
+pub enum Change {
+    /// Creates or replaces the object.
+    Put(Value),
+    /// Removes the object; the value is its last state.
+    Delete(Value),
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// The object was to be created and exists, or was to be replaced and is at another revision.
+    #[error("commit over another version of the object")]
+    Stale,
+}
+
+/// The revision asked for is no longer (or not yet) in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("read revision {requested}: the log begins after {compacted}")]
+pub struct Compacted {
+    /// What was asked for.
+    pub requested: Revision,
+    /// The newest revision whose events are gone.
+    pub compacted: Revision,
+}
+
+/// A consistent list.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The revision of the whole list.
+    pub revision: Revision,
+    /// The objects, ordered by namespace and name.
+    pub items: Vec<Arc<Stored>>,
+}
+
+/// Called with each commit, in order, under the store's lock: it must be short and must not call the store.
+pub type CommitObserver = Box<dyn Fn(&GroupResource, &Event) + Send + Sync>;
+
+#[derive(Default)]
+struct Inner {
+    revision: Revision,
+    compacted: Revision,
+    tables: BTreeMap<GroupResource, Table>,
+    observers: Vec<CommitObserver>,
+}
+
+impl Inner {
+    fn table(&mut self, id: &GroupResource) -> &mut Table {
+        // A table that is asked for the first time has had no event, so nothing of it is compacted but what the
+        // store as a whole forgot.
+        if !self.tables.contains_key(id) {
+            self.tables.insert(id.clone(), Table::new(self.compacted));
+        }
+        self.tables.entry(id.clone()).or_insert_with(|| Table::new(Revision::default()))
+    }
+}
+
+/// The multi-version store. Cheap to share behind an `Arc`; every method takes one short lock and none awaits.
+#[derive(Default)]
+pub struct Store {
+    inner: Mutex<Inner>,
+}
+
+impl Store {
+    /// An empty store at revision 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.lock().revision
+    }
+
+    /// Registers an observer of all commits from now on.
+    pub fn observe(&self, observer: CommitObserver) {
+        self.lock().observers.push(observer);
+    }
+
+    /// The newest version of an object.
+    #[must_use]
+    pub fn get(&self, table: &GroupResource, key: &ObjectKey) -> Option<Arc<Stored>> {
+        self.lock().tables.get(table).and_then(|table| table.objects.get(key).cloned())
+    }
+
+    /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
+    ///
+    /// # Errors
+    /// [`CommitError::Stale`] if the object is not at `expected`.
+    pub fn commit(
+        &self,
+        table_id: &GroupResource,
+        key: &ObjectKey,
+        expected: Option<Revision>,
+        change: Change,
+    ) -> Result<Arc<Stored>, CommitError> {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        let revision = inner.revision.next();
+        let table = inner.table(table_id);
+        let previous = table.objects.get(key).cloned();
+        if previous.as_ref().map(|stored| stored.revision) != expected {
+            return Err(CommitError::Stale);
+        }
+        let (kind, mut value) = match (change, &previous) {
+            (Change::Put(value), None) => (EventKind::Added, value),
+            (Change::Put(value), Some(_)) => (EventKind::Modified, value),
+            (Change::Delete(value), Some(_)) => (EventKind::Deleted, value),
+            (Change::Delete(_), None) => return Err(CommitError::Stale),
+        };
+        set_resource_version(&mut value, revision);
+        let created = previous.as_ref().map_or(revision, |stored| stored.created);
+        let object = Arc::new(Stored::new(key.clone(), revision, created, value));
+        let event = Arc::new(Event::new(kind, Arc::clone(&object), previous));
+        table.append(Arc::clone(&event));
+        inner.revision = revision;
+        for observer in &inner.observers {
+            observer(table_id, &event);
+        }
+        Ok(object)
+    }
+
+    /// The objects of a namespace (all namespaces for `None`) at `at` (now for `None`), after the key `start`.
+    ///
+    /// # Errors
+    /// [`Compacted`] if `at` is older than the log or newer than the store.
+    pub fn list(
+        &self,
+        table_id: &GroupResource,
+        namespace: Option<&str>,
+        at: Option<Revision>,
+        start: Option<&ObjectKey>,
+    ) -> Result<Snapshot, Compacted> {
+        let mut inner = self.lock();
+        let now = inner.revision;
+        let table = inner.table(table_id);
+        let Some(at) = at.filter(|at| *at < now) else {
+            let items = table.range(namespace, start).cloned().collect();
+            return Ok(Snapshot { revision: at.unwrap_or(now), items });
+        };
+        if at < table.compacted {
+            return Err(Compacted { requested: at, compacted: table.compacted });
+        }
+        let items = table
+            .at(at)
+            .into_values()
+            .filter(|stored| namespace.is_none_or(|ns| stored.key.namespace == ns))
+            .filter(|stored| start.is_none_or(|start| stored.key > *start))
+            .collect();
+        Ok(Snapshot { revision: at, items })
+    }
+
+    /// A watch of the events after `from`.
+    ///
+    /// # Errors
+    /// [`Compacted`] if events after `from` are gone.
+    pub fn watch(self: &Arc<Self>, table_id: &GroupResource, from: Revision) -> Result<Watcher, Compacted> {
+        let mut inner = self.lock();
+        let table = inner.table(table_id);
+        if from < table.compacted {
+            return Err(Compacted { requested: from, compacted: table.compacted });
+        }
+        Ok(Watcher::new(Arc::clone(self), table_id.clone(), from, table.subscribe()))
+    }
+
+    /// The events of a table after `from`, oldest first, at most `limit`; used by [`Watcher`].
+    pub(super) fn events_after(
+        &self,
+        table_id: &GroupResource,
+        from: Revision,
+        limit: usize,
+    ) -> Result<(Vec<Arc<Event>>, Revision), Compacted> {
+        let mut inner = self.lock();
+        let now = inner.revision;
+        let table = inner.table(table_id);
+        if from < table.compacted {
+            return Err(Compacted { requested: from, compacted: table.compacted });
+        }
+        Ok((table.after(from, limit).cloned().collect(), now))
+    }
+
+    /// Forgets all events up to and including `revision`, as etcd's compaction does.
+    pub fn compact(&self, revision: Revision) {
+        let mut inner = self.lock();
+        let revision = revision.min(inner.revision);
+        inner.compacted = inner.compacted.max(revision);
+        for table in inner.tables.values_mut() {
+            table.compact(revision);
+        }
+    }
+}
+
+fn set_resource_version(value: &mut Value, revision: Revision) {
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pods() -> GroupResource {
+        GroupResource::new("", "pods")
+    }
+
+    fn put(store: &Store, name: &str, expected: Option<u64>) -> Result<u64, CommitError> {
+        let change = Change::Put(json!({"metadata": {"name": name}}));
+        let stored = store.commit(&pods(), &ObjectKey::new("a", name), expected.map(Revision), change)?;
+        assert_eq!(stored.value["metadata"]["resourceVersion"], stored.revision.to_string());
+        Ok(stored.revision.0)
+    }
+
+    fn names(snapshot: &Snapshot) -> Vec<&str> {
+        snapshot.items.iter().map(|stored| stored.key.name.as_str()).collect()
+    }
+
+    #[test]
+    fn commits_are_ordered_and_conditional() {
+        let store = Store::new();
+        assert_eq!(put(&store, "x", None), Ok(1));
+        assert_eq!(put(&store, "x", None), Err(CommitError::Stale));
+        assert_eq!(put(&store, "x", Some(1)), Ok(2));
+        assert_eq!(put(&store, "x", Some(1)), Err(CommitError::Stale));
+        assert_eq!(store.revision(), Revision(2));
+    }
+
+    #[test]
+    fn a_list_at_an_old_revision_is_what_it_was_then() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Store::new();
+        put(&store, "x", None)?;
+        put(&store, "y", None)?;
+        let gone = Change::Delete(json!({"metadata": {"name": "x"}}));
+        store.commit(&pods(), &ObjectKey::new("a", "x"), Some(Revision(1)), gone)?;
+        assert_eq!(names(&store.list(&pods(), None, None, None)?), ["y"]);
+        assert_eq!(names(&store.list(&pods(), Some("a"), Some(Revision(2)), None)?), ["x", "y"]);
+        assert_eq!(names(&store.list(&pods(), None, Some(Revision(1)), None)?), ["x"]);
+        store.compact(Revision(2));
+        assert!(store.list(&pods(), None, Some(Revision(1)), None).is_err());
+        assert_eq!(names(&store.list(&pods(), None, Some(Revision(2)), None)?), ["x", "y"]);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! The objects of one resource and the log of their changes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::event::{Event, EventKind, Stored};
+use super::key::{ObjectKey, Revision};
+
+/// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
+/// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
+pub(super) const LOG_EVENTS_MAX: usize = 100_000;
+
+pub(super) struct Table {
+    pub(super) objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    log: VecDeque<Arc<Event>>,
+    /// Every event after this revision is in the log.
+    pub(super) compacted: Revision,
+    latest: watch::Sender<Revision>,
+}
+
+impl Table {
+    pub(super) fn new(compacted: Revision) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            compacted,
+            latest: watch::Sender::new(Revision::default()),
+        }
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Revision> {
+        self.latest.subscribe()
+    }
+
+    pub(super) fn append(&mut self, event: Arc<Event>) {
+        match event.kind {
+            EventKind::Deleted => {
+                self.objects.remove(&event.object.key);
+            }
+            EventKind::Added | EventKind::Modified => {
+                self.objects.insert(event.object.key.clone(), Arc::clone(&event.object));
+            }
+        }
+        let revision = event.revision;
+        self.log.push_back(event);
+        if self.log.len() > LOG_EVENTS_MAX
+            && let Some(dropped) = self.log.pop_front()
+        {
+            self.compacted = dropped.revision;
+        }
+        self.latest.send_replace(revision);
+    }
+
+    /// Forgets the events up to and including `revision`.
+    pub(super) fn compact(&mut self, revision: Revision) {
+        while self.log.front().is_some_and(|event| event.revision <= revision) {
+            self.log.pop_front();
+        }
+        self.compacted = self.compacted.max(revision);
+        // Wakes the watchers that are now too far behind.
+        self.latest.send_modify(|_| {});
+    }
+
+    /// The events after `revision`, oldest first, at most `limit`.
+    pub(super) fn after(&self, revision: Revision, limit: usize) -> impl Iterator<Item = &Arc<Event>> {
+        let start = self.log.partition_point(|event| event.revision <= revision);
+        self.log.range(start..).take(limit)
+    }
+
+    /// The objects of a namespace (all for `None`), ordered by key, after `start`.
+    pub(super) fn range(
+        &self,
+        namespace: Option<&str>,
+        start: Option<&ObjectKey>,
+    ) -> impl Iterator<Item = &Arc<Stored>> {
+        let namespace_start = namespace.map(|ns| ObjectKey::new(ns, ""));
+        let lower = match (start, namespace_start) {
+            (Some(key), _) => Bound::Excluded(key.clone()),
+            (None, Some(key)) => Bound::Included(key),
+            (None, None) => Bound::Unbounded,
+        };
+        let namespace = namespace.map(str::to_owned);
+        self.objects
+            .range((lower, Bound::Unbounded))
+            .take_while(move |(key, _)| namespace.as_ref().is_none_or(|ns| key.namespace == *ns))
+            .map(|(_, stored)| stored)
+    }
+
+    /// The objects as they were at `revision`: the current ones with the later events undone.
+    pub(super) fn at(&self, revision: Revision) -> BTreeMap<ObjectKey, Arc<Stored>> {
+        let mut objects = self.objects.clone();
+        let start = self.log.partition_point(|event| event.revision <= revision);
+        for event in self.log.range(start..).rev() {
+            match &event.previous {
+                Some(previous) => objects.insert(previous.key.clone(), Arc::clone(previous)),
+                None => objects.remove(&event.object.key),
+            };
+        }
+        objects
+    }
+}

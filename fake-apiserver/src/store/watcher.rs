@@ -1,0 +1,66 @@
+//! A position in the log of one table.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::event::Event;
+use super::key::{GroupResource, Revision};
+use super::store_impl::{Compacted, Store};
+
+/// How many events a watcher takes from the log at once: it holds no more than this for a slow reader.
+const BATCH_EVENTS: usize = 256;
+
+/// Reads a table's events in order, waiting for new ones.
+pub struct Watcher {
+    store: Arc<Store>,
+    table: GroupResource,
+    /// The newest revision that this watcher has seen all events of its table up to.
+    position: Revision,
+    taken: VecDeque<Arc<Event>>,
+    latest: watch::Receiver<Revision>,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        store: Arc<Store>,
+        table: GroupResource,
+        position: Revision,
+        latest: watch::Receiver<Revision>,
+    ) -> Self {
+        Self { store, table, position, taken: VecDeque::new(), latest }
+    }
+
+    /// The revision up to which everything has been delivered: what a bookmark may say.
+    #[must_use]
+    pub fn position(&self) -> Revision {
+        self.taken.front().map_or(self.position, |event| Revision(event.revision.0.saturating_sub(1)))
+    }
+
+    /// The next event that is already there.
+    ///
+    /// # Errors
+    /// [`Compacted`] if the watcher fell behind what the log keeps.
+    pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Compacted> {
+        if self.taken.is_empty() {
+            self.latest.mark_unchanged();
+            let (events, now) = self.store.events_after(&self.table, self.position, BATCH_EVENTS)?;
+            // A full batch says nothing of what comes after it; otherwise all up to now has been seen.
+            self.position = match events.last() {
+                Some(last) if events.len() == BATCH_EVENTS => last.revision,
+                _ => now.max(self.position),
+            };
+            self.taken.extend(events);
+        }
+        Ok(self.taken.pop_front())
+    }
+
+    /// Waits until there may be another event. Cancel-safe.
+    pub async fn changed(&mut self) {
+        if self.latest.changed().await.is_err() {
+            // The table went away with its store: nothing will ever come.
+            std::future::pending::<()>().await;
+        }
+    }
+}

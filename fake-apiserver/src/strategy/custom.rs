@@ -1,0 +1,43 @@
+//! Custom resources.
+
+use serde_json::Value;
+
+use super::{Strategy, copy_field};
+use crate::meta::ObjectMeta;
+
+pub(super) struct CustomStrategy;
+
+impl Strategy for CustomStrategy {
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        if let Some(object) = object.as_object_mut() {
+            object.remove("status");
+        }
+    }
+
+    fn prepare_status_update(&self, object: &mut Value, old: &Value) {
+        // The real strategy keeps the old object whole and takes over the status and managed fields alone.
+        let status = object.get("status").cloned();
+        let managed = object.metadata().and_then(|meta| meta.get("managedFields")).cloned();
+        let resource_version = object.metadata().and_then(|meta| meta.get("resourceVersion")).cloned();
+        *object = old.clone();
+        let mut part = Value::Object(serde_json::Map::new());
+        if let (Some(status), Some(map)) = (status, part.as_object_mut()) {
+            map.insert("status".to_owned(), status);
+        }
+        copy_field(object, &part, "status");
+        if let Some(managed) = managed {
+            object.set_meta("managedFields", managed);
+        }
+        if let Some(resource_version) = resource_version {
+            object.set_meta("resourceVersion", resource_version);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Events: created by an update too, never with a status.
+
+use serde_json::Value;
+
+use super::Strategy;
+
+pub(super) struct EventStrategy;
+
+impl Strategy for EventStrategy {
+    fn allows_create_on_update(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, _object: &mut Value) {}
+
+    fn prepare_update(&self, _object: &mut Value, _old: &Value) {}
+}

@@ -1,0 +1,15 @@
+//! Nodes: a kubelet registers itself with its status.
+
+use serde_json::Value;
+
+use super::Strategy;
+
+pub(super) struct NodeStrategy;
+
+impl Strategy for NodeStrategy {
+    fn prepare_create(&self, object: &mut Value) {
+        if let Some(object) = object.as_object_mut() {
+            object.entry("spec").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The cluster as its clients see it.
+
+mod pods;
+mod support;
