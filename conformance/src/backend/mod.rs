@@ -1,0 +1,98 @@
+//! The kinds of clusters that the harness can drive. Each is only a client, and who starts what.
+
+mod collector;
+mod fake;
+mod kubeconfig;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::SharedClock;
+use kube::Client;
+
+pub use collector::Collector;
+pub use fake::{FakeCluster, FakeOptions};
+pub use kubeconfig::RealCluster;
+
+use crate::history::Change;
+
+/// Who runs the controllers of OpenKruise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ManagerChoice {
+    /// This process, with the `controller` crate.
+    #[default]
+    Own,
+    /// Someone else: OpenKruise is installed already.
+    External,
+}
+
+/// A cluster that is ready to be driven.
+pub enum Backend {
+    /// The in-process one.
+    Fake(FakeCluster),
+    /// One behind a kubeconfig.
+    Real(RealCluster),
+}
+
+impl Backend {
+    /// A client of the cluster.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        match self {
+            Self::Fake(cluster) => cluster.client(),
+            Self::Real(cluster) => cluster.client(),
+        }
+    }
+
+    /// The clock by which the cluster's time goes.
+    #[must_use]
+    pub fn clock(&self) -> SharedClock {
+        match self {
+            Self::Fake(cluster) => cluster.clock(),
+            Self::Real(cluster) => cluster.clock(),
+        }
+    }
+
+    /// Hands out these suffixes to the next pods whose names begin with `prefix`.
+    pub fn name_pods(&self, prefix: &str, suffixes: &[String]) {
+        match self {
+            Self::Fake(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
+            Self::Real(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
+        }
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn history(&self) -> Vec<Change> {
+        self.collector().history()
+    }
+
+    fn collector(&self) -> &Arc<Collector> {
+        match self {
+            Self::Fake(cluster) => cluster.collector(),
+            Self::Real(cluster) => cluster.collector(),
+        }
+    }
+
+    /// Lets the cluster come to rest after something was done to it: whatever can happen without waiting has happened.
+    pub async fn settle(&self) {
+        match self {
+            Self::Fake(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            // There is no telling on a real cluster; what follows waits for its own conditions.
+            Self::Real(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
+    }
+
+    /// Whether time costs nothing here.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        matches!(self, Self::Fake(_))
+    }
+
+    /// Takes away what the harness put into the cluster.
+    pub async fn clean_up(self) {
+        if let Self::Real(cluster) = self {
+            cluster.clean_up().await;
+        }
+    }
+}
