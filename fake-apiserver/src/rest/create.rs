@@ -44,7 +44,7 @@ pub(crate) async fn create_shaped(
     let mut object = attributes.object.take().unwrap_or_default();
     if object != before {
         if let Some(schema) = context.resource.schema() {
-            schema.apply_defaults(&mut object);
+            schema.default(&mut object);
         }
         own(context, Some(&before), &mut object);
     }

@@ -85,7 +85,7 @@ pub(crate) fn normalise(context: &Context, schema: &Arc<Schema>, object: &mut Va
         })?;
         schema.canonicalize(object);
     }
-    schema.apply_defaults(object);
+    schema.default(object);
     Ok(())
 }
 

@@ -89,7 +89,7 @@ async fn attempt(
     let mut admitted = attributes.object.take().unwrap_or_default();
     if admitted != object {
         if let Some(schema) = resource.schema() {
-            schema.apply_defaults(&mut admitted);
+            schema.default(&mut admitted);
         }
         own(context, Some(&object), &mut admitted);
     }
