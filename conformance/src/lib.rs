@@ -1,1 +1,15 @@
-//! Scenarios, backends, recordings, snapshots and reports.
+//! Scenarios, backends, recordings, snapshots and reports: what proves Seatrial.
+//!
+//! The way of a scenario: a file becomes a scenario or a [`recording`], [`run`] plays it on a [`backend`], the backend's
+//! [`history`] is [`render`]ed step by step, and the text is compared with that of a recording of the real system.
+
+pub mod action;
+pub mod backend;
+pub mod error;
+pub mod history;
+pub mod manifest;
+pub mod recording;
+pub mod render;
+pub mod run;
+
+pub use error::Error;

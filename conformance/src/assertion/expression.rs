@@ -1,0 +1,98 @@
+//! JMESPath expressions with bindings: `(length($pods))`.
+
+use std::collections::BTreeMap;
+
+use jmespath::Runtime;
+use serde_json::Value;
+
+use super::functions;
+
+/// Values by name, used in expressions as `$name`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bindings(BTreeMap<String, Value>);
+
+impl Bindings {
+    /// Gives a name to a value, hiding what had it before.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The value of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+}
+
+/// The expression within parentheses, if the text is one.
+#[must_use]
+pub fn inner(text: &str) -> Option<&str> {
+    text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'))
+}
+
+/// Evaluates an expression over a value.
+///
+/// # Errors
+/// Why it is none, or cannot be evaluated.
+pub fn evaluate(expression: &str, over: &Value, bindings: &Bindings) -> Result<Value, String> {
+    let text = substitute(expression, bindings)?;
+    let mut runtime = Runtime::new();
+    runtime.register_builtin_functions();
+    functions::register(&mut runtime);
+    let compiled = runtime.compile(&text).map_err(|error| one_line(&error))?;
+    let found = compiled.search(over).map_err(|error| one_line(&error))?;
+    serde_json::to_value(&*found).map_err(|error| error.to_string())
+}
+
+fn one_line(error: &jmespath::JmespathError) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Puts the bindings' values in as literals; within quotes and literals a `$` is a plain character.
+fn substitute(expression: &str, bindings: &Bindings) -> Result<String, String> {
+    let mut out = String::with_capacity(expression.len());
+    let mut quote: Option<char> = None;
+    let mut chars = expression.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"' | '`') => quote = Some(c),
+            (None, '$') => {
+                let rest = &expression[at + 1..];
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                let name = &rest[..end];
+                let value = bindings.get(name).ok_or_else(|| format!("the variable ${name} is not defined"))?;
+                out.push('`');
+                out.push_str(&value.to_string().replace('`', "\\`"));
+                out.push('`');
+                for _ in 0..name.chars().count() {
+                    chars.next();
+                }
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    Ok(out)
+}
+
+/// Evaluates every text in a value that is an expression in parentheses.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn fill(template: &Value, bindings: &Bindings) -> Result<Value, String> {
+    Ok(match template {
+        Value::String(text) => match inner(text) {
+            Some(expression) => evaluate(expression, &Value::Null, bindings)?,
+            None => template.clone(),
+        },
+        Value::Array(items) => items.iter().map(|item| fill(item, bindings)).collect::<Result<Vec<_>, _>>()?.into(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), fill(value, bindings)?)))
+            .collect::<Result<serde_json::Map<_, _>, String>>()?
+            .into(),
+        other => other.clone(),
+    })
+}

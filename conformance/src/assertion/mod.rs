@@ -1,0 +1,9 @@
+//! Chainsaw's assertions: trees of JSON whose leaves may be expressions.
+//!
+//! [`expression`] evaluates JMESPath, [`functions`] adds what Chainsaw adds to it, [`tree`] compares a tree with a value.
+
+pub mod expression;
+pub mod functions;
+pub mod tree;
+
+pub use expression::Bindings;

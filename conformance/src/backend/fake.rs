@@ -1,0 +1,155 @@
+//! The in-process cluster with our controllers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
+use controller::{Manager, Options};
+use fake_apiserver::nodes::{Image, ImageRegistry};
+use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
+use kube::Client;
+use kube::core::{ApiResource, GroupVersionKind};
+use tokio::task::JoinSet;
+
+use super::collector::Collector;
+use crate::error::Error;
+use crate::recording::environment::Environment;
+
+/// Changes what a manager does: a test's way to break it.
+pub type ManagerTweak = Arc<dyn Fn(Options) -> Options + Send + Sync>;
+
+/// What an in-process cluster is to be.
+#[derive(Clone, Default)]
+pub struct FakeOptions {
+    /// The number that the run is a function of.
+    pub seed: u64,
+    /// Whether every commit is kept for [`FakeCluster::trace`].
+    pub trace: bool,
+    /// Images and names of a recording's test bed.
+    pub environment: Environment,
+    /// A change of the manager.
+    pub tweak: Option<ManagerTweak>,
+}
+
+/// An in-process cluster, its manager, and who writes down what happens.
+pub struct FakeCluster {
+    cluster: Cluster,
+    names: Arc<AliasNames>,
+    collector: Arc<Collector>,
+    /// Aborts the manager when dropped.
+    _manager: JoinSet<()>,
+}
+
+/// The webhooks of OpenKruise, answered by the `controller` crate in this process.
+fn webhooks() -> Vec<Webhook> {
+    controller::webhook::rules()
+        .into_iter()
+        .map(|rule| {
+            let path = rule.path.to_owned();
+            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            Webhook {
+                name: rule.name.to_owned(),
+                kind: if rule.mutating { WebhookKind::Mutating } else { WebhookKind::Validating },
+                rules: vec![WebhookRule {
+                    groups: list(rule.groups),
+                    versions: list(rule.versions),
+                    resources: list(rule.resources),
+                    operations: list(rule.operations),
+                }],
+                handler: Arc::new(move |client, review| {
+                    let path = path.clone();
+                    Box::pin(async move { controller::webhook::review(&path, &review, Some(&client)).await })
+                }),
+            }
+        })
+        .collect()
+}
+
+/// The kinds whose history scenarios look at, under the names that recordings give them.
+pub(super) fn watched_kinds() -> Vec<(String, ApiResource)> {
+    let kind = |name: &str, group: &str, version: &str, kind: &str| {
+        (name.to_owned(), ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)))
+    };
+    vec![
+        kind("clonesets", "apps.kruise.io", "v1alpha1", "CloneSet"),
+        kind("controllerrevisions", "apps", "v1", "ControllerRevision"),
+        kind("events", "", "v1", "Event"),
+        kind("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim"),
+        kind("pods", "", "v1", "Pod"),
+    ]
+}
+
+impl FakeCluster {
+    /// Starts a cluster with OpenKruise's definitions, webhooks and controllers.
+    ///
+    /// # Errors
+    /// If the cluster refuses what it begins with.
+    pub async fn start(options: FakeOptions) -> Result<Self, Error> {
+        let seed = Seed(options.seed);
+        let rest: SharedNames = Arc::new(SeededNames::new(seed.fork("names")));
+        let names = Arc::new(AliasNames::new(BTreeMap::new(), rest));
+        let images = ImageRegistry::default();
+        for (reference, digest) in &options.environment.images {
+            images.set(reference, Image::preloaded(reference).with_digest(digest));
+        }
+        for reference in &options.environment.missing {
+            images.set(reference, Image::missing(reference));
+        }
+        for (prefix, suffixes) in &options.environment.names {
+            names.push(prefix, suffixes.iter().cloned());
+        }
+        let mut builder =
+            Cluster::builder().seed(options.seed).names(names.clone()).images(images).trace(options.trace);
+        for definition in controller::crds() {
+            builder = builder.object(definition);
+        }
+        for webhook in webhooks() {
+            builder = builder.webhook(webhook);
+        }
+        let cluster = builder.start().await.map_err(|error| Error::Backend {
+            what: "start the in-process cluster".to_owned(),
+            why: error.to_string(),
+            help: "this is a defect of Seatrial, not of your input".to_owned(),
+        })?;
+        let mut manager_options = Options { clock: cluster.clock(), names: names.clone(), ..Options::default() };
+        if let Some(tweak) = &options.tweak {
+            manager_options = tweak(manager_options);
+        }
+        let manager = Manager::new(cluster.client(), manager_options);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            if let Err(error) = manager.run(std::future::pending()).await {
+                tracing::warn!(%error, "run the manager");
+            }
+        });
+        let collector = Collector::start(&cluster.client(), &cluster.clock(), watched_kinds());
+        cluster.settle().await;
+        Ok(Self { cluster, names, collector, _manager: tasks })
+    }
+
+    /// A client of the cluster.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.cluster.client()
+    }
+
+    /// The cluster's clock.
+    #[must_use]
+    pub fn clock(&self) -> SharedClock {
+        self.cluster.clock()
+    }
+
+    /// Every commit so far, if that was asked for.
+    #[must_use]
+    pub fn trace(&self) -> String {
+        self.cluster.trace().map(fake_apiserver::Trace::text).unwrap_or_default()
+    }
+
+    pub(super) fn names(&self) -> &AliasNames {
+        &self.names
+    }
+
+    pub(super) fn collector(&self) -> &Arc<Collector> {
+        &self.collector
+    }
+}

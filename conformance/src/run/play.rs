@@ -1,0 +1,181 @@
+//! Plays a recording: does what was done then, at the same times, and compares what comes of it.
+
+use std::time::Duration;
+
+use client_kit::Clock as _;
+use serde_json::Value;
+
+use super::compare;
+use super::outcome::{ScenarioOutcome, Status, StepOutcome};
+use crate::action::{ActionError, Kubectl};
+use crate::backend::Backend;
+use crate::error::Error;
+use crate::history::{Change, Slice, cut};
+use crate::manifest;
+use crate::recording::divergences::{Divergence, forgives};
+use crate::recording::load::Action;
+use crate::recording::{Recording, Step};
+use crate::render;
+
+/// What a step of a recording looks like, rendered.
+#[must_use]
+pub fn rendered(recording: &Recording, index: usize) -> String {
+    let start = cut(&recording.history, recording.start_ms(index));
+    let end = cut(&recording.history, recording.end_ms(index)).max(start);
+    render::step(Slice { before: &recording.history[..start], during: &recording.history[start..end] })
+}
+
+/// Plays a recording on a backend.
+///
+/// # Errors
+/// If a manifest cannot be read. What the server refuses is part of the outcome: it may have refused it then, too.
+pub async fn play(
+    recording: &Recording,
+    backend: &Backend,
+    known: &[Divergence],
+) -> Result<ScenarioOutcome, Error> {
+    let kubectl = Kubectl::new(backend.client(), &recording.namespace);
+    ensure_namespace(&kubectl).await;
+    let clock = backend.clock();
+    let began = clock.now();
+    let mut steps = Vec::new();
+    for (index, step) in recording.steps.iter().enumerate() {
+        let from = backend.history().len();
+        let mut commands = Vec::new();
+        for action in &step.actions {
+            let (command, result) = act(&kubectl, recording, action).await?;
+            commands.push(command);
+            if let Err(error) = result {
+                // What was refused then is refused now: the rendering tells whether the outcome is the same.
+                commands.push(format!("# {error}"));
+            }
+        }
+        let length_ms = recording.end_ms(index) - recording.start_ms(index);
+        let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
+        tokio::time::sleep(length).await;
+        backend.settle().await;
+        let history = backend.history();
+        steps.push(judge(recording, step, index, commands, &history, from, known));
+    }
+    let failed = steps.iter().any(|step| step.status == Status::Failed);
+    let elapsed = clock.now().duration_since(began);
+    Ok(ScenarioOutcome {
+        name: recording.name.clone(),
+        status: if failed { Status::Failed } else { Status::Passed },
+        reason: String::new(),
+        steps,
+        wall: Duration::ZERO,
+        virtual_time: Duration::try_from(elapsed).unwrap_or_default(),
+    })
+}
+
+fn judge(
+    recording: &Recording,
+    step: &Step,
+    index: usize,
+    commands: Vec<String>,
+    history: &[Change],
+    from: usize,
+    known: &[Divergence],
+) -> StepOutcome {
+    let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+    let expected = rendered(recording, index);
+    let source = format!("recording {}", recording.name);
+    let lines = compare::lines(&expected, &text);
+    let mut forgiven = Vec::new();
+    let mut status = if lines.is_empty() { Status::Passed } else { Status::Failed };
+    if status == Status::Failed
+        && let Some(divergence) = forgives(known, &recording.name, &step.name, &lines)
+    {
+        status = Status::Passed;
+        forgiven.push(divergence.why.clone());
+    }
+    let diff = if status == Status::Failed { compare::unified(&expected, &text, &source) } else { String::new() };
+    StepOutcome { name: step.name.clone(), commands, text, status, diff, judged_by: vec![source], forgiven }
+}
+
+async fn ensure_namespace(kubectl: &Kubectl) {
+    if kubectl.namespace() == "default" {
+        return;
+    }
+    let namespace = serde_json::json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kubectl.namespace()},
+    });
+    // It may be there already; if it cannot be made, the first action says so.
+    let _created = kubectl.create(&namespace).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}
+
+/// Does one action; returns it as a command line, and what the server said.
+async fn act(
+    kubectl: &Kubectl,
+    recording: &Recording,
+    action: &Action,
+) -> Result<(String, Result<(), ActionError>), Error> {
+    let flag = |name: &str| action.flags.get(name).map(String::as_str);
+    let flags: String = action.flags.iter().map(|(key, value)| format!(" --{key}={value}")).collect();
+    let resource = action.resource.as_deref().unwrap_or_default();
+    let names = action.names.join(" ");
+    let kubectl = match action.namespace.as_deref() {
+        Some(namespace) => &Kubectl::new(kubectl.client().clone(), namespace),
+        None => kubectl,
+    };
+    if let Some(file) = &action.file {
+        let path = recording.folder.join(file);
+        let documents = manifest::read(&path)?;
+        let mut result = Ok(());
+        for document in documents {
+            result = if action.verb == "create" {
+                kubectl.create(&document.object).await
+            } else {
+                kubectl.apply(&document.object).await.map(|_| ())
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        return Ok((format!("kubectl {} -f {file}", action.verb), result));
+    }
+    let line = match action.verb.as_str() {
+        "request" => format!(
+            "kubectl create --raw {} # {}",
+            action.path.as_deref().unwrap_or_default(),
+            action.method.as_deref().unwrap_or_default()
+        ),
+        "patch" => format!(
+            "kubectl patch {resource} {names}{flags} -p '{}'",
+            action.body.as_ref().map(Value::to_string).unwrap_or_default()
+        ),
+        verb => format!("kubectl {verb} {resource} {names} {}{flags}", action.changes.join(" ")).replace("  ", " "),
+    };
+    let act = async {
+        if action.verb == "request" {
+            let (method, path) = (action.method.as_deref().unwrap_or("GET"), action.path.as_deref().unwrap_or("/"));
+            return kubectl.request(method, path, action.body.as_ref()).await.map(|_| ());
+        }
+        let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
+        for name in &action.names {
+            match action.verb.as_str() {
+                "patch" => {
+                    let body = action.body.clone().unwrap_or_default();
+                    let kind = flag("type").unwrap_or("strategic");
+                    kubectl.patch(&api, name, kind, flag("subresource"), &body).await?;
+                }
+                "label" => kubectl.mark(&api, name, "labels", &action.changes).await?,
+                "annotate" => kubectl.mark(&api, name, "annotations", &action.changes).await?,
+                "delete" => {
+                    let grace = flag("grace-period").and_then(|text| text.parse().ok());
+                    kubectl.delete(&api, name, flag("cascade"), grace).await?;
+                }
+                "scale" => {
+                    let replicas: i64 = flag("replicas").and_then(|text| text.parse().ok()).unwrap_or_default();
+                    let body = serde_json::json!({"spec": {"replicas": replicas}});
+                    kubectl.patch(&api, name, "merge", None, &body).await?;
+                }
+                other => return Err(ActionError::Object(format!("the verb \"{other}\" is not played yet"))),
+            }
+        }
+        Ok(())
+    };
+    Ok((line, act.await))
+}

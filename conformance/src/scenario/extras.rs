@@ -1,0 +1,89 @@
+//! What Chainsaw has no word for, in annotations, so that a scenario stays a valid Chainsaw test.
+
+use std::collections::BTreeMap;
+
+/// The suffixes that pods get, in the order of their creation: `cs-demo-: 4wz2z, cg8bt, mdqwn`, a prefix a line.
+const POD_NAMES: &str = "seatrial.dev/pod-names";
+/// The recordings that judge the scenario, a line each: `1.0.1/s1-cs-demo: 4xj8z=cg8bt, 5twdq=mdqwn`; the pairs say which
+/// recorded pod is which of the scenario's.
+const RECORDINGS: &str = "seatrial.dev/recordings";
+/// The seed of the scenario, if it must be a certain one.
+const SEED: &str = "seatrial.dev/seed";
+
+/// What the annotations say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Suffixes by prefix.
+    pub pod_names: Vec<(String, Vec<String>)>,
+    /// Recordings by name, each with what its pods are called here.
+    pub recordings: Vec<(String, BTreeMap<String, String>)>,
+    /// The seed.
+    pub seed: Option<u64>,
+}
+
+fn list(text: &str) -> impl Iterator<Item = String> {
+    text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
+impl Extras {
+    /// Reads the annotations.
+    ///
+    /// # Errors
+    /// Which annotation is wrong, and how.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Result<Self, String> {
+        let mut extras = Self::default();
+        for (key, value) in annotations.iter().filter(|(key, _)| key.starts_with("seatrial.dev/")) {
+            let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
+            match key.as_str() {
+                POD_NAMES => {
+                    for line in lines {
+                        let (prefix, names) = line
+                            .split_once(':')
+                            .ok_or_else(|| format!("{key}: \"{line}\" is not of the form `prefix-: name, name`"))?;
+                        extras.pod_names.push((prefix.trim().to_owned(), list(names).collect()));
+                    }
+                }
+                RECORDINGS => {
+                    for line in lines {
+                        let (name, pairs) = line.split_once(':').unwrap_or((line, ""));
+                        let mut map = BTreeMap::new();
+                        for pair in list(pairs) {
+                            let (from, to) = pair
+                                .split_once('=')
+                                .ok_or_else(|| format!("{key}: \"{pair}\" is not of the form `recorded=here`"))?;
+                            map.insert(from.to_owned(), to.to_owned());
+                        }
+                        extras.recordings.push((name.trim().to_owned(), map));
+                    }
+                }
+                SEED => {
+                    let seed = value.trim().parse().map_err(|_| format!("{key}: \"{value}\" is not a number"))?;
+                    extras.seed = Some(seed);
+                }
+                other => return Err(format!("the annotation {other} is not known")),
+            }
+        }
+        Ok(extras)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(key: &str, value: &str) -> Result<Extras, String> {
+        Extras::read(&BTreeMap::from([(key.to_owned(), value.to_owned())]))
+    }
+
+    #[test]
+    fn reads_annotations() {
+        let extras = read(POD_NAMES, "cs-demo-: 4wz2z, cg8bt").expect("names");
+        assert_eq!(extras.pod_names, [("cs-demo-".to_owned(), vec!["4wz2z".to_owned(), "cg8bt".to_owned()])]);
+        let extras = read(RECORDINGS, "1.0.1/s1: a=b, c=d\n1.5.0/s1").expect("recordings");
+        assert_eq!(extras.recordings.len(), 2);
+        assert_eq!(extras.recordings[0].1.get("c").map(String::as_str), Some("d"));
+        assert!(read("seatrial.dev/nonsense", "").is_err());
+        assert!(read(POD_NAMES, "no colon").is_err());
+        assert!(read(SEED, "x").is_err());
+    }
+}

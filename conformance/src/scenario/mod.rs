@@ -1,0 +1,11 @@
+//! Scenarios: Chainsaw `Test` files (`chainsaw.kyverno.io/v1alpha1`).
+//!
+//! [`chainsaw`] is the file's form, [`load`] reads it and what it refers to, [`extras`] reads the annotations for what
+//! Chainsaw has no word for.
+
+pub mod chainsaw;
+pub mod duration;
+pub mod extras;
+pub mod load;
+
+pub use load::Scenario;
