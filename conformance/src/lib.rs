@@ -1,15 +1,20 @@
 //! Scenarios, backends, recordings, snapshots and reports: what proves Seatrial.
 //!
-//! The way of a scenario: a file becomes a scenario or a [`recording`], [`run`] plays it on a [`backend`], the backend's
+//! The way of a scenario: a file becomes a [`scenario`] or a [`recording`], [`run`] plays it on a [`backend`], the backend's
 //! [`history`] is [`render`]ed step by step, and the text is compared with that of a recording of the real system.
 
 pub mod action;
+pub mod assertion;
 pub mod backend;
 pub mod error;
 pub mod history;
 pub mod manifest;
 pub mod recording;
+pub mod report;
 pub mod render;
 pub mod run;
+pub mod scenario;
+pub mod snapshot;
+pub mod suite;
 
 pub use error::Error;

@@ -1,5 +1,7 @@
 //! Plays recordings and scenarios on a backend.
 
 pub mod compare;
+mod operations;
 pub mod outcome;
 pub mod play;
+pub mod scenario;

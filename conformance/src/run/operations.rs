@@ -1,0 +1,472 @@
+//! Chainsaw's operations.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::{Value, json};
+
+use crate::action::{ActionError, Applied, Kubectl};
+use crate::assertion::expression::{evaluate, fill, inner};
+use crate::assertion::{Bindings, tree};
+use crate::backend::Backend;
+use crate::history::text;
+use crate::manifest;
+use crate::scenario::Scenario;
+use crate::scenario::chainsaw::{
+    Binding, CheckAction, DeleteAction, Expectation, Operation, Output, Step, Timeouts, WaitAction, WriteAction,
+};
+
+/// Chainsaw's default timeouts.
+const APPLY: Duration = Duration::from_secs(5);
+const ASSERT: Duration = Duration::from_secs(30);
+const DELETE: Duration = Duration::from_secs(15);
+/// How often a condition is looked at again.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Plays the operations of one scenario.
+pub(super) struct Player<'a> {
+    scenario: &'a Scenario,
+    kubectl: Kubectl,
+    bindings: Bindings,
+    timeouts: Timeouts,
+    commands: Vec<String>,
+    created: Vec<Value>,
+    cleanup: Vec<Operation>,
+}
+
+/// Why an operation failed: a text for people.
+type Outcome = Result<(), String>;
+
+impl<'a> Player<'a> {
+    pub(super) fn new(scenario: &'a Scenario, backend: &Backend, namespace: &str, bindings: Bindings) -> Self {
+        Self {
+            scenario,
+            kubectl: Kubectl::new(backend.client(), namespace),
+            bindings,
+            timeouts: scenario.test.spec.timeouts,
+            commands: Vec::new(),
+            created: Vec::new(),
+            cleanup: Vec::new(),
+        }
+    }
+
+    /// Gives names to values, for what follows.
+    pub(super) fn bind(&mut self, bindings: &[Binding]) -> Outcome {
+        for binding in bindings {
+            let value = fill(&binding.value, &self.bindings)
+                .map_err(|why| format!("bindings: {}: {why}", binding.name))?;
+            self.bindings.set(&binding.name, value);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_commands(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Plays a step.
+    pub(super) async fn step(&mut self, step: &Step) -> Outcome {
+        let (bindings, timeouts) = (self.bindings.clone(), self.timeouts);
+        self.timeouts = step.timeouts.within(timeouts);
+        self.cleanup.extend(step.cleanup.iter().cloned());
+        let result = match self.bind(&step.bindings) {
+            Ok(()) => self.operations(&step.operations, "try").await,
+            Err(why) => Err(why),
+        };
+        let finally = self.operations(&step.finally, "finally").await;
+        self.timeouts = timeouts;
+        self.bindings = bindings;
+        result.and(finally)
+    }
+
+    async fn operations(&mut self, operations: &[Operation], block: &str) -> Outcome {
+        for (index, operation) in operations.iter().enumerate() {
+            let names = operation.actions().join(", ");
+            self.operation(operation).await.map_err(|why| format!("{block}[{index}] {names}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Plays what is to be done after a failure; its own failures do not matter.
+    pub(super) async fn catch(&mut self, operations: &[Operation]) {
+        if let Err(why) = self.operations(operations, "catch").await {
+            self.commands.push(format!("# {why}"));
+        }
+    }
+
+    /// Does what steps left to do, and takes away what they made.
+    pub(super) async fn clean_up(&mut self) {
+        let cleanup = std::mem::take(&mut self.cleanup);
+        if let Err(why) = self.operations(&cleanup, "cleanup").await {
+            tracing::warn!(why, "clean up");
+        }
+        if self.scenario.test.spec.skip_delete {
+            return;
+        }
+        for object in std::mem::take(&mut self.created).into_iter().rev() {
+            let Ok(api) = self.kubectl.api_of(&object).await else { continue };
+            // What is gone already needs no deletion.
+            let _gone = self.kubectl.delete(&api, &text(&object, "/metadata/name"), None, None).await;
+        }
+    }
+
+    async fn operation(&mut self, operation: &Operation) -> Outcome {
+        if let Some(action) = &operation.apply {
+            self.write("apply", action).await
+        } else if let Some(action) = &operation.create {
+            self.write("create", action).await
+        } else if let Some(action) = &operation.update {
+            self.write("update", action).await
+        } else if let Some(action) = &operation.patch {
+            self.write("patch", action).await
+        } else if let Some(action) = &operation.delete {
+            self.delete(action).await
+        } else if let Some(action) = &operation.assert {
+            self.check(action, true).await
+        } else if let Some(action) = &operation.error {
+            self.check(action, false).await
+        } else if let Some(action) = &operation.wait {
+            self.wait(action).await
+        } else if let Some(action) = &operation.sleep {
+            tokio::time::sleep(action.duration.0).await;
+            Ok(())
+        } else {
+            Err("no action is given".to_owned())
+        }
+    }
+
+    /// The objects of a file or an inline one, with where each comes from.
+    fn objects(
+        &self,
+        file: Option<&String>,
+        inline: Option<&Value>,
+        evaluated: bool,
+        bindings: &Bindings,
+    ) -> Result<Vec<(Value, String)>, String> {
+        let documents: Vec<(Value, String)> = match (file, inline) {
+            (Some(file), _) => {
+                let path: PathBuf = self.scenario.folder().join(file);
+                let documents = manifest::read(&path).map_err(|error| error.to_string())?;
+                documents.into_iter().map(|document| (document.object, file.clone())).collect()
+            }
+            (None, Some(object)) => vec![(object.clone(), "the inline resource".to_owned())],
+            (None, None) => Vec::new(),
+        };
+        documents
+            .into_iter()
+            .map(|(object, origin)| {
+                let object = if evaluated { fill(&object, bindings)? } else { object };
+                Ok((object, origin))
+            })
+            .collect()
+    }
+
+    fn scope(&self, bindings: &[Binding]) -> Result<Bindings, String> {
+        let mut scope = self.bindings.clone();
+        for binding in bindings {
+            let value = fill(&binding.value, &scope).map_err(|why| format!("bindings: {}: {why}", binding.name))?;
+            scope.set(&binding.name, value);
+        }
+        Ok(scope)
+    }
+
+    async fn write(&mut self, verb: &str, action: &WriteAction) -> Outcome {
+        let scope = self.scope(&action.bindings)?;
+        let evaluated = action.template.unwrap_or(true);
+        for (object, origin) in self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)? {
+            self.commands.push(command(verb, action.file.as_deref(), &object));
+            let limit = action.timeout.or(self.timeouts.apply).map_or(APPLY, |timeout| timeout.0);
+            let result = tokio::time::timeout(limit, self.write_one(verb, action, &object)).await;
+            let result = result.unwrap_or_else(|_| Err(ActionError::Object(format!("not done within {limit:?}"))));
+            let (shown, error) = match &result {
+                Ok(shown) => (shown.clone(), Value::Null),
+                Err(error) => (object.clone(), Value::from(error.to_string())),
+            };
+            if !self.expected(&action.expect, &object, &shown, &error, &scope)? {
+                result.map_err(|error| format!("{origin}: {error}"))?;
+            }
+            self.outputs(&action.outputs, &shown, &scope)?;
+        }
+        Ok(())
+    }
+
+    async fn write_one(&mut self, verb: &str, action: &WriteAction, object: &Value) -> Result<Value, ActionError> {
+        if action.dry_run {
+            return Err(ActionError::Object("dryRun is not played yet".to_owned()));
+        }
+        let api = self.kubectl.api_of(object).await?;
+        let name = text(object, "/metadata/name");
+        match verb {
+            "apply" => {
+                if self.kubectl.apply(object).await? == Applied::Created {
+                    self.created.push(object.clone());
+                }
+            }
+            "create" => {
+                self.kubectl.create(object).await?;
+                self.created.push(object.clone());
+            }
+            "update" => {
+                let mut next = object.clone();
+                let live = api.get(&name).await?;
+                next["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
+                let next = serde_json::from_value(next).map_err(|error| ActionError::Object(error.to_string()))?;
+                api.replace(&name, &kube::api::PostParams::default(), &next).await?;
+            }
+            _ => self.kubectl.patch(&api, &name, "merge", None, object).await?,
+        }
+        let live = api.get(&name).await?;
+        serde_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))
+    }
+
+    /// Whether what happened is what was expected to; without an expectation success is.
+    fn expected(
+        &self,
+        expectations: &[Expectation],
+        object: &Value,
+        shown: &Value,
+        error: &Value,
+        scope: &Bindings,
+    ) -> Result<bool, String> {
+        let mut any = false;
+        for expectation in expectations {
+            let concerns = expectation.matches.as_ref().is_none_or(|wanted| tree::check(wanted, object, scope).is_empty());
+            if !concerns {
+                continue;
+            }
+            any = true;
+            let mut scope = scope.clone();
+            scope.set("error", error.clone());
+            let problems = tree::check(&expectation.check, shown, &scope);
+            if !problems.is_empty() {
+                let said = if error.is_null() { "it succeeded".to_owned() } else { format!("the server said: {error}") };
+                return Err(format!("{}; {said}", problems.join("; ")));
+            }
+        }
+        Ok(any)
+    }
+
+    fn outputs(&mut self, outputs: &[Output], shown: &Value, scope: &Bindings) -> Outcome {
+        for output in outputs {
+            if output.matches.as_ref().is_some_and(|wanted| !tree::check(wanted, shown, scope).is_empty()) {
+                continue;
+            }
+            let value = match output.value.as_str().and_then(inner) {
+                Some(expression) => evaluate(expression, shown, scope)?,
+                None => output.value.clone(),
+            };
+            self.bindings.set(&output.name, value);
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self, action: &DeleteAction) -> Outcome {
+        let scope = self.scope(&action.bindings)?;
+        let targets: Vec<Value> = match (&action.reference, &action.file) {
+            (Some(reference), _) => vec![fill(
+                &json!({
+                    "apiVersion": reference.api_version, "kind": reference.kind,
+                    "metadata": {
+                        "name": reference.name, "namespace": reference.namespace.clone().unwrap_or_default(),
+                        "labels": reference.labels,
+                    },
+                }),
+                &scope,
+            )?],
+            (None, file) => {
+                self.objects(file.as_ref(), None, true, &scope)?.into_iter().map(|(object, _)| object).collect()
+            }
+        };
+        let cascade = action.deletion_propagation_policy.as_deref().map(str::to_lowercase);
+        let limit = action.timeout.or(self.timeouts.delete).map_or(DELETE, |timeout| timeout.0);
+        for target in targets {
+            self.commands.push(command("delete", None, &target));
+            let work = async {
+                let api = self.kubectl.api_of(&target).await.map_err(|error| error.to_string())?;
+                for found in find(&api, &target).await.map_err(|error| error.to_string())? {
+                    let name = text(&found, "/metadata/name");
+                    match self.kubectl.delete(&api, &name, cascade.as_deref(), None).await {
+                        Err(ActionError::Api(error)) if is_not_found(&error) => {}
+                        other => other.map_err(|error| error.to_string())?,
+                    }
+                }
+                // Chainsaw waits until what it deletes is gone.
+                while !find(&api, &target).await.map_err(|error| error.to_string())?.is_empty() {
+                    tokio::time::sleep(POLL).await;
+                }
+                Ok::<(), String>(())
+            };
+            let result = tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(format!("not gone within {limit:?}")));
+            let error = result.as_ref().err().map_or(Value::Null, |why| Value::from(why.clone()));
+            if !self.expected(&action.expect, &target, &target, &error, &scope)? {
+                result?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until every wanted object is there (`present`), or none of the unwanted is.
+    async fn check(&mut self, action: &CheckAction, present: bool) -> Outcome {
+        let scope = self.scope(&action.bindings)?;
+        let given = action.timeout.or(if present { self.timeouts.assert } else { self.timeouts.error });
+        let limit = given.map_or(ASSERT, |timeout| timeout.0);
+        for (wanted, origin) in self.objects(action.file.as_ref(), action.resource.as_ref(), false, &scope)? {
+            let mut selector = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]});
+            selector["metadata"] = fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
+            let deadline = tokio::time::Instant::now() + limit;
+            loop {
+                let why = match self.look(&wanted, &selector, present, &scope).await {
+                    Ok(()) => break,
+                    Err(why) => why,
+                };
+                if tokio::time::Instant::now() >= deadline {
+                    return Err(format!("{origin}: after {limit:?}: {why}"));
+                }
+                tokio::time::sleep(POLL.min(limit)).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self, wanted: &Value, selector: &Value, present: bool, scope: &Bindings) -> Outcome {
+        let api = match self.kubectl.api_of(selector).await {
+            Ok(api) => api,
+            // What is not served does not exist.
+            Err(_) if !present => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = find(&api, selector).await.map_err(|error| error.to_string())?;
+        let id = format!("{}/{}", text(selector, "/kind"), text(selector, "/metadata/name"));
+        if present && found.is_empty() {
+            return Err(format!("{id} is not there"));
+        }
+        let mut problems = Vec::new();
+        for object in &found {
+            let wrong = tree::check(wanted, object, scope);
+            match (wrong.is_empty(), present) {
+                (true, true) => return Ok(()),
+                (true, false) => {
+                    return Err(format!("{}/{} is there and should not be", text(object, "/kind"), text(object, "/metadata/name")));
+                }
+                (false, _) => problems.extend(wrong.into_iter().map(|problem| format!("{id}: {problem}"))),
+            }
+        }
+        if present { Err(problems.join("; ")) } else { Ok(()) }
+    }
+
+    async fn wait(&mut self, action: &WaitAction) -> Outcome {
+        let limit = action.timeout.or(self.timeouts.exec).map_or(ASSERT, |timeout| timeout.0);
+        let target = json!({
+            "apiVersion": action.api_version, "kind": action.kind,
+            "metadata": {"name": action.name, "namespace": action.namespace.clone().unwrap_or_default()},
+        });
+        let target = fill(&target, &self.bindings)?;
+        let deadline = tokio::time::Instant::now() + limit;
+        loop {
+            let api = self.kubectl.api_of(&target).await.map_err(|error| error.to_string())?;
+            let found = match &action.selector {
+                Some(selector) => list(&api, Some(selector)).await,
+                None => find(&api, &target).await,
+            }
+            .map_err(|error| error.to_string())?;
+            let done = match (&action.until.condition, &action.until.json_path, &action.until.deletion) {
+                (Some(condition), _, _) => {
+                    let wanted = condition.value.as_deref().unwrap_or("True");
+                    !found.is_empty() && found.iter().all(|object| has_condition(object, &condition.name, wanted))
+                }
+                (None, Some(path), _) => {
+                    let pointer = path.path.trim_matches(['{', '}']).replace('.', "/").replace(['[', ']'], "/");
+                    let holds = |object: &Value| {
+                        let value = object.pointer(pointer.trim_end_matches('/'));
+                        value.is_some_and(|value| path.value.as_ref().is_none_or(|wanted| shown(value) == *wanted))
+                    };
+                    !found.is_empty() && found.iter().all(holds)
+                }
+                (None, None, Some(_)) => found.is_empty(),
+                (None, None, None) => return Err("for: one of condition, deletion and jsonPath must be given".to_owned()),
+            };
+            if done {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(format!("not so within {limit:?}"));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn has_condition(object: &Value, name: &str, wanted: &str) -> bool {
+    let list = object.pointer("/status/conditions").and_then(Value::as_array);
+    list.into_iter().flatten().any(|condition| text(condition, "/type") == name && text(condition, "/status") == wanted)
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_not_found())
+}
+
+async fn list(api: &Api<DynamicObject>, labels: Option<&str>) -> Result<Vec<Value>, kube::Error> {
+    let mut params = ListParams::default();
+    if let Some(labels) = labels {
+        params = params.labels(labels);
+    }
+    let objects = api.list(&params).await?;
+    let kind = kube::api::TypeMeta {
+        api_version: objects.types.api_version.clone(),
+        kind: objects.types.kind.trim_end_matches("List").to_owned(),
+    };
+    let with_kind = |mut object: DynamicObject| {
+        // The items of a typed list do not repeat their kind.
+        object.types.get_or_insert_with(|| kind.clone());
+        serde_json::to_value(object).ok()
+    };
+    Ok(objects.items.into_iter().filter_map(with_kind).collect())
+}
+
+/// The objects that a reference names: by name, or by labels, or all.
+async fn find(api: &Api<DynamicObject>, reference: &Value) -> Result<Vec<Value>, kube::Error> {
+    let name = text(reference, "/metadata/name");
+    if !name.is_empty() {
+        let found = api.get_opt(&name).await?;
+        return Ok(found.and_then(|object| serde_json::to_value(object).ok()).into_iter().collect());
+    }
+    let labels: Vec<String> = reference
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    list(api, Some(&labels.join(","))).await
+}
+
+/// The command line that a person would have typed.
+fn command(verb: &str, file: Option<&str>, object: &Value) -> String {
+    match (verb, file) {
+        (_, Some(file)) => format!("kubectl {verb} -f {file}"),
+        ("patch", None) => {
+            let mut body = object.clone();
+            if let Some(map) = body.as_object_mut() {
+                map.remove("apiVersion");
+                map.remove("kind");
+            }
+            if let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+                meta.remove("name");
+            }
+            if body["metadata"] == json!({}) && let Some(map) = body.as_object_mut() {
+                map.remove("metadata");
+            }
+            format!("kubectl patch {} {} --type merge -p '{body}'", kind(object), text(object, "/metadata/name"))
+        }
+        (verb, None) => format!("kubectl {verb} {} {}", kind(object), text(object, "/metadata/name")),
+    }
+}
+
+fn kind(object: &Value) -> String {
+    text(object, "/kind").to_lowercase()
+}

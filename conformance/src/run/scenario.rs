@@ -1,0 +1,171 @@
+//! Plays a scenario.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use client_kit::Clock as _;
+use serde_json::Value;
+
+use super::operations::Player;
+use super::outcome::{ScenarioOutcome, Status, StepOutcome};
+use super::{compare, play};
+use crate::assertion::Bindings;
+use crate::backend::Backend;
+use crate::error::Error;
+use crate::history::{Change, Slice};
+use crate::recording::Recording;
+use crate::render;
+use crate::scenario::Scenario;
+use crate::snapshot;
+
+/// A recording that judges a scenario, its pods called as in the scenario.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    /// The recording's name.
+    pub name: String,
+    /// Its steps, rendered.
+    pub steps: Vec<String>,
+}
+
+impl Judge {
+    /// A recording, its pods renamed.
+    #[must_use]
+    pub fn new(recording: &Recording, names: &BTreeMap<String, String>) -> Self {
+        let mut renamed = recording.clone();
+        renamed.history = renamed.history.into_iter().map(|change| rename(change, names)).collect();
+        let steps = (0..renamed.steps.len()).map(|index| play::rendered(&renamed, index)).collect();
+        Self { name: recording.name.clone(), steps }
+    }
+}
+
+/// Replaces pods' suffixes wherever they stand after a dash.
+fn rename(change: Change, names: &BTreeMap<String, String>) -> Change {
+    fn walk(value: &mut Value, names: &BTreeMap<String, String>) {
+        match value {
+            Value::String(text) => {
+                for (from, to) in names {
+                    let (from, to) = (format!("-{from}"), format!("-{to}"));
+                    if text.contains(&from) {
+                        *text = text.replace(&from, &to);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| walk(item, names)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, names)),
+            _ => {}
+        }
+    }
+    let mut change = change;
+    if !names.is_empty() {
+        walk(&mut change.object, names);
+    }
+    change
+}
+
+/// Called after each step, with its outcome.
+pub type OnStep<'a> = &'a mut dyn FnMut(&StepOutcome);
+
+/// Plays a scenario on a backend.
+///
+/// # Errors
+/// If the scenario itself is wrong. What the cluster does wrong is part of the outcome.
+pub async fn run(
+    scenario: &Scenario,
+    backend: &Backend,
+    judges: &[Judge],
+    on_step: OnStep<'_>,
+) -> Result<ScenarioOutcome, Error> {
+    let clock = backend.clock();
+    let began = clock.now();
+    for (prefix, suffixes) in &scenario.extras.pod_names {
+        backend.name_pods(prefix, suffixes);
+    }
+    let namespace = scenario.test.spec.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let mut bindings = Bindings::default();
+    bindings.set("namespace", Value::from(namespace.clone()));
+    let mut player = Player::new(scenario, backend, &namespace, bindings);
+    player.bind(&scenario.test.spec.bindings).map_err(|why| scenario_error(scenario, &why))?;
+    let mut steps: Vec<StepOutcome> = Vec::new();
+    let mut failed = false;
+    for (index, step) in scenario.test.spec.steps.iter().enumerate() {
+        let from = backend.history().len();
+        let result = player.step(step).await;
+        backend.settle().await;
+        let history = backend.history();
+        let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+        let commands = player.take_commands();
+        let name = if step.name.is_empty() { format!("step {}", index + 1) } else { step.name.clone() };
+        let mut outcome = StepOutcome {
+            name,
+            commands,
+            text,
+            status: Status::Passed,
+            diff: String::new(),
+            judged_by: Vec::new(),
+            forgiven: Vec::new(),
+        };
+        judge(scenario, &mut outcome, index, judges);
+        if let Err(why) = result {
+            outcome.status = Status::Failed;
+            outcome.diff = format!("{why}\n{}", outcome.diff);
+        }
+        on_step(&outcome);
+        failed = outcome.status == Status::Failed;
+        steps.push(outcome);
+        if failed {
+            player.catch(&step.catch).await;
+            player.catch(&scenario.test.spec.catch).await;
+            break;
+        }
+    }
+    player.clean_up().await;
+    let elapsed = clock.now().duration_since(began);
+    Ok(ScenarioOutcome {
+        name: scenario.name.clone(),
+        status: if failed { Status::Failed } else { Status::Passed },
+        reason: String::new(),
+        steps,
+        wall: Duration::ZERO,
+        virtual_time: Duration::try_from(elapsed).unwrap_or_default(),
+    })
+}
+
+fn scenario_error(scenario: &Scenario, why: &str) -> Error {
+    Error::Parse {
+        path: scenario.path.clone(),
+        line: 0,
+        column: 0,
+        why: why.to_owned(),
+        help: "see the scenario's bindings".to_owned(),
+    }
+}
+
+/// Compares a step with what the recordings show, and with its snapshot.
+fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge]) {
+    for judge in judges {
+        let Some(expected) = judge.steps.get(index) else { continue };
+        let source = format!("recording {}", judge.name);
+        let diff = compare::unified(expected, &outcome.text, &source);
+        if !diff.is_empty() {
+            outcome.status = Status::Failed;
+            outcome.diff.push_str(&diff);
+        }
+        outcome.judged_by.push(source);
+    }
+    match snapshot::read(scenario.folder(), index, &outcome.name) {
+        Some(snapshot) => {
+            let diff = compare::unified(&snapshot.text, &outcome.text, "its snapshot");
+            if !diff.is_empty() && outcome.diff.is_empty() {
+                outcome.status = Status::Failed;
+                outcome.diff.push_str(&diff);
+            }
+            outcome.judged_by.push("snapshot".to_owned());
+        }
+        None if judges.is_empty() => {
+            outcome.diff.push_str("the step has neither a recording nor a snapshot; look at it, then run with --bless\n");
+            outcome.status = Status::Failed;
+        }
+        None => {}
+    }
+}
+

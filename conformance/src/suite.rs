@@ -1,0 +1,374 @@
+//! The whole of `cargo xtask conformance`: what is to be played, on what, and how it is told.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use client_kit::Seed;
+
+use crate::backend::{Backend, FakeCluster, FakeOptions, ManagerChoice, RealCluster};
+use crate::error::Error;
+use crate::recording::environment::Environment;
+use crate::recording::{Recording, divergences, load};
+use crate::report::console::Console;
+use crate::report::stopwatch::Stopwatch;
+use crate::report::{Totals, json, junit};
+use crate::run::outcome::{ScenarioOutcome, Status, StepOutcome};
+use crate::run::scenario::{self as player, Judge};
+use crate::run::play;
+use crate::scenario::{self, Scenario};
+use crate::snapshot::{self, Snapshot};
+
+/// Which kind of cluster to drive.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BackendChoice {
+    /// The in-process one.
+    #[default]
+    Fake,
+    /// One behind a kubeconfig; the default one for `None`.
+    Kubeconfig(Option<PathBuf>),
+    /// A cluster made with kind for this run.
+    Kind,
+    /// A cluster made with k3s in a container for this run.
+    K3s,
+}
+
+/// What to run and how.
+#[derive(Debug, Clone)]
+pub struct SuiteOptions {
+    /// Where the scenarios are.
+    pub scenarios: PathBuf,
+    /// Where the recordings are that judge scenarios; also played if `play_recordings`.
+    pub recordings: PathBuf,
+    /// Whether scenarios are played.
+    pub play_scenarios: bool,
+    /// Whether recordings are played.
+    pub play_recordings: bool,
+    /// A glob over names; all for `None`.
+    pub only: Option<String>,
+    /// The cluster.
+    pub backend: BackendChoice,
+    /// Who runs OpenKruise's controllers.
+    pub manager: ManagerChoice,
+    /// The seed.
+    pub seed: u64,
+    /// Whether to wait for Enter after each step.
+    pub pause: bool,
+    /// Whether snapshots are written.
+    pub bless: bool,
+    /// Whether recordings are shown step by step too.
+    pub verbose: bool,
+    /// Whether colours may be used.
+    pub colour: bool,
+    /// Where to write JUnit's XML.
+    pub junit: Option<PathBuf>,
+    /// Where to write JSON.
+    pub json: Option<PathBuf>,
+}
+
+/// Work for a simulation's own thread.
+pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// Runs work on a thread whose entropy follows the seed; how, is up to the program.
+pub type Simulate<'a> = &'a (dyn Fn(Seed, Job<'_>) + Sync);
+
+/// The names of what would be played.
+///
+/// # Errors
+/// If a scenario or recording is wrong.
+pub fn names(options: &SuiteOptions) -> Result<Vec<String>, Error> {
+    let (scenarios, recordings) = read(options)?;
+    let scenarios = scenarios.into_iter().map(|scenario| scenario.name);
+    Ok(scenarios.chain(recordings.into_iter().map(|recording| recording.name)).collect())
+}
+
+fn selected(options: &SuiteOptions, name: &str) -> bool {
+    options.only.as_deref().is_none_or(|glob| matches_glob(glob, name))
+}
+
+/// Whether a name matches a glob of `*` and `?`.
+fn matches_glob(glob: &str, name: &str) -> bool {
+    fn go(glob: &[u8], name: &[u8]) -> bool {
+        match (glob.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) => go(rest, name) || name.split_first().is_some_and(|(_, name)| go(glob, name)),
+            (Some((b'?', rest)), Some((_, name))) => go(rest, name),
+            (Some((one, rest)), Some((other, name))) => one == other && go(rest, name),
+            _ => false,
+        }
+    }
+    go(glob.as_bytes(), name.as_bytes())
+}
+
+fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error> {
+    // Everything is read before anything is played, so that bad input leaves nothing half done.
+    let mut scenarios = Vec::new();
+    if options.play_scenarios {
+        scenarios = scenario::load::find(&options.scenarios)?;
+        scenarios.retain(|scenario| selected(options, &scenario.name));
+    }
+    let mut recordings = Vec::new();
+    if options.play_recordings {
+        for folder in load::find(&options.recordings)? {
+            let name = folder.strip_prefix(&options.recordings).unwrap_or(&folder).to_string_lossy().replace('\\', "/");
+            if selected(options, &name) || name.is_empty() {
+                recordings.push(Recording::read(&options.recordings, &folder)?);
+            }
+        }
+    }
+    if scenarios.is_empty() && recordings.is_empty() {
+        let place = if options.play_scenarios { &options.scenarios } else { &options.recordings };
+        return Err(Error::Nothing {
+            what: match &options.only {
+                Some(glob) => format!("anything named \"{glob}\""),
+                None => "scenarios or recordings".to_owned(),
+            },
+            path: place.clone(),
+            help: "`cargo xtask conformance --list` shows what there is".to_owned(),
+        });
+    }
+    Ok((scenarios, recordings))
+}
+
+/// Plays everything, tells what came of it on `out`, and returns the totals.
+///
+/// # Errors
+/// Bad input, or a cluster that cannot be had. What the cluster does wrong is in the totals.
+pub fn run(options: &SuiteOptions, out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<Totals, Error> {
+    let (scenarios, recordings) = read(options)?;
+    check_backend(&options.backend)?;
+    let mut outcomes = Vec::new();
+    for scenario in &scenarios {
+        outcomes.push(play_scenario(options, scenario, out, simulate)?);
+    }
+    let known = divergences::read(&options.recordings.join("divergences.yaml"))?;
+    for recording in &recordings {
+        let outcome = play_recording(options, recording, &known, simulate)?;
+        let mut console = Console::new(&mut *out, options.colour, options.verbose);
+        let told = console.scenario(&recording.name, "").and_then(|()| {
+            outcome.steps.iter().try_for_each(|step| console.step(step)).and_then(|()| console.end(&outcome))
+        });
+        told.map_err(output_error)?;
+        outcomes.push(outcome);
+    }
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", json::report(&outcomes));
+        std::fs::write(path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+    }
+    if let Some(path) = &options.junit {
+        let text = junit::report(&outcomes).map_err(|error| Error::Write {
+            path: path.clone(),
+            source: std::io::Error::other(error.to_string()),
+        })?;
+        std::fs::write(path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+    }
+    let totals = Totals::of(&outcomes);
+    writeln!(out, "{totals}").map_err(output_error)?;
+    Ok(totals)
+}
+
+fn output_error(source: std::io::Error) -> Error {
+    Error::Write { path: PathBuf::from("standard output"), source }
+}
+
+fn check_backend(backend: &BackendChoice) -> Result<(), Error> {
+    let tool = match backend {
+        BackendChoice::Kind => "kind",
+        BackendChoice::K3s => "docker",
+        BackendChoice::Fake | BackendChoice::Kubeconfig(_) => return Ok(()),
+    };
+    let answer = std::process::Command::new("docker").args(["info", "--format", "{{.ServerVersion}}"]).output();
+    let why = match answer {
+        Ok(answer) if answer.status.success() => {
+            format!("making a cluster with {tool} is not built yet")
+        }
+        Ok(_) => "no Docker engine answers".to_owned(),
+        Err(error) => format!("docker cannot be run: {error}"),
+    };
+    Err(Error::Backend {
+        what: format!("make a cluster with {tool}"),
+        why,
+        help: "start a cluster yourself and use --backend kubeconfig, or use the in-process one (--backend fake)".to_owned(),
+    })
+}
+
+/// Runs an async body: on virtual time for the in-process cluster, in real time otherwise.
+fn block_on<T: Send>(
+    options: &SuiteOptions,
+    seed: u64,
+    simulate: Simulate<'_>,
+    body: impl AsyncFnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let fake = options.backend == BackendChoice::Fake;
+    let mut result = None;
+    let job: Job<'_> = Box::new(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(fake).build();
+        result = Some(match runtime {
+            Ok(runtime) => runtime.block_on(body()),
+            Err(source) => Err(Error::Read { path: PathBuf::from("a tokio runtime"), source }),
+        });
+    });
+    if fake {
+        simulate(Seed(seed), job);
+    } else {
+        job();
+    }
+    result.unwrap_or_else(|| {
+        Err(Error::Backend {
+            what: "run a scenario".to_owned(),
+            why: "its thread ended early".to_owned(),
+            help: "this is a defect of Seatrial, not of your input".to_owned(),
+        })
+    })
+}
+
+async fn start(options: &SuiteOptions, seed: u64, environment: Environment) -> Result<Backend, Error> {
+    match &options.backend {
+        BackendChoice::Kubeconfig(path) => {
+            RealCluster::connect(path.as_deref(), options.manager, seed).await.map(Backend::Real)
+        }
+        _ => {
+            let fake = FakeOptions { seed, environment, ..FakeOptions::default() };
+            FakeCluster::start(fake).await.map(Backend::Fake)
+        }
+    }
+}
+
+fn play_scenario(
+    options: &SuiteOptions,
+    scenario: &Scenario,
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<ScenarioOutcome, Error> {
+    let mut console = Console::new(out, options.colour, true);
+    console.scenario(&scenario.name, &scenario.test.spec.description).map_err(output_error)?;
+    if scenario.test.spec.skip {
+        let outcome = ScenarioOutcome::skipped(&scenario.name, "the scenario says skip".to_owned());
+        console.end(&outcome).map_err(output_error)?;
+        return Ok(outcome);
+    }
+    let judges = judges(options, scenario)?;
+    let environment = environment(options, scenario)?;
+    let seed = scenario.extras.seed.unwrap_or(options.seed);
+    let stopwatch = Stopwatch::start();
+    let mut told = Ok(());
+    let mut outcome = {
+        let (console, told) = (&mut console, &mut told);
+        block_on(options, seed, simulate, async move || {
+            let backend = start(options, seed, environment).await?;
+            let mut on_step = |step: &StepOutcome| {
+                if told.is_ok() {
+                    *told = console.step(step);
+                }
+                if options.pause {
+                    wait_for_enter();
+                }
+            };
+            let outcome = player::run(scenario, &backend, &judges, &mut on_step).await;
+            backend.clean_up().await;
+            outcome
+        })?
+    };
+    told.map_err(output_error)?;
+    outcome.wall = stopwatch.elapsed();
+    if options.bless {
+        bless(scenario, &mut outcome)?;
+    }
+    if outcome.status == Status::Failed {
+        let line = format!("run it again: cargo xtask conformance --scenario '{}' --seed {seed}", scenario.name);
+        console.line(&line).map_err(output_error)?;
+    }
+    console.end(&outcome).map_err(output_error)?;
+    Ok(outcome)
+}
+
+fn wait_for_enter() {
+    let mut line = String::new();
+    // At the end of the input there is nobody to wait for.
+    let _read = std::io::stdin().read_line(&mut line);
+}
+
+fn judges(options: &SuiteOptions, scenario: &Scenario) -> Result<Vec<Judge>, Error> {
+    let mut judges = Vec::new();
+    for (name, names) in &scenario.extras.recordings {
+        let recording = Recording::read(&options.recordings, &options.recordings.join(name))?;
+        judges.push(Judge::new(&recording, names));
+    }
+    Ok(judges)
+}
+
+/// The images of the recordings that judge the scenario.
+fn environment(options: &SuiteOptions, scenario: &Scenario) -> Result<Environment, Error> {
+    let mut environment = Environment::default();
+    for (name, _) in &scenario.extras.recordings {
+        let recording = Recording::read(&options.recordings, &options.recordings.join(name))?;
+        let of_recording = Environment::of(&recording);
+        environment.images.extend(of_recording.images);
+        environment.missing.extend(of_recording.missing);
+    }
+    environment.names = BTreeMap::new();
+    Ok(environment)
+}
+
+/// Writes the snapshots of a scenario. What a recording says is never overwritten: a step that differs from its recording
+/// keeps its snapshot, and stays failed.
+fn bless(scenario: &Scenario, outcome: &mut ScenarioOutcome) -> Result<(), Error> {
+    let mut failed = false;
+    for (index, step) in outcome.steps.iter_mut().enumerate() {
+        let recorded = step.judged_by.iter().any(|judge| judge.starts_with("recording"));
+        let only_snapshot = step.diff.is_empty()
+            || step.diff.starts_with("--- its snapshot")
+            || step.diff.starts_with("the step has neither");
+        if step.status == Status::Failed && !only_snapshot {
+            failed = true;
+            continue;
+        }
+        let description = if recorded {
+            let judges: Vec<&str> = step.judged_by.iter().map(String::as_str).filter(|j| j.starts_with("recording")).collect();
+            format!("equal to {}", judges.join(", "))
+        } else {
+            "no recording of the real system is behind this".to_owned()
+        };
+        let snapshot = Snapshot { description, text: step.text.clone() };
+        snapshot::write(scenario.folder(), index, &step.name, &snapshot)?;
+        step.status = Status::Passed;
+        step.diff.clear();
+    }
+    outcome.status = if failed { Status::Failed } else { Status::Passed };
+    Ok(())
+}
+
+fn play_recording(
+    options: &SuiteOptions,
+    recording: &Recording,
+    known: &[divergences::Divergence],
+    simulate: Simulate<'_>,
+) -> Result<ScenarioOutcome, Error> {
+    let stopwatch = Stopwatch::start();
+    let environment = Environment::of(recording);
+    let mut outcome = block_on(options, options.seed, simulate, async move || {
+        let backend = start(options, options.seed, environment).await?;
+        let outcome = play::play(recording, &backend, known).await;
+        backend.clean_up().await;
+        outcome
+    })?;
+    outcome.wall = stopwatch.elapsed();
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("*", "anything", true)]
+    #[case("tutorial*", "tutorial", true)]
+    #[case("*/s1-*", "1.0.1/s1-cs-demo", true)]
+    #[case("s1", "s1-cs-demo", false)]
+    #[case("?1", "s1", true)]
+    fn globs(#[case] glob: &str, #[case] name: &str, #[case] expected: bool) {
+        assert_eq!(matches_glob(glob, name), expected);
+    }
+}
