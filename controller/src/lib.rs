@@ -14,3 +14,6 @@ pub mod api;
 mod crds;
 
 pub use crds::crds;
+
+pub mod cloneset;
+mod template;

@@ -1,0 +1,3 @@
+//! The CloneSet controller: `observe → plan → act`.
+
+pub(crate) mod revision;
