@@ -16,4 +16,6 @@ mod crds;
 pub use crds::crds;
 
 pub mod cloneset;
+mod json;
+mod pod;
 mod template;

@@ -5,7 +5,11 @@ use serde_json::Value;
 /// Encodes `value` with sorted keys and with Go's escapes: `<`, `>`, `&` and the two Unicode line separators, which can
 /// occur in strings only, become `\u003c` and so on.
 pub(crate) fn to_go_json(value: &Value) -> String {
-    let plain = value.to_string();
+    go_escape(value.to_string())
+}
+
+/// Puts Go's escapes into JSON text.
+pub(crate) fn go_escape(plain: String) -> String {
     if !plain.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return plain;
     }

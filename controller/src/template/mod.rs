@@ -9,5 +9,5 @@ mod go_json;
 mod quantity;
 
 pub(crate) use canonical::{claim_template, pod_template};
-pub(crate) use go_json::to_go_json;
+pub(crate) use go_json::{go_escape, to_go_json};
 pub(crate) use quantity::{QuantityError, canonical_quantity};
