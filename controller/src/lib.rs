@@ -19,3 +19,5 @@ pub mod cloneset;
 mod json;
 mod pod;
 mod template;
+#[cfg(test)]
+mod test_pods;

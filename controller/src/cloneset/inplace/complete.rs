@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 
 use super::hash::{RuntimeContainers, env_hash, plain_hash, runtime_containers};
 use super::state::UpdateState;
@@ -61,23 +61,42 @@ fn consistent(
 
 fn images_arrived(pod: &Pod, state: &UpdateState) -> Result<(), String> {
     let Some(last) = &state.last_container_statuses else { return Ok(()) };
-    let wanted: BTreeMap<&str, String> = pod::containers(pod)
+    let wanted: BTreeMap<&str, &str> = pod::containers(pod)
         .iter()
-        .map(|container| {
-            let image = container.image.clone().unwrap_or_default();
-            let image = if image.contains(':') { image } else { format!("{image}:latest") };
-            (container.name.as_str(), image)
-        })
+        .map(|container| (container.name.as_str(), container.image.as_deref().unwrap_or_default()))
         .collect();
     for (name, before) in last {
         let Some(status) = pod::container_statuses(pod).iter().find(|status| status.name == *name) else {
             return Err(format!("not found statuses of containers {name}"));
         };
-        if status.image_id == before.image_id && wanted.get(name.as_str()) != Some(&status.image) {
+        let wanted = wanted.get(name.as_str()).copied().unwrap_or_default();
+        if status.image_id == before.image_id && !runs(status, wanted) {
             return Err(format!("container {name} imageID not changed"));
         }
     }
     Ok(())
+}
+
+/// Whether the container is reported with the image that is wanted.
+///
+/// OpenKruise compares the texts. Runtimes report the full name (`docker.io/library/nginx:1.7.9`), so that a pod whose
+/// image was reverted before it could be pulled keeps its image id and never gets ready again; hence the full name of
+/// a container that runs counts here, too.
+fn runs(status: &ContainerStatus, wanted: &str) -> bool {
+    let tagged = if wanted.contains(':') { wanted.to_owned() } else { format!("{wanted}:latest") };
+    let running = status.state.as_ref().is_some_and(|state| state.running.is_some());
+    status.image == tagged || (running && full_name(&status.image) == full_name(wanted))
+}
+
+/// An image's name with registry, path and tag, as runtimes complete it.
+fn full_name(image: &str) -> String {
+    let (registry, path) = match image.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
+        _ => ("docker.io", image),
+    };
+    let library = if registry == "docker.io" && !path.contains('/') { "library/" } else { "" };
+    let tag = if path.contains([':', '@']) { "" } else { ":latest" };
+    format!("{registry}/{library}{path}{tag}")
 }
 
 #[cfg(test)]
@@ -111,6 +130,26 @@ mod tests {
     fn evidence(#[case] image: &str, #[case] id: &str, #[case] runtime: Option<Value>, #[case] want: Result<(), &str>) {
         let state = serde_json::from_value(json!({ "lastContainerStatuses": { "nginx": { "imageID": "old" } } })).unwrap();
         assert_eq!(check(&pod(image, id, runtime), &state), want.map_err(str::to_owned));
+    }
+
+    #[rstest]
+    #[case("nginx", "docker.io/library/nginx:latest")]
+    #[case("nginx:1", "docker.io/library/nginx:1")]
+    #[case("openkruise/guestbook:v1", "docker.io/openkruise/guestbook:v1")]
+    #[case("localhost/x@sha256:1", "localhost/x@sha256:1")]
+    #[case("a.b:5000/x", "a.b:5000/x:latest")]
+    fn full_names(#[case] image: &str, #[case] want: &str) {
+        assert_eq!(full_name(image), want);
+    }
+
+    #[test]
+    fn a_reverted_image_has_arrived_once_its_container_runs() {
+        let state = serde_json::from_value(json!({ "lastContainerStatuses": { "nginx": { "imageID": "old" } } })).unwrap();
+        let mut pod = pod("docker.io/library/nginx:alpine", "old", None);
+        assert!(check(&pod, &state).is_err());
+        pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0].state =
+            serde_json::from_value(json!({ "running": {} })).unwrap();
+        assert_eq!(check(&pod, &state), Ok(()));
     }
 
     #[test]
