@@ -8,7 +8,10 @@ use serde_json::Value;
 #[must_use]
 pub fn crds() -> Vec<Value> {
     const FILES: &[&str] = &[include_str!("../../fixtures/crds/clonesets.apps.kruise.io.json")];
-    FILES.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+    FILES
+        .iter()
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -22,14 +25,21 @@ mod tests {
     fn essence(value: &mut Value) {
         match value {
             Value::Object(map) => {
-                for noise in ["description", "nullable", "x-kubernetes-list-type", "x-kubernetes-map-type", "default"] {
+                for noise in [
+                    "description",
+                    "nullable",
+                    "x-kubernetes-list-type",
+                    "x-kubernetes-map-type",
+                    "default",
+                ] {
                     // A property may be called like one of these; properties are objects, keywords of this list are not.
                     if map.get(noise).is_some_and(|v| !v.is_object()) {
                         map.remove(noise);
                     }
                 }
                 if map.contains_key("x-kubernetes-int-or-string") {
-                    *map = serde_json::Map::from_iter([("x-kubernetes-int-or-string".to_owned(), json!(true))]);
+                    *map =
+                        serde_json::Map::from_iter([("x-kubernetes-int-or-string".to_owned(), json!(true))]);
                 }
                 map.values_mut().for_each(essence);
             }

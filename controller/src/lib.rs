@@ -14,10 +14,14 @@ pub mod api;
 mod crds;
 
 pub use crds::crds;
+pub use manager::{Manager, Options};
 
 pub mod cloneset;
 mod json;
+mod manager;
 mod pod;
+mod readiness;
+mod runtime;
 mod template;
 #[cfg(test)]
 mod test_pods;

@@ -14,7 +14,11 @@ pub(crate) fn label<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
 
 /// The value of `annotation`, if the pod has it.
 pub(crate) fn annotation<'a>(pod: &'a Pod, annotation: &str) -> Option<&'a str> {
-    pod.metadata.annotations.as_ref()?.get(annotation).map(String::as_str)
+    pod.metadata
+        .annotations
+        .as_ref()?
+        .get(annotation)
+        .map(String::as_str)
 }
 
 /// The pod's labels; none are an empty map.
@@ -35,12 +39,18 @@ pub(crate) fn uid(pod: &Pod) -> &str {
 
 /// The node it runs on; empty before it is scheduled.
 pub(crate) fn node(pod: &Pod) -> &str {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
+    pod.spec
+        .as_ref()
+        .and_then(|spec| spec.node_name.as_deref())
+        .unwrap_or_default()
 }
 
 /// `Pending`, `Running`, …; empty when unknown.
 pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+    pod.status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or_default()
 }
 
 /// The pod's containers, without init containers.
@@ -50,7 +60,10 @@ pub(crate) fn containers(pod: &Pod) -> &[Container] {
 
 /// The statuses of the pod's containers.
 pub(crate) fn container_statuses(pod: &Pod) -> &[ContainerStatus] {
-    pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default()
+    pod.status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_deref())
+        .unwrap_or_default()
 }
 
 /// Whether it neither ended nor terminates.
@@ -60,7 +73,12 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
 
 /// The condition of that type.
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
+    pod.status
+        .as_ref()?
+        .conditions
+        .as_ref()?
+        .iter()
+        .find(|condition| condition.type_ == kind)
 }
 
 /// Whether the condition of that type is there and true.
@@ -70,7 +88,11 @@ pub(crate) fn is_true(pod: &Pod, kind: &str) -> bool {
 
 /// Whether the pod waits for that readiness gate.
 pub(crate) fn has_gate(pod: &Pod, gate: &str) -> bool {
-    let gates = pod.spec.as_ref().and_then(|spec| spec.readiness_gates.as_deref()).unwrap_or_default();
+    let gates = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.readiness_gates.as_deref())
+        .unwrap_or_default();
     gates.iter().any(|g| g.condition_type == gate)
 }
 
@@ -94,10 +116,20 @@ pub(crate) fn is_update_ready(pod: &Pod) -> bool {
 
 /// The most often restarted container's count.
 pub(crate) fn restarts(pod: &Pod) -> i32 {
-    container_statuses(pod).iter().map(|status| status.restart_count).max().unwrap_or(0)
+    container_statuses(pod)
+        .iter()
+        .map(|status| status.restart_count)
+        .max()
+        .unwrap_or(0)
 }
 
 /// The value of a container's environment variable that is given as text.
 pub(crate) fn env<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
-    container.env.as_ref()?.iter().find(|env| env.name == name)?.value.as_deref()
+    container
+        .env
+        .as_ref()?
+        .iter()
+        .find(|env| env.name == name)?
+        .value
+        .as_deref()
 }

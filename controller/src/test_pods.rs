@@ -45,7 +45,8 @@ impl TestPod {
 
     pub(crate) fn revision(self, name: &str) -> Self {
         let hash = name.rsplit('-').next().unwrap_or_default().to_owned();
-        self.label(labels::REVISION_HASH, name).label(labels::TEMPLATE_HASH, &hash)
+        self.label(labels::REVISION_HASH, name)
+            .label(labels::TEMPLATE_HASH, &hash)
     }
 
     pub(crate) fn set(mut self, pointer: &str, value: Value) -> Self {
@@ -75,7 +76,10 @@ impl TestPod {
     }
 
     pub(crate) fn without_condition(mut self, kind: &str) -> Self {
-        self.0["status"]["conditions"].as_array_mut().unwrap().retain(|condition| condition["type"] != kind);
+        self.0["status"]["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|condition| condition["type"] != kind);
         self
     }
 
@@ -90,7 +94,10 @@ impl TestPod {
     }
 
     pub(crate) fn created_at(self, second: i64) -> Self {
-        self.set("/metadata/creationTimestamp", json!(jiff::Timestamp::from_second(second).unwrap().to_string()))
+        self.set(
+            "/metadata/creationTimestamp",
+            json!(jiff::Timestamp::from_second(second).unwrap().to_string()),
+        )
     }
 
     pub(crate) fn restarts(mut self, count: i32) -> Self {

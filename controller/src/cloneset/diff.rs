@@ -75,9 +75,19 @@ pub(crate) fn diff(settings: &Settings, situation: &Situation) -> Diff {
 
     let (old_diff, new_diff) = revision_diff(settings, situation);
     let (surge, surge_old) = surge(settings, situation, old_diff, new_diff);
-    let mut result = Diff { surge, surge_old, ..Diff::default() };
+    let mut result = Diff {
+        surge,
+        surge_old,
+        ..Diff::default()
+    };
 
-    let excluded = |count: i32| if situation.exclude_preparing_delete { count } else { 0 };
+    let excluded = |count: i32| {
+        if situation.exclude_preparing_delete {
+            count
+        } else {
+            0
+        }
+    };
     let total = pods - excluded(new.preparing_delete + old.preparing_delete);
     let total_old = old.total() - excluded(old.preparing_delete);
     let wanted = settings.replicas.saturating_add(surge);
@@ -85,7 +95,9 @@ pub(crate) fn diff(settings: &Settings, situation: &Situation) -> Diff {
     if total < wanted {
         result.scale_up = wanted - total;
         result.scale_up_old = (wanted_old - total_old).max(0);
-        result.scale_up_limit = result.scale_up.min(settings.scale_max_unavailable.saturating_sub(unavailable).max(0));
+        result.scale_up_limit = result
+            .scale_up
+            .min(settings.scale_max_unavailable.saturating_sub(unavailable).max(0));
     }
     // Pods that are marked to be deleted will be, so they need not be chosen again.
     if total - to_delete > wanted {
@@ -96,7 +108,11 @@ pub(crate) fn diff(settings: &Settings, situation: &Situation) -> Diff {
         let budget = settings.max_unavailable.saturating_add(pods - settings.replicas);
         result.delete_ready_limit = budget.saturating_sub(unavailable).max(0);
     }
-    result.update = if old_diff.abs() <= new_diff.abs() { old_diff } else { -new_diff };
+    result.update = if old_diff.abs() <= new_diff.abs() {
+        old_diff
+    } else {
+        -new_diff
+    };
     if result.update != 0 {
         result.update_max_unavailable = settings.max_unavailable.saturating_add(pods - settings.replicas);
     }
@@ -130,7 +146,9 @@ fn surge(settings: &Settings, situation: &Situation, old_diff: i32, new_diff: i3
     let opposite = (old_diff > 0 && new_diff < 0) || (old_diff < 0 && new_diff > 0);
     let (for_update, for_update_old) = match opposite {
         false => (0, 0),
-        true if old_diff.abs() <= new_diff.abs() => (old_diff.abs(), if old_diff < 0 { old_diff.abs() } else { 0 }),
+        true if old_diff.abs() <= new_diff.abs() => {
+            (old_diff.abs(), if old_diff < 0 { old_diff.abs() } else { 0 })
+        }
         true => (new_diff.abs(), new_diff.max(0)),
     };
     let (wanted, wanted_old) = if for_deletion >= for_update {

@@ -7,16 +7,30 @@ fn numbers<const N: usize>(text: &str) -> [i32; N] {
 
 fn counts(text: &str) -> Counts {
     let [available, unavailable, to_delete, preparing_delete] = numbers(text);
-    Counts { preparing_delete, to_delete, unavailable, available }
+    Counts {
+        preparing_delete,
+        to_delete,
+        unavailable,
+        available,
+    }
 }
 
 /// The table was worked out from the behaviour map of OpenKruise, not with this code.
 #[test]
 fn table() {
     let mut rows = 0;
-    for line in include_str!("../../tests/data/diff.tsv").lines().filter(|line| !line.starts_with('#')) {
+    for line in include_str!("../../tests/data/diff.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [replicas, partition, max_surge, max_unavailable, scale_max_unavailable] = numbers(columns[1]);
+        let [
+            replicas,
+            partition,
+            max_surge,
+            max_unavailable,
+            scale_max_unavailable,
+        ] = numbers(columns[1]);
         let settings = Settings {
             replicas,
             partition,

@@ -39,14 +39,25 @@ pub(crate) fn is_hooked(hook: Option<&LifecycleHook>, pod: &Pod) -> bool {
     let Some(hook) = hook else { return false };
     let labels = hook.labels_handler.iter().flatten();
     let finalizers = hook.finalizers_handler.iter().flatten();
-    labels.into_iter().any(|(key, value)| pod::label(pod, key) == Some(value))
-        || finalizers.into_iter().any(|finalizer| has_finalizer(pod, finalizer))
+    labels
+        .into_iter()
+        .any(|(key, value)| pod::label(pod, key) == Some(value))
+        || finalizers
+            .into_iter()
+            .any(|finalizer| has_finalizer(pod, finalizer))
 }
 
 /// Whether all of the hook's labels and finalizers are on the pod.
 pub(crate) fn is_all_hooked(hook: &LifecycleHook, pod: &Pod) -> bool {
-    hook.labels_handler.iter().flatten().all(|(key, value)| pod::label(pod, key) == Some(value))
-        && hook.finalizers_handler.iter().flatten().all(|finalizer| has_finalizer(pod, finalizer))
+    hook.labels_handler
+        .iter()
+        .flatten()
+        .all(|(key, value)| pod::label(pod, key) == Some(value))
+        && hook
+            .finalizers_handler
+            .iter()
+            .flatten()
+            .all(|finalizer| has_finalizer(pod, finalizer))
 }
 
 fn has_finalizer(pod: &Pod, finalizer: &str) -> bool {
@@ -62,14 +73,28 @@ pub(crate) fn state_patch(state: &str, now: Timestamp) -> Value {
 }
 
 /// The same, with the hook's labels and finalizers put back on the pod.
-pub(crate) fn state_patch_with_hook(pod: &Pod, hook: Option<&LifecycleHook>, state: &str, now: Timestamp) -> Value {
+pub(crate) fn state_patch_with_hook(
+    pod: &Pod,
+    hook: Option<&LifecycleHook>,
+    state: &str,
+    now: Timestamp,
+) -> Value {
     let mut patch = state_patch(state, now);
     let Some(hook) = hook else { return patch };
     if let Some(labels) = patch.get_mut("labels").and_then(Value::as_object_mut) {
-        labels.extend(hook.labels_handler.iter().flatten().map(|(key, value)| (key.clone(), json!(value))));
+        labels.extend(
+            hook.labels_handler
+                .iter()
+                .flatten()
+                .map(|(key, value)| (key.clone(), json!(value))),
+        );
     }
-    let missing: Vec<&String> =
-        hook.finalizers_handler.iter().flatten().filter(|finalizer| !has_finalizer(pod, finalizer)).collect();
+    let missing: Vec<&String> = hook
+        .finalizers_handler
+        .iter()
+        .flatten()
+        .filter(|finalizer| !has_finalizer(pod, finalizer))
+        .collect();
     if let (false, Some(patch)) = (missing.is_empty(), patch.as_object_mut()) {
         patch.insert("finalizers".to_owned(), json!(missing));
     }
@@ -89,7 +114,12 @@ mod tests {
 
     fn pod(label: &[(&str, &str)], finalizers: &[&str]) -> Pod {
         let mut pod = Pod::default();
-        pod.metadata.labels = Some(label.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        pod.metadata.labels = Some(
+            label
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+        );
         pod.metadata.finalizers = Some(finalizers.iter().map(|f| (*f).to_owned()).collect());
         pod
     }
@@ -99,14 +129,22 @@ mod tests {
     #[case(&[("a", "1")], &[], true, false)]
     #[case(&[("a", "2")], &["x/y"], true, false)]
     #[case(&[("a", "1")], &["x/y"], true, true)]
-    fn hooks(#[case] label: &[(&str, &str)], #[case] finalizers: &[&str], #[case] any: bool, #[case] all: bool) {
+    fn hooks(
+        #[case] label: &[(&str, &str)],
+        #[case] finalizers: &[&str],
+        #[case] any: bool,
+        #[case] all: bool,
+    ) {
         let hook = LifecycleHook {
             labels_handler: Some(BTreeMap::from([("a".to_owned(), "1".to_owned())])),
             finalizers_handler: Some(vec!["x/y".to_owned()]),
             mark_pod_not_ready: None,
         };
         let pod = pod(label, finalizers);
-        assert_eq!((is_hooked(Some(&hook), &pod), is_all_hooked(&hook, &pod)), (any, all));
+        assert_eq!(
+            (is_hooked(Some(&hook), &pod), is_all_hooked(&hook, &pod)),
+            (any, all)
+        );
         assert!(!is_hooked(None, &pod));
     }
 }

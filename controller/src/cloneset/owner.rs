@@ -19,5 +19,9 @@ pub(crate) fn reference(set: &CloneSet) -> OwnerReference {
 
 /// The reference to an object's controller, if it has one.
 pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    metadata.owner_references.as_ref()?.iter().find(|reference| reference.controller == Some(true))
+    metadata
+        .owner_references
+        .as_ref()?
+        .iter()
+        .find(|reference| reference.controller == Some(true))
 }

@@ -30,14 +30,22 @@ pub(crate) fn template_of(data: &Value) -> Option<Value> {
 /// The hash of a revision: FNV-1 (32 bits) over the data as Go writes it and the collision count, in the alphabet of
 /// Kubernetes' names.
 pub(crate) fn hash(data: &Value, collision_count: i32) -> String {
-    let bytes = to_go_json(data).into_bytes().into_iter().chain(collision_count.to_string().into_bytes());
-    let sum = bytes.fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(byte));
+    let bytes = to_go_json(data)
+        .into_bytes()
+        .into_iter()
+        .chain(collision_count.to_string().into_bytes());
+    let sum = bytes.fold(0x811c_9dc5_u32, |hash, byte| {
+        hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
+    });
     safe_encode(&sum.to_string())
 }
 
 /// The name of the revision with `hash` of the set `name`.
 pub(crate) fn name(set: &str, hash: &str) -> String {
-    let cut = set.char_indices().nth(NAME_LENGTH_MAX).map_or(set.len(), |(at, _)| at);
+    let cut = set
+        .char_indices()
+        .nth(NAME_LENGTH_MAX)
+        .map_or(set.len(), |(at, _)| at);
     format!("{}-{hash}", &set[..cut])
 }
 
@@ -84,7 +92,11 @@ mod tests {
             let data: Value = serde_json::from_str(data).unwrap();
             let set = want.rsplit_once('-').unwrap().0;
             assert_eq!(name(set, &hash(&data, 0)), want, "the hash of the recorded bytes");
-            assert_eq!(data_of(&template_of(&data).unwrap()).unwrap(), data, "our form is the recorded one");
+            assert_eq!(
+                data_of(&template_of(&data).unwrap()).unwrap(),
+                data,
+                "our form is the recorded one"
+            );
             rows += 1;
         }
         assert!(rows >= 30, "{rows}");

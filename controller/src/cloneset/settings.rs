@@ -14,7 +14,9 @@ pub(crate) const DEFAULT_HISTORY_LIMIT: i32 = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum NumberError {
     /// As Go's `strconv.Atoi` says it.
-    #[error("invalid value for IntOrString: invalid value {0:?}: strconv.Atoi: parsing {1:?}: invalid syntax")]
+    #[error(
+        "invalid value for IntOrString: invalid value {0:?}: strconv.Atoi: parsing {1:?}: invalid syntax"
+    )]
     Syntax(String, String),
     /// A number without `%` where only a percentage may be a text.
     #[error("invalid type: string is not a percentage")]
@@ -37,7 +39,8 @@ pub(crate) fn scaled(value: &IntOrString, total: i32, round: Round) -> Result<i3
         IntOrString::Int(number) => Ok(*number),
         IntOrString::String(text) => {
             let digits = text.replacen('%', "", 1);
-            let percent: i64 = parse(&digits).ok_or_else(|| NumberError::Syntax(text.clone(), digits.clone()))?;
+            let percent: i64 =
+                parse(&digits).ok_or_else(|| NumberError::Syntax(text.clone(), digits.clone()))?;
             let product = percent.saturating_mul(i64::from(total));
             let hundredth = match round {
                 Round::Up => product.div_euclid(100) + i64::from(product.rem_euclid(100) != 0),
@@ -71,7 +74,11 @@ pub(crate) fn partition(value: &IntOrString, replicas: i32) -> Result<i32, Numbe
                 .ok_or_else(|| NumberError::Syntax(text.clone(), digits.to_owned()))?;
             #[expect(clippy::cast_possible_truncation, reason = "float to int casts saturate")]
             let number = (percent * f64::from(replicas) / 100.0).ceil() as i32;
-            if replicas > 1 && number == replicas && text != "100%" { replicas - 1 } else { number }
+            if replicas > 1 && number == replicas && text != "100%" {
+                replicas - 1
+            } else {
+                number
+            }
         }
     };
     Ok(number.clamp(0, replicas.max(0)))
@@ -104,18 +111,38 @@ impl Settings {
         let replicas = set.spec.replicas.unwrap_or(1).max(0);
         let paused = update.paused.unwrap_or(false);
         let or_zero = |result: Result<i32, NumberError>| result.unwrap_or(0);
-        let partition = update.partition.as_ref().map_or(0, |value| or_zero(partition(value, replicas)));
+        let partition = update
+            .partition
+            .as_ref()
+            .map_or(0, |value| or_zero(partition(value, replicas)));
         let max_surge = match &update.max_surge {
             Some(value) if !paused => or_zero(scaled(value, replicas, Round::Up)),
             _ => 0,
         };
         let round = if max_surge == 0 { Round::Up } else { Round::Down };
         let default = IntOrString::String(DEFAULT_MAX_UNAVAILABLE.to_owned());
-        let max_unavailable = or_zero(scaled(update.max_unavailable.as_ref().unwrap_or(&default), replicas, round));
-        let scale = set.spec.scale_strategy.as_ref().and_then(|scale| scale.max_unavailable.as_ref());
-        let scale_max_unavailable = scale.map_or(i32::MAX, |value| or_zero(scaled(value, replicas, Round::Up)));
+        let max_unavailable = or_zero(scaled(
+            update.max_unavailable.as_ref().unwrap_or(&default),
+            replicas,
+            round,
+        ));
+        let scale = set
+            .spec
+            .scale_strategy
+            .as_ref()
+            .and_then(|scale| scale.max_unavailable.as_ref());
+        let scale_max_unavailable =
+            scale.map_or(i32::MAX, |value| or_zero(scaled(value, replicas, Round::Up)));
         let min_ready_s = set.spec.min_ready_seconds.unwrap_or(0).max(0);
-        Self { replicas, partition, max_surge, max_unavailable, scale_max_unavailable, min_ready_s, paused }
+        Self {
+            replicas,
+            partition,
+            max_surge,
+            max_unavailable,
+            scale_max_unavailable,
+            min_ready_s,
+            paused,
+        }
     }
 }
 
@@ -125,7 +152,10 @@ mod tests {
     use rstest::rstest;
 
     fn value(text: &str) -> IntOrString {
-        text.parse().map_or_else(|_| IntOrString::String(text.trim_matches('\'').to_owned()), IntOrString::Int)
+        text.parse().map_or_else(
+            |_| IntOrString::String(text.trim_matches('\'').to_owned()),
+            IntOrString::Int,
+        )
     }
 
     #[rstest]
@@ -137,7 +167,13 @@ mod tests {
     #[case("0%", 6, Ok(0))]
     #[case("101%", 100, Ok(101))]
     #[case("'50'", 4, Ok(2))]
-    #[case("abc", 4, Err("invalid value for IntOrString: invalid value \"abc\": strconv.Atoi: parsing \"abc\": invalid syntax"))]
+    #[case(
+        "abc",
+        4,
+        Err(
+            "invalid value for IntOrString: invalid value \"abc\": strconv.Atoi: parsing \"abc\": invalid syntax"
+        )
+    )]
     #[case("99999999999%", 100, Ok(i32::MAX))]
     fn rounds_up(#[case] text: &str, #[case] total: i32, #[case] want: Result<i32, &str>) {
         let got = scaled(&value(text), total, Round::Up).map_err(|error| error.to_string());
@@ -168,7 +204,13 @@ mod tests {
     #[case("99%", 1, Ok(1))]
     #[case("'3'", 5, Err("invalid type: string is not a percentage"))]
     #[case("abc", 5, Err("invalid type: string is not a percentage"))]
-    #[case("NaN%", 5, Err("invalid value for IntOrString: invalid value \"NaN%\": strconv.Atoi: parsing \"NaN\": invalid syntax"))]
+    #[case(
+        "NaN%",
+        5,
+        Err(
+            "invalid value for IntOrString: invalid value \"NaN%\": strconv.Atoi: parsing \"NaN\": invalid syntax"
+        )
+    )]
     fn partitions(#[case] text: &str, #[case] replicas: i32, #[case] want: Result<i32, &str>) {
         let got = partition(&value(text), replicas).map_err(|error| error.to_string());
         assert_eq!(got, want.map_err(str::to_owned));

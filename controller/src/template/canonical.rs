@@ -12,7 +12,15 @@ const QUANTITY_MAPS: [&str; 5] = ["limits", "requests", "overhead", "capacity", 
 /// Single quantities.
 const QUANTITIES: [&str; 2] = ["sizeLimit", "divisor"];
 /// Fields that Go leaves out when they are false: the `bool`s that are not pointers.
-const FALSE_IS_NOTHING: [&str; 7] = ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"];
+const FALSE_IS_NOTHING: [&str; 7] = [
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "readOnly",
+];
 /// Fields that Go leaves out when they are zero.
 const ZERO_IS_NOTHING: [&str; 7] = [
     "hostPort",
@@ -43,8 +51,16 @@ const EMPTY_TEXT_STAYS: [&str; 14] = [
 /// Lists that Go writes also when they are empty.
 const EMPTY_LIST_STAYS: [&str; 2] = ["containers", "nodeSelectorTerms"];
 /// Maps, which Go leaves out when they are empty; other empty objects are pointers to structs and stay.
-const MAPS: [&str; 8] =
-    ["labels", "annotations", "nodeSelector", "limits", "requests", "overhead", "matchLabels", "volumeAttributes"];
+const MAPS: [&str; 8] = [
+    "labels",
+    "annotations",
+    "nodeSelector",
+    "limits",
+    "requests",
+    "overhead",
+    "matchLabels",
+    "volumeAttributes",
+];
 
 /// Brings a PodTemplateSpec into the form in which a Go program writes it: unknown fields and empty optional ones are
 /// gone, those that Go always writes are there (`metadata.creationTimestamp: null`, `resources: {}`), quantities are
@@ -54,19 +70,34 @@ const MAPS: [&str; 8] =
 /// The decoder's text when `template` is no pod template.
 pub(crate) fn pod_template(template: &Value) -> Result<Value, String> {
     let mut value = through::<PodTemplateSpec>(template)?;
-    let Some(map) = value.as_object_mut() else { return Ok(value) };
+    let Some(map) = value.as_object_mut() else {
+        return Ok(value);
+    };
     object_meta(map.entry("metadata").or_insert_with(|| json!({})));
     let spec = map.entry("spec").or_insert_with(|| json!({ "containers": null }));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        for container in spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             if let Some(container) = container.as_object_mut() {
                 container.entry("resources").or_insert_with(|| json!({}));
                 container.entry("name").or_insert_with(|| json!(""));
             }
         }
     }
-    for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate").and_then(Value::as_object_mut) {
+    for volume in spec
+        .get_mut("volumes")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(claim) = volume
+            .pointer_mut("/ephemeral/volumeClaimTemplate")
+            .and_then(Value::as_object_mut)
+        {
             object_meta(claim.entry("metadata").or_insert_with(|| json!({})));
             claim_spec(claim);
         }
@@ -124,7 +155,9 @@ fn quantities(value: &mut Value) -> Result<(), QuantityError> {
             for (key, field) in map {
                 if QUANTITIES.contains(&key.as_str()) {
                     quantity(field)?;
-                } else if let (true, Value::Object(inner)) = (QUANTITY_MAPS.contains(&key.as_str()), &mut *field) {
+                } else if let (true, Value::Object(inner)) =
+                    (QUANTITY_MAPS.contains(&key.as_str()), &mut *field)
+                {
                     inner.values_mut().try_for_each(quantity)?;
                 } else {
                     quantities(field)?;

@@ -32,6 +32,9 @@ mod tests {
 
     #[test]
     fn escapes_like_go() {
-        assert_eq!(to_go_json(&json!({ "b": "1 < 2 && 3 > 2", "a": 1 })), r#"{"a":1,"b":"1 \u003c 2 \u0026\u0026 3 \u003e 2"}"#);
+        assert_eq!(
+            to_go_json(&json!({ "b": "1 < 2 && 3 > 2", "a": 1 })),
+            r#"{"a":1,"b":"1 \u003c 2 \u0026\u0026 3 \u003e 2"}"#
+        );
     }
 }

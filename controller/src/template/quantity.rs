@@ -13,8 +13,18 @@ pub(crate) enum QuantityError {
 /// Nanos in one.
 const NANO: i128 = 1_000_000_000;
 const BINARY: [(&str, u32); 6] = [("Ki", 1), ("Mi", 2), ("Gi", 3), ("Ti", 4), ("Pi", 5), ("Ei", 6)];
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
 
 /// Brings `text` into the form that apimachinery's `Quantity` writes: no fraction, the largest suffix of its family that
 /// allows this, and nothing finer than a nano (rounded up).
@@ -38,7 +48,9 @@ pub(crate) fn canonical_quantity(text: &str) -> Result<String, QuantityError> {
         return Err(QuantityError::Format);
     }
     let family = family(suffix).ok_or(QuantityError::Format)?;
-    let Some(nanos) = nanos(whole, fraction, family) else { return Ok(text.to_owned()) };
+    let Some(nanos) = nanos(whole, fraction, family) else {
+        return Ok(text.to_owned());
+    };
     let signed = if negative { -nanos } else { nanos };
     Ok(write(signed, family))
 }
@@ -80,7 +92,11 @@ fn nanos(whole: &str, fraction: &str, family: Family) -> Option<i128> {
     let value = digits.checked_mul(factor)?;
     let ten = 10_i128.checked_pow(power.unsigned_abs());
     if power >= 0 {
-        return if value == 0 { Some(0) } else { value.checked_mul(ten?) };
+        return if value == 0 {
+            Some(0)
+        } else {
+            value.checked_mul(ten?)
+        };
     }
     Some(match ten {
         Some(ten) => value / ten + i128::from(value % ten != 0),
@@ -100,7 +116,10 @@ fn write(nanos: i128, family: Family) -> String {
             value /= 1024;
             power += 1;
         }
-        let suffix = power.checked_sub(1).and_then(|at| BINARY.get(at)).map_or("", |(name, _)| name);
+        let suffix = power
+            .checked_sub(1)
+            .and_then(|at| BINARY.get(at))
+            .map_or("", |(name, _)| name);
         return format!("{value}{suffix}");
     }
     let mut value = nanos;
@@ -110,9 +129,16 @@ fn write(nanos: i128, family: Family) -> String {
         exponent += 3;
     }
     if matches!(family, Family::Exponent(_)) {
-        return if exponent == 0 { value.to_string() } else { format!("{value}e{exponent}") };
+        return if exponent == 0 {
+            value.to_string()
+        } else {
+            format!("{value}e{exponent}")
+        };
     }
-    let suffix = DECIMAL.iter().find(|(_, e)| *e == exponent).map_or("", |(name, _)| name);
+    let suffix = DECIMAL
+        .iter()
+        .find(|(_, e)| *e == exponent)
+        .map_or("", |(name, _)| name);
     format!("{value}{suffix}")
 }
 

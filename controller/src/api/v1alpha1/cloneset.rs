@@ -30,8 +30,16 @@ use super::{CloneSetScaleStrategy, CloneSetStatus, CloneSetUpdateStrategy, Lifec
     ),
     printcolumn(name = "DESIRED", type_ = "integer", json_path = ".spec.replicas"),
     printcolumn(name = "UPDATED", type_ = "integer", json_path = ".status.updatedReplicas"),
-    printcolumn(name = "UPDATED_READY", type_ = "integer", json_path = ".status.updatedReadyReplicas"),
-    printcolumn(name = "UPDATED_AVAILABLE", type_ = "integer", json_path = ".status.updatedAvailableReplicas"),
+    printcolumn(
+        name = "UPDATED_READY",
+        type_ = "integer",
+        json_path = ".status.updatedReadyReplicas"
+    ),
+    printcolumn(
+        name = "UPDATED_AVAILABLE",
+        type_ = "integer",
+        json_path = ".status.updatedAvailableReplicas"
+    ),
     printcolumn(name = "READY", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "TOTAL", type_ = "integer", json_path = ".status.replicas"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -47,7 +55,12 @@ use super::{CloneSetScaleStrategy, CloneSetStatus, CloneSetUpdateStrategy, Lifec
         json_path = ".spec.template.spec.containers[*].image",
         priority = 1
     ),
-    printcolumn(name = "SELECTOR", type_ = "string", json_path = ".status.labelSelector", priority = 1)
+    printcolumn(
+        name = "SELECTOR",
+        type_ = "string",
+        json_path = ".status.labelSelector",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CloneSetSpec {
@@ -87,6 +100,9 @@ impl CloneSetSpec {
     /// The templates of claims, or none where the field does not hold a list.
     #[must_use]
     pub fn claim_templates(&self) -> &[Value] {
-        self.volume_claim_templates.as_ref().and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        self.volume_claim_templates
+            .as_ref()
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
     }
 }

@@ -28,9 +28,15 @@ pub(crate) fn begin(pod: &Pod, change: &Change, now: Timestamp) -> Value {
         remove_grace(pod, &mut patch);
         patch
     };
-    merge(&mut patch, json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }));
+    merge(
+        &mut patch,
+        json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }),
+    );
     if pod::annotation(pod, labels::IN_PLACE_STATE_OLD).is_some() {
-        merge(&mut patch, json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE_OLD: null } } }));
+        merge(
+            &mut patch,
+            json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE_OLD: null } } }),
+        );
     }
     patch
 }
@@ -38,7 +44,10 @@ pub(crate) fn begin(pod: &Pod, change: &Change, now: Timestamp) -> Value {
 /// The patch after a grace period: the change itself.
 pub(crate) fn after_grace(pod: &Pod, change: &Change, mut state: UpdateState, now: Timestamp) -> Value {
     let mut patch = apply(pod, change, &mut state, now);
-    merge(&mut patch, json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }));
+    merge(
+        &mut patch,
+        json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }),
+    );
     remove_grace(pod, &mut patch);
     patch
 }
@@ -58,7 +67,10 @@ pub(crate) fn next_batch(pod: &Pod, mut state: UpdateState, now: Timestamp) -> V
         ..Change::default()
     };
     let mut patch = apply(pod, &change, &mut state, now);
-    merge(&mut patch, json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }));
+    merge(
+        &mut patch,
+        json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }),
+    );
     patch
 }
 
@@ -76,23 +88,36 @@ fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) ->
     let mut patch = change.metadata_patch.clone().unwrap_or_else(|| json!({}));
     let mut containers = Vec::new();
     for container in pod::containers(pod) {
-        let Some(image) = change.container_images.get(&container.name) else { continue };
+        let Some(image) = change.container_images.get(&container.name) else {
+            continue;
+        };
         if !batch.contains(&container.name) {
-            state.next_container_images.insert(container.name.clone(), image.clone());
+            state
+                .next_container_images
+                .insert(container.name.clone(), image.clone());
             continue;
         }
         containers.push(json!({ "name": container.name, "image": image }));
-        let status = pod::container_statuses(pod).iter().find(|status| status.name == container.name);
+        let status = pod::container_statuses(pod)
+            .iter()
+            .find(|status| status.name == container.name);
         if let Some(status) = status {
             let last = state.last_container_statuses.get_or_insert_with(BTreeMap::new);
-            last.insert(container.name.clone(), ContainerImage { image_id: status.image_id.clone() });
+            last.insert(
+                container.name.clone(),
+                ContainerImage {
+                    image_id: status.image_id.clone(),
+                },
+            );
         }
     }
     for (name, refs) in &change.container_ref_metadata {
         if batch.contains(name) {
             merge(&mut patch, json!({ "metadata": refs_patch(refs) }));
         } else {
-            state.next_container_ref_metadata.insert(name.clone(), refs.clone());
+            state
+                .next_container_ref_metadata
+                .insert(name.clone(), refs.clone());
         }
     }
     if !containers.is_empty() {
@@ -100,8 +125,13 @@ fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) ->
     }
     let names: Vec<String> = batch.into_iter().collect();
     let more = !state.next_container_images.is_empty() || !state.next_container_ref_metadata.is_empty();
-    state.pre_check_before_next = more.then(|| PreCheck { containers_required_ready: names.clone() });
-    state.container_batches_record.push(Batch { timestamp: rfc3339(now), containers: names });
+    state.pre_check_before_next = more.then(|| PreCheck {
+        containers_required_ready: names.clone(),
+    });
+    state.container_batches_record.push(Batch {
+        timestamp: rfc3339(now),
+        containers: names,
+    });
     patch
 }
 
@@ -126,7 +156,8 @@ fn first_batch(pod: &Pod, change: &Change) -> BTreeSet<String> {
         if !change.container_images.contains_key(name) && !change.container_ref_metadata.contains_key(name) {
             continue;
         }
-        let priority = pod::env(container, labels::CONTAINER_PRIORITY_ENV).and_then(|text| text.parse::<i64>().ok());
+        let priority =
+            pod::env(container, labels::CONTAINER_PRIORITY_ENV).and_then(|text| text.parse::<i64>().ok());
         match (priority, &mut highest) {
             (None, _) => {
                 without.insert(name.clone());
@@ -138,14 +169,21 @@ fn first_batch(pod: &Pod, change: &Change) -> BTreeSet<String> {
             (Some(priority), slot) => *slot = Some((priority, BTreeSet::from([name.clone()]))),
         }
     }
-    let mut batch = if without.is_empty() { highest.map(|(_, names)| names).unwrap_or_default() } else { without };
+    let mut batch = if without.is_empty() {
+        highest.map(|(_, names)| names).unwrap_or_default()
+    } else {
+        without
+    };
     loop {
         let shared: Vec<String> = change
             .container_ref_metadata
             .iter()
             .filter(|(name, _)| !batch.contains(*name))
             .filter(|(_, refs)| {
-                batch.iter().filter_map(|name| change.container_ref_metadata.get(name)).any(|other| shares(refs, other))
+                batch
+                    .iter()
+                    .filter_map(|name| change.container_ref_metadata.get(name))
+                    .any(|other| shares(refs, other))
             })
             .map(|(name, _)| name.clone())
             .collect();
@@ -158,7 +196,10 @@ fn first_batch(pod: &Pod, change: &Change) -> BTreeSet<String> {
 
 fn shares(one: &RefMetadata, other: &RefMetadata) -> bool {
     one.labels.keys().any(|key| other.labels.contains_key(key))
-        || one.annotations.keys().any(|key| other.annotations.contains_key(key))
+        || one
+            .annotations
+            .keys()
+            .any(|key| other.annotations.contains_key(key))
 }
 
 #[cfg(test)]
@@ -170,7 +211,8 @@ mod tests {
         let containers: Vec<Value> = priorities
             .iter()
             .map(|(name, priority)| {
-                let env = priority.map(|value| json!([{ "name": "KRUISE_CONTAINER_PRIORITY", "value": value }]));
+                let env =
+                    priority.map(|value| json!([{ "name": "KRUISE_CONTAINER_PRIORITY", "value": value }]));
                 json!({ "name": name, "image": "old", "env": env })
             })
             .collect();
@@ -192,14 +234,30 @@ mod tests {
     #[case(&[("a", Some("1")), ("b", None), ("c", Some("-1"))], &["b", "a", "c"])]
     fn batches_follow_priorities(#[case] priorities: &[(&str, Option<&str>)], #[case] want: &[&str]) {
         let pod = pod(priorities);
-        let images = priorities.iter().map(|(name, _)| ((*name).to_owned(), "new".to_owned())).collect();
-        let mut patch = begin(&pod, &Change { container_images: images, ..Change::default() }, at(0));
+        let images = priorities
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), "new".to_owned()))
+            .collect();
+        let mut patch = begin(
+            &pod,
+            &Change {
+                container_images: images,
+                ..Change::default()
+            },
+            at(0),
+        );
         let mut got = Vec::new();
         loop {
-            let names: Vec<&str> =
-                patch["spec"]["containers"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+            let names: Vec<&str> = patch["spec"]["containers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|c| c["name"].as_str().unwrap())
+                .collect();
             got.push(names.join(" "));
-            let text = patch["metadata"]["annotations"][labels::IN_PLACE_STATE].as_str().unwrap();
+            let text = patch["metadata"]["annotations"][labels::IN_PLACE_STATE]
+                .as_str()
+                .unwrap();
             let state: UpdateState = serde_json::from_str(text).unwrap();
             if state.next_container_images.is_empty() {
                 assert!(state.pre_check_before_next.is_none());
@@ -223,9 +281,17 @@ mod tests {
         };
         let patch = begin(&pod, &change, at(0));
         assert!(patch.get("spec").is_none(), "{patch}");
-        let waiting = patch["metadata"]["annotations"][labels::IN_PLACE_GRACE].as_str().unwrap();
-        assert_eq!(waiting, r#"{"revision":"r","containerImages":{"a":"new"},"graceSeconds":3}"#);
+        let waiting = patch["metadata"]["annotations"][labels::IN_PLACE_GRACE]
+            .as_str()
+            .unwrap();
+        assert_eq!(
+            waiting,
+            r#"{"revision":"r","containerImages":{"a":"new"},"graceSeconds":3}"#
+        );
         let patch = after_grace(&pod, &change, UpdateState::default(), at(3));
-        assert_eq!(patch["spec"]["containers"], json!([{ "name": "a", "image": "new" }]));
+        assert_eq!(
+            patch["spec"]["containers"],
+            json!([{ "name": "a", "image": "new" }])
+        );
     }
 }

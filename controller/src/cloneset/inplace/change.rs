@@ -22,7 +22,12 @@ pub(crate) fn change(old: &Value, new: &Value, revision: &str, grace_seconds: i3
     let (mut old_meta, mut new_meta) = (metadata(old), metadata(new));
     if old_meta != new_meta {
         let changed = changed_values(&old_meta, &new_meta);
-        for container in new.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten() {
+        for container in new
+            .pointer("/spec/containers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             let refs = references(container, &changed);
             if refs != RefMetadata::default() {
                 change.update_env_from_metadata = true;
@@ -51,7 +56,11 @@ fn image_changes(old: &Value, new: &Value) -> Option<BTreeMap<String, String>> {
     }
     let mut images = BTreeMap::new();
     for (mut old, mut new) in old_list.into_iter().zip(new_list) {
-        let name = old.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let name = old
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let (old_image, new_image) = (take_image(&mut old), take_image(&mut new));
         if old != new || old_image.is_some() != new_image.is_some() {
             return None;
@@ -78,30 +87,52 @@ fn take_image(container: &mut Value) -> Option<String> {
 }
 
 fn metadata(template: &Value) -> Map<String, Value> {
-    template.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default()
+    template
+        .get("metadata")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Labels and annotations that are new or have another value.
 fn changed_values(old: &Map<String, Value>, new: &Map<String, Value>) -> RefMetadata {
     let changed = |field: &str| {
         strings(new, field)
-            .filter(|(key, value)| old.get(field).and_then(|map| map.get(key)).and_then(Value::as_str) != Some(value))
+            .filter(|(key, value)| {
+                old.get(field)
+                    .and_then(|map| map.get(key))
+                    .and_then(Value::as_str)
+                    != Some(value)
+            })
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect()
     };
-    RefMetadata { creation_timestamp: None, labels: changed("labels"), annotations: changed("annotations") }
+    RefMetadata {
+        creation_timestamp: None,
+        labels: changed("labels"),
+        annotations: changed("annotations"),
+    }
 }
 
 fn strings<'a>(meta: &'a Map<String, Value>, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let map = meta.get(field).and_then(Value::as_object);
-    map.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    map.into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
 /// Which of the changed labels and annotations the container's environment refers to.
 fn references(container: &Value, changed: &RefMetadata) -> RefMetadata {
     let mut refs = RefMetadata::default();
-    for env in container.get("env").and_then(Value::as_array).into_iter().flatten() {
-        let Ok(env) = serde_json::from_value::<EnvVar>(env.clone()) else { continue };
+    for env in container
+        .get("env")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let Ok(env) = serde_json::from_value::<EnvVar>(env.clone()) else {
+            continue;
+        };
         let (from, to, key) = match reference(&env) {
             Some(Reference::Label(key)) => (&changed.labels, &mut refs.labels, key),
             Some(Reference::Annotation(key)) => (&changed.annotations, &mut refs.annotations, key),
@@ -129,7 +160,12 @@ fn metadata_patch(old: &Map<String, Value>, new: &Map<String, Value>) -> Option<
     for field in ["labels", "annotations"] {
         let mut changes = Map::new();
         for (key, value) in strings(new, field) {
-            if old.get(field).and_then(|map| map.get(key)).and_then(Value::as_str) != Some(value) {
+            if old
+                .get(field)
+                .and_then(|map| map.get(key))
+                .and_then(Value::as_str)
+                != Some(value)
+            {
                 changes.insert(key.to_owned(), json!(value));
             }
         }
@@ -142,10 +178,21 @@ fn metadata_patch(old: &Map<String, Value>, new: &Map<String, Value>) -> Option<
             patch.insert(field.to_owned(), Value::Object(changes));
         }
     }
-    let list = |meta: &Map<String, Value>| meta.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let list = |meta: &Map<String, Value>| {
+        meta.get("finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let (old_finalizers, new_finalizers) = (list(old), list(new));
-    let added: Vec<&Value> = new_finalizers.iter().filter(|f| !old_finalizers.contains(f)).collect();
-    let removed: Vec<&Value> = old_finalizers.iter().filter(|f| !new_finalizers.contains(f)).collect();
+    let added: Vec<&Value> = new_finalizers
+        .iter()
+        .filter(|f| !old_finalizers.contains(f))
+        .collect();
+    let removed: Vec<&Value> = old_finalizers
+        .iter()
+        .filter(|f| !new_finalizers.contains(f))
+        .collect();
     if !added.is_empty() {
         patch.insert("finalizers".to_owned(), json!(added));
     }
@@ -162,7 +209,10 @@ mod tests {
 
     fn template(meta: Value, image: &str, extra: Value) -> Value {
         let mut container = json!({ "name": "main", "image": image });
-        container.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        container
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
         json!({ "metadata": meta, "spec": { "containers": [{ "name": "side", "image": "s" }, container] } })
     }
 
@@ -180,20 +230,38 @@ mod tests {
 
     #[test]
     fn metadata_is_patched() {
-        let old = template(json!({ "labels": { "gone": "1", "stays": "1", "changes": "1" }, "finalizers": ["f/old"] }), "a", json!({}));
-        let new = template(json!({ "labels": { "stays": "1", "changes": "2" }, "annotations": { "new": "1" }, "finalizers": ["f/new"] }), "a", json!({}));
+        let old = template(
+            json!({ "labels": { "gone": "1", "stays": "1", "changes": "1" }, "finalizers": ["f/old"] }),
+            "a",
+            json!({}),
+        );
+        let new = template(
+            json!({ "labels": { "stays": "1", "changes": "2" }, "annotations": { "new": "1" }, "finalizers": ["f/new"] }),
+            "a",
+            json!({}),
+        );
         let patch = change(&old, &new, "r", 0).unwrap().metadata_patch.unwrap();
-        assert_eq!(patch, json!({ "metadata": { "labels": { "gone": null, "changes": "2" }, "annotations": { "new": "1" },
-            "finalizers": ["f/new"], "$deleteFromPrimitiveList/finalizers": ["f/old"] } }));
+        assert_eq!(
+            patch,
+            json!({ "metadata": { "labels": { "gone": null, "changes": "2" }, "annotations": { "new": "1" },
+            "finalizers": ["f/new"], "$deleteFromPrimitiveList/finalizers": ["f/old"] } })
+        );
     }
 
     #[test]
     fn what_the_environment_refers_to_changes_with_the_container() {
         let env = json!({ "env": [{ "name": "CFG", "valueFrom": { "fieldRef": { "fieldPath": "metadata.annotations['cfg']" } } }] });
-        let old = template(json!({ "annotations": { "cfg": "one", "other": "1" } }), "a", env.clone());
+        let old = template(
+            json!({ "annotations": { "cfg": "one", "other": "1" } }),
+            "a",
+            env.clone(),
+        );
         let new = template(json!({ "annotations": { "cfg": "two", "other": "2" } }), "a", env);
         let got = serde_json::to_value(change(&old, &new, "r", 0).unwrap()).unwrap();
-        assert_eq!(got["containerRefMetadata"], json!({ "main": { "creationTimestamp": null, "annotations": { "cfg": "two" } } }));
+        assert_eq!(
+            got["containerRefMetadata"],
+            json!({ "main": { "creationTimestamp": null, "annotations": { "cfg": "two" } } })
+        );
         assert_eq!(got["updateEnvFromMetadata"], true);
         let patch = change(&old, &new, "r", 0).unwrap().metadata_patch.unwrap();
         assert_eq!(patch, json!({ "metadata": { "annotations": { "other": "2" } } }));

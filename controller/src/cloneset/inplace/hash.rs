@@ -60,11 +60,19 @@ pub(crate) fn env_hash(container: &Container, pod: &Pod) -> u64 {
                 Reference::Annotation(key) => pod::annotation(pod, key),
             };
             let value = value.unwrap_or_default();
-            Some(if value.is_empty() { json!({ "name": env.name }) } else { json!({ "name": env.name, "value": value }) })
+            Some(if value.is_empty() {
+                json!({ "name": env.name })
+            } else {
+                json!({ "name": env.name, "value": value })
+            })
         })
         .collect();
     // A nil slice in Go.
-    let text = if values.is_empty() { "null".to_owned() } else { to_go_json(&Value::Array(values)) };
+    let text = if values.is_empty() {
+        "null".to_owned()
+    } else {
+        to_go_json(&Value::Array(values))
+    };
     deep_hash(text.as_bytes())
 }
 
@@ -88,7 +96,9 @@ pub(crate) fn reference(env: &EnvVar) -> Option<Reference<'_>> {
 fn deep_hash(bytes: &[u8]) -> u64 {
     let printed: Vec<String> = bytes.iter().map(u8::to_string).collect();
     let text = format!("([]uint8)[{}]", printed.join(" "));
-    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     u64::from(hash)
 }
 
@@ -104,7 +114,11 @@ mod tests {
     #[case("main", "openkruise/guestbook:v1", 1_896_442_613)]
     #[case("main", "openkruise/guestbook:v2", 2_369_000_647)]
     fn plain_hashes_are_the_recorded_ones(#[case] name: &str, #[case] image: &str, #[case] want: u64) {
-        let container = Container { name: name.to_owned(), image: Some(image.to_owned()), ..Container::default() };
+        let container = Container {
+            name: name.to_owned(),
+            image: Some(image.to_owned()),
+            ..Container::default()
+        };
         assert_eq!(plain_hash(&container), want);
     }
 

@@ -24,10 +24,16 @@ pub(crate) struct UpdateState {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) update_env_from_metadata: bool,
     /// Images of later batches, by container.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
     pub(crate) next_container_images: BTreeMap<String, String>,
     /// Labels and annotations of later batches, by container.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
     pub(crate) next_container_ref_metadata: BTreeMap<String, RefMetadata>,
     /// What must be ready before the next batch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,13 +93,23 @@ pub(crate) struct Change {
     /// The revision it leads to.
     pub(crate) revision: String,
     /// New images by container.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
     pub(crate) container_images: BTreeMap<String, String>,
     /// New labels and annotations that a container's environment refers to.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
     pub(crate) container_ref_metadata: BTreeMap<String, RefMetadata>,
     /// A strategic merge patch of the pod's metadata; in the annotation, JSON in base64 as Go writes bytes.
-    #[serde(rename = "metaDataPatch", skip_serializing_if = "Option::is_none", with = "base64_json")]
+    #[serde(
+        rename = "metaDataPatch",
+        skip_serializing_if = "Option::is_none",
+        with = "base64_json"
+    )]
     pub(crate) metadata_patch: Option<Value>,
     /// Whether environment variables from labels or annotations change.
     #[serde(skip_serializing_if = "is_false")]
@@ -156,9 +172,13 @@ mod base64_json {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-        let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+        let Some(text) = Option::<String>::deserialize(deserializer)? else {
+            return Ok(None);
+        };
         let bytes = STANDARD.decode(text).map_err(serde::de::Error::custom)?;
-        serde_json::from_slice(&bytes).map(Some).map_err(serde::de::Error::custom)
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(serde::de::Error::custom)
     }
 }
 

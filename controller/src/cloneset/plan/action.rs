@@ -55,7 +55,10 @@ impl PodRef {
     /// Names `pod`.
     #[must_use]
     pub fn of(pod: &Pod) -> Self {
-        Self { name: pod::name(pod).to_owned(), uid: pod::uid(pod).to_owned() }
+        Self {
+            name: pod::name(pod).to_owned(),
+            uid: pod::uid(pod).to_owned(),
+        }
     }
 }
 

@@ -15,7 +15,12 @@ use crate::pod;
 /// going to these pods, and deletes those whose pod is gone.
 pub(crate) fn plan(observed: &Observed) -> Vec<Action> {
     let mut actions = release(observed);
-    let reuse = !observed.set.spec.scale_strategy.as_ref().is_some_and(|s| s.disable_pvc_reuse == Some(true));
+    let reuse = !observed
+        .set
+        .spec
+        .scale_strategy
+        .as_ref()
+        .is_some_and(|s| s.disable_pvc_reuse == Some(true));
     if !reuse {
         actions.extend(claims(observed));
     }
@@ -23,7 +28,9 @@ pub(crate) fn plan(observed: &Observed) -> Vec<Action> {
 }
 
 fn release(observed: &Observed) -> Vec<Action> {
-    let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else { return Vec::new() };
+    let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else {
+        return Vec::new();
+    };
     let uid = observed.set.uid().unwrap_or_default();
     let stray = observed
         .pods
@@ -46,10 +53,15 @@ fn claims(observed: &Observed) -> Vec<Action> {
     let mut actions = Vec::new();
     for claim in &observed.claims {
         let name = claim.name_any();
-        let Some(id) = claim.labels().get(labels::INSTANCE_ID) else { continue };
+        let Some(id) = claim.labels().get(labels::INSTANCE_ID) else {
+            continue;
+        };
         match pods.get(id.as_str()) {
             Some(pod) if pod::is_active(pod) => {}
-            Some(pod) => actions.push(Action::GiveClaim { claim: name, pod: PodRef::of(pod) }),
+            Some(pod) => actions.push(Action::GiveClaim {
+                claim: name,
+                pod: PodRef::of(pod),
+            }),
             None => actions.push(Action::DeleteClaim { claim: name }),
         }
     }

@@ -16,8 +16,14 @@ pub(crate) fn ready_patch(pod: &Pod, now: Timestamp) -> Option<Value> {
     }
     let mut condition =
         json!({ "type": labels::IN_PLACE_READY, "status": "True", "lastTransitionTime": rfc3339(now) });
-    if let (Some(old), Some(new)) = (pod::condition(pod, labels::IN_PLACE_READY), condition.as_object_mut()) {
-        for (field, is_set) in [("reason", old.reason.is_some()), ("message", old.message.is_some())] {
+    if let (Some(old), Some(new)) = (
+        pod::condition(pod, labels::IN_PLACE_READY),
+        condition.as_object_mut(),
+    ) {
+        for (field, is_set) in [
+            ("reason", old.reason.is_some()),
+            ("message", old.message.is_some()),
+        ] {
             if is_set {
                 new.insert(field.to_owned(), Value::Null);
             }
@@ -57,12 +63,17 @@ struct NotReadyKey {
 
 fn not_ready_keys(pod: &Pod) -> Vec<NotReadyKey> {
     let condition = pod::condition(pod, labels::KRUISE_POD_READY);
-    let message = condition.and_then(|condition| condition.message.as_deref()).unwrap_or_default();
+    let message = condition
+        .and_then(|condition| condition.message.as_deref())
+        .unwrap_or_default();
     serde_json::from_str(message).unwrap_or_default()
 }
 
 fn lifecycle_key(key: &str) -> NotReadyKey {
-    NotReadyKey { user_agent: "Lifecycle".to_owned(), key: key.to_owned() }
+    NotReadyKey {
+        user_agent: "Lifecycle".to_owned(),
+        key: key.to_owned(),
+    }
 }
 
 /// The patch that adds a reason for the pod to be out of service, unless it is there.

@@ -41,19 +41,32 @@ fn one(view: &View<'_>, pod: &Arc<Pod>, refresh: &mut Refresh) {
         Step::Wait(delay) => refresh.requeue = shortest(refresh.requeue, Some(delay)),
         Step::Nothing => {}
         Step::Patch(patch) => {
-            refresh.actions.push(Action::PatchPod { pod: PodRef::of(pod), patch });
+            refresh.actions.push(Action::PatchPod {
+                pod: PodRef::of(pod),
+                patch,
+            });
             refresh.modifies = true;
             return;
         }
-        Step::Done(Some(patch)) => refresh.actions.push(Action::PatchPodStatus { pod: PodRef::of(pod), patch }),
+        Step::Done(Some(patch)) => refresh.actions.push(Action::PatchPodStatus {
+            pod: PodRef::of(pod),
+            patch,
+        }),
         Step::Done(None) => {}
         Step::Broken(message) => return refresh.actions.push(Action::Fail(message)),
     }
     let mut patch = json!({});
     if let Some(next) = next_state(view, pod) {
-        if next == state::UPDATED && view.in_place_hook().is_some_and(|hook| hook.mark_pod_not_ready == Some(true)) {
+        if next == state::UPDATED
+            && view
+                .in_place_hook()
+                .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
+        {
             let ready = ready_again_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
-            refresh.actions.extend(ready.map(|patch| Action::PatchPodStatus { pod: PodRef::of(pod), patch }));
+            refresh.actions.extend(ready.map(|patch| Action::PatchPodStatus {
+                pod: PodRef::of(pod),
+                patch,
+            }));
         }
         patch = lifecycle::state_patch(next, view.now());
     }
@@ -61,10 +74,16 @@ fn one(view: &View<'_>, pod: &Arc<Pod>, refresh: &mut Refresh) {
         && let Some(name) = pod::label(pod, labels::REVISION_HASH)
     {
         // Pods from before OpenKruise 1.1.
-        crate::json::merge(&mut patch, json!({ "labels": { labels::TEMPLATE_HASH: revision::short(name) } }));
+        crate::json::merge(
+            &mut patch,
+            json!({ "labels": { labels::TEMPLATE_HASH: revision::short(name) } }),
+        );
     }
     if patch != json!({}) {
-        refresh.actions.push(Action::PatchPod { pod: PodRef::of(pod), patch: json!({ "metadata": patch }) });
+        refresh.actions.push(Action::PatchPod {
+            pod: PodRef::of(pod),
+            patch: json!({ "metadata": patch }),
+        });
         refresh.modifies = true;
     }
 }
@@ -94,7 +113,9 @@ fn in_place(pod: &Pod, now: Timestamp) -> Step {
         Some(Err(message)) => return Step::Broken(message),
         None => {}
     }
-    let Some(state) = state else { return Step::Done(ready_patch(pod, now)) };
+    let Some(state) = state else {
+        return Step::Done(ready_patch(pod, now));
+    };
     if complete::check(pod, &state).is_err() {
         return Step::Nothing;
     }
@@ -131,7 +152,9 @@ fn next_state(view: &View<'_>, pod: &Pod) -> Option<&'static str> {
     };
     match lifecycle::state_of(pod) {
         state::PREPARING_NORMAL => {
-            let pre_normal = view.lifecycle().and_then(|lifecycle| lifecycle.pre_normal.as_ref());
+            let pre_normal = view
+                .lifecycle()
+                .and_then(|lifecycle| lifecycle.pre_normal.as_ref());
             let goes_on = match pre_normal {
                 Some(hook) => lifecycle::is_all_hooked(hook, pod),
                 None => pod::is_true(pod, "PodScheduled"),
@@ -153,7 +176,9 @@ fn next_state(view: &View<'_>, pod: &Pod) -> Option<&'static str> {
             };
             done.then(after_update)
         }
-        state::UPDATED => hook.is_none_or(|hook| lifecycle::is_all_hooked(hook, pod)).then_some(state::NORMAL),
+        state::UPDATED => hook
+            .is_none_or(|hook| lifecycle::is_all_hooked(hook, pod))
+            .then_some(state::NORMAL),
         _ => None,
     }
 }

@@ -25,11 +25,17 @@ pub(crate) struct Scale {
 
 impl Scale {
     fn nothing() -> Self {
-        Self { actions: Vec::new(), modifies: false }
+        Self {
+            actions: Vec::new(),
+            modifies: false,
+        }
     }
 
     fn modifying(actions: Vec<Action>) -> Self {
-        Self { modifies: !actions.is_empty(), actions }
+        Self {
+            modifies: !actions.is_empty(),
+            actions,
+        }
     }
 }
 
@@ -37,7 +43,11 @@ impl Scale {
 /// gone, delete marked pods, shrink.
 pub(crate) fn plan(view: &View<'_>) -> Scale {
     let specified: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
-    let held: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| view.is_preparing_delete(pod)).collect();
+    let held: Vec<&Arc<Pod>> = view
+        .pods
+        .iter()
+        .filter(|pod| view.is_preparing_delete(pod))
+        .collect();
     let planned: BTreeSet<&str> = specified.iter().chain(&held).map(|pod| pod::name(pod)).collect();
 
     let regret = regret(view, &held, planned.len());
@@ -53,7 +63,10 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
         return Scale::modifying(deleted_held);
     }
     let mut ready_limit = diff.delete_ready_limit;
-    let marked = specified.iter().copied().filter(|pod| !view.is_preparing_delete(pod));
+    let marked = specified
+        .iter()
+        .copied()
+        .filter(|pod| !view.is_preparing_delete(pod));
     let deleted_marked = delete(view, within_limit(view, marked, &mut ready_limit));
     if !deleted_marked.is_empty() {
         return Scale::modifying(deleted_marked);
@@ -69,10 +82,14 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
 /// Pods held before deletion that are needed after all.
 fn regret(view: &View<'_>, held: &[&Arc<Pod>], planned: usize) -> Vec<Action> {
     let marks_not_ready = view.lifecycle().is_some_and(|lifecycle| {
-        [&lifecycle.pre_delete, &lifecycle.in_place_update, &lifecycle.pre_normal]
-            .into_iter()
-            .flatten()
-            .any(|hook| hook.mark_pod_not_ready == Some(true))
+        [
+            &lifecycle.pre_delete,
+            &lifecycle.in_place_update,
+            &lifecycle.pre_normal,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|hook| hook.mark_pod_not_ready == Some(true))
     });
     if marks_not_ready {
         return Vec::new();
@@ -100,20 +117,36 @@ fn grow(view: &View<'_>, diff: &Diff) -> Scale {
         });
     }
     if diff.scale_up_limit <= 0 {
-        return Scale { actions, modifies: false };
+        return Scale {
+            actions,
+            modifies: false,
+        };
     }
     let id = |labels: &std::collections::BTreeMap<String, String>| labels.get(labels::INSTANCE_ID).cloned();
     let taken: BTreeSet<String> = view.pods.iter().filter_map(|pod| id(pod.labels())).collect();
-    let orphaned: BTreeSet<String> =
-        view.observed.claims.iter().filter_map(|claim| id(claim.labels())).filter(|id| !taken.contains(id)).collect();
+    let orphaned: BTreeSet<String> = view
+        .observed
+        .claims
+        .iter()
+        .filter_map(|claim| id(claim.labels()))
+        .filter(|id| !taken.contains(id))
+        .collect();
     actions.push(Action::CreatePods {
         count: diff.scale_up_limit,
         of_current: diff.scale_up_old.min(diff.scale_up_limit),
         reuse_ids: orphaned.into_iter().collect(),
         taken_ids: taken.into_iter().collect(),
-        existing_claims: view.observed.claims.iter().map(|claim| claim.name_any()).collect(),
+        existing_claims: view
+            .observed
+            .claims
+            .iter()
+            .map(|claim| claim.name_any())
+            .collect(),
     });
-    Scale { actions, modifies: true }
+    Scale {
+        actions,
+        modifies: true,
+    }
 }
 
 /// Those that are not ready, and as many ready ones as may be deleted.
@@ -136,11 +169,20 @@ fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<Pod>>) -> Vec<
     let mut actions = Vec::new();
     for pod in pods {
         if !lifecycle::is_hooked(view.pre_delete(), pod) {
-            actions.push(Action::DeletePod { pod: PodRef::of(pod), claims: claims_of(view, pod) });
+            actions.push(Action::DeletePod {
+                pod: PodRef::of(pod),
+                claims: claims_of(view, pod),
+            });
         } else if !view.is_preparing_delete(pod) {
-            if view.pre_delete().is_some_and(|hook| hook.mark_pod_not_ready == Some(true)) {
+            if view
+                .pre_delete()
+                .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
+            {
                 let patch = not_ready_patch(pod, lifecycle::PRE_DELETE_KEY, view.now());
-                actions.extend(patch.map(|patch| Action::PatchPodStatus { pod: PodRef::of(pod), patch }));
+                actions.extend(patch.map(|patch| Action::PatchPodStatus {
+                    pod: PodRef::of(pod),
+                    patch,
+                }));
             }
             actions.push(set_state(view, pod, state::PREPARING_DELETE));
         }
@@ -149,21 +191,34 @@ fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<Pod>>) -> Vec<
 }
 
 fn claims_of(view: &View<'_>, pod: &Pod) -> Vec<String> {
-    let Some(id) = pod::label(pod, labels::INSTANCE_ID) else { return Vec::new() };
-    let of_pod = view.observed.claims.iter().filter(|claim| claim.labels().get(labels::INSTANCE_ID).is_some_and(|l| l == id));
+    let Some(id) = pod::label(pod, labels::INSTANCE_ID) else {
+        return Vec::new();
+    };
+    let of_pod = view
+        .observed
+        .claims
+        .iter()
+        .filter(|claim| claim.labels().get(labels::INSTANCE_ID).is_some_and(|l| l == id));
     of_pod.map(|claim| claim.name_any()).collect()
 }
 
 fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> Action {
     let patch = json!({ "metadata": lifecycle::state_patch(state, view.now()) });
-    Action::PatchPod { pod: PodRef::of(pod), patch }
+    Action::PatchPod {
+        pod: PodRef::of(pod),
+        patch,
+    }
 }
 
 /// The pods to give up: of the old revision those beyond the partition, then of the new one.
 fn choose(view: &View<'_>, diff: &Diff) -> Vec<Arc<Pod>> {
     let old_share = diff.scale_down_old.min(diff.scale_down);
     let mut chosen = choose_among(view, |pod| !view.is_updated(pod), old_share);
-    chosen.extend(choose_among(view, |pod| view.is_updated(pod), diff.scale_down - old_share));
+    chosen.extend(choose_among(
+        view,
+        |pod| view.is_updated(pod),
+        diff.scale_down - old_share,
+    ));
     chosen
 }
 
@@ -171,13 +226,25 @@ fn choose_among(view: &View<'_>, which: impl Fn(&Pod) -> bool, count: i32) -> Ve
     let mut pods: Vec<Arc<Pod>> = view.pods.iter().filter(|pod| which(pod)).cloned().collect();
     let available = |pod: &Pod| view.is_available(pod);
     let keys = topology_keys(&view.set().spec.template);
-    deletion::sort(&mut pods, &Ranking { available: &available, topology_keys: &keys, nodes: &view.observed.nodes });
+    deletion::sort(
+        &mut pods,
+        &Ranking {
+            available: &available,
+            topology_keys: &keys,
+            nodes: &view.observed.nodes,
+        },
+    );
     pods.truncate(usize::try_from(count).unwrap_or(0));
     pods
 }
 
 fn topology_keys(template: &Value) -> Vec<String> {
-    let list = template.pointer("/spec/topologySpreadConstraints").and_then(Value::as_array);
-    let keys = list.into_iter().flatten().filter_map(|constraint| constraint.get("topologyKey")?.as_str());
+    let list = template
+        .pointer("/spec/topologySpreadConstraints")
+        .and_then(Value::as_array);
+    let keys = list
+        .into_iter()
+        .flatten()
+        .filter_map(|constraint| constraint.get("topologyKey")?.as_str());
     keys.map(str::to_owned).collect()
 }

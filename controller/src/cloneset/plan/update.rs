@@ -37,7 +37,11 @@ pub(crate) fn plan(view: &View<'_>) -> Update {
     if diff.update == 0 {
         return update;
     }
-    let target = if diff.update > 0 { &view.revisions.update } else { &view.revisions.current };
+    let target = if diff.update > 0 {
+        &view.revisions.update
+    } else {
+        &view.revisions.current
+    };
     for pod in chosen(view, &diff, target) {
         one(view, &pod, target, &mut update);
     }
@@ -64,7 +68,12 @@ fn chosen(view: &View<'_>, diff: &Diff, target: &Revision) -> Vec<Arc<Pod>> {
 fn limit(view: &View<'_>, waiting: Vec<Arc<Pod>>, max: i32, target: &Revision) -> Vec<Arc<Pod>> {
     let unavailable: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| !view.is_available(pod)).collect();
     let count = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
-    let in_target = count(unavailable.iter().filter(|pod| has_revision(pod, &target.name)).count());
+    let in_target = count(
+        unavailable
+            .iter()
+            .filter(|pod| has_revision(pod, &target.name))
+            .count(),
+    );
     let mut total = count(unavailable.len());
     let mut chosen = Vec::new();
     for pod in waiting {
@@ -87,15 +96,26 @@ fn one(view: &View<'_>, pod: &Arc<Pod>, target: &Revision, update: &mut Update) 
     let kind = view.update_type();
     if matches!(kind, "InPlaceIfPossible" | "InPlaceOnly") {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
-        let old = view.revisions.all.iter().find(|revision| revision::same(&revision.name, label));
-        let change = old
-            .and_then(|old| change::change(&old.template, &target.template, &target.name, view.grace_seconds()));
+        let old = view
+            .revisions
+            .all
+            .iter()
+            .find(|revision| revision::same(&revision.name, label));
+        let change = old.and_then(|old| {
+            change::change(
+                &old.template,
+                &target.template,
+                &target.name,
+                view.grace_seconds(),
+            )
+        });
         if let Some(change) = change {
             return in_place(view, pod, &change, kind, update);
         }
         if kind == "InPlaceOnly" {
             let name = pod::name(pod);
-            let message = format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place");
+            let message =
+                format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place");
             return update.actions.push(Action::Fail(message));
         }
     }
@@ -111,7 +131,12 @@ fn in_place(view: &View<'_>, pod: &Arc<Pod>, change: &Change, kind: &str, update
     let hooked = lifecycle::is_hooked(hook, pod);
     match lifecycle::state_of(pod) {
         "" | state::PREPARING_NORMAL | state::NORMAL if hooked => {
-            return hold(view, pod, &lifecycle::state_patch(state::PREPARING_UPDATE, view.now()), update);
+            return hold(
+                view,
+                pod,
+                &lifecycle::state_patch(state::PREPARING_UPDATE, view.now()),
+                update,
+            );
         }
         "" | state::PREPARING_NORMAL | state::NORMAL | state::UPDATING => {}
         state::UPDATED => {
@@ -121,7 +146,10 @@ fn in_place(view: &View<'_>, pod: &Arc<Pod>, change: &Change, kind: &str, update
         state::PREPARING_UPDATE if hooked => return,
         state::PREPARING_UPDATE => {}
         other => {
-            let message = format!("not allowed to in-place update pod {} in state {other}", pod::name(pod));
+            let message = format!(
+                "not allowed to in-place update pod {} in state {other}",
+                pod::name(pod)
+            );
             return update.actions.push(Action::Fail(message));
         }
     }
@@ -148,9 +176,18 @@ fn in_place(view: &View<'_>, pod: &Arc<Pod>, change: &Change, kind: &str, update
 
 /// Leaves the pod to its hook.
 fn hold(view: &View<'_>, pod: &Arc<Pod>, metadata: &Value, update: &mut Update) {
-    if view.in_place_hook().is_some_and(|hook| hook.mark_pod_not_ready == Some(true)) {
+    if view
+        .in_place_hook()
+        .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
+    {
         let patch = not_ready_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
-        update.actions.extend(patch.map(|patch| Action::PatchPodStatus { pod: PodRef::of(pod), patch }));
+        update.actions.extend(patch.map(|patch| Action::PatchPodStatus {
+            pod: PodRef::of(pod),
+            patch,
+        }));
     }
-    update.actions.push(Action::PatchPod { pod: PodRef::of(pod), patch: json!({ "metadata": metadata }) });
+    update.actions.push(Action::PatchPod {
+        pod: PodRef::of(pod),
+        patch: json!({ "metadata": metadata }),
+    });
 }

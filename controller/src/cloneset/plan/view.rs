@@ -39,8 +39,17 @@ impl<'a> View<'a> {
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
         pods.sort_by(|one, other| (created(other), pod::name(other)).cmp(&(created(one), pod::name(one))));
         let strategy = set.spec.scale_strategy.as_ref();
-        let to_delete = strategy.into_iter().flat_map(|s| s.pods_to_delete.iter().flatten()).map(String::as_str);
-        Self { observed, revisions, settings: Settings::of(set), pods, to_delete: to_delete.collect() }
+        let to_delete = strategy
+            .into_iter()
+            .flat_map(|s| s.pods_to_delete.iter().flatten())
+            .map(String::as_str);
+        Self {
+            observed,
+            revisions,
+            settings: Settings::of(set),
+            pods,
+            to_delete: to_delete.collect(),
+        }
     }
 
     pub(crate) fn set(&self) -> &CloneSet {
@@ -65,7 +74,12 @@ impl<'a> View<'a> {
 
     /// `ReCreate`, `InPlaceIfPossible`, …
     pub(crate) fn update_type(&self) -> &str {
-        self.set().spec.update_strategy.as_ref().and_then(|strategy| strategy.kind.as_deref()).unwrap_or("ReCreate")
+        self.set()
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|strategy| strategy.kind.as_deref())
+            .unwrap_or("ReCreate")
     }
 
     /// The seconds a pod is out of service before it is changed in place.

@@ -41,7 +41,9 @@ fn before_rank(one: &Pod, other: &Pod, available: &dyn Fn(&Pod) -> bool) -> Orde
 
 /// The annotated cost; 0 when it is not a plain number.
 pub(crate) fn cost(pod: &Pod) -> i32 {
-    let Some(text) = pod::annotation(pod, labels::DELETION_COST) else { return 0 };
+    let Some(text) = pod::annotation(pod, labels::DELETION_COST) else {
+        return 0;
+    };
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits == "0" || !digits.starts_with(['0', '+']);
     if plain { text.parse().unwrap_or(0) } else { 0 }
@@ -100,11 +102,22 @@ mod tests {
 
     fn sorted(pods: Vec<TestPod>, keys: &[&str]) -> Vec<String> {
         let mut pods: Vec<Arc<Pod>> = pods.into_iter().rev().map(|pod| Arc::new(pod.build())).collect();
-        let nodes = [("n1", "a"), ("n2", "a"), ("n3", "b")]
-            .map(|(node, zone)| (node.to_owned(), BTreeMap::from([("zone".to_owned(), zone.to_owned())])));
+        let nodes = [("n1", "a"), ("n2", "a"), ("n3", "b")].map(|(node, zone)| {
+            (
+                node.to_owned(),
+                BTreeMap::from([("zone".to_owned(), zone.to_owned())]),
+            )
+        });
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let available = |pod: &Pod| pod::is_ready(pod) && pod::label(pod, "late").is_none();
-        sort(&mut pods, &Ranking { available: &available, topology_keys: &keys, nodes: &BTreeMap::from(nodes) });
+        sort(
+            &mut pods,
+            &Ranking {
+                available: &available,
+                topology_keys: &keys,
+                nodes: &BTreeMap::from(nodes),
+            },
+        );
         pods.iter().map(|pod| pod::name(pod).to_owned()).collect()
     }
 
@@ -113,16 +126,31 @@ mod tests {
         let pods = || {
             vec![
                 TestPod::new("a-pending").phase("Pending"),
-                TestPod::new("b-not-ready").not_ready().annotation(labels::DELETION_COST, "9"),
+                TestPod::new("b-not-ready")
+                    .not_ready()
+                    .annotation(labels::DELETION_COST, "9"),
                 TestPod::new("c-not-available").label("late", "1"),
-                TestPod::new("d-cheap").annotation(labels::DELETION_COST, "-10").ready_at(1),
+                TestPod::new("d-cheap")
+                    .annotation(labels::DELETION_COST, "-10")
+                    .ready_at(1),
                 TestPod::new("e-crowded").node("n2").ready_at(2),
                 TestPod::new("f-alone").node("n3").ready_at(9),
                 TestPod::new("g-crowd").node("n2").ready_at(1),
-                TestPod::new("h-dear").annotation(labels::DELETION_COST, "100").ready_at(99),
+                TestPod::new("h-dear")
+                    .annotation(labels::DELETION_COST, "100")
+                    .ready_at(99),
             ]
         };
-        let want = ["a-pending", "b-not-ready", "c-not-available", "d-cheap", "e-crowded", "f-alone", "g-crowd", "h-dear"];
+        let want = [
+            "a-pending",
+            "b-not-ready",
+            "c-not-available",
+            "d-cheap",
+            "e-crowded",
+            "f-alone",
+            "g-crowd",
+            "h-dear",
+        ];
         assert_eq!(sorted(pods(), &[]), want);
     }
 
@@ -146,6 +174,9 @@ mod tests {
     #[case("x", 0)]
     #[case("99999999999", 0)]
     fn costs(#[case] text: &str, #[case] want: i32) {
-        assert_eq!(cost(&TestPod::new("p").annotation(labels::DELETION_COST, text).build()), want);
+        assert_eq!(
+            cost(&TestPod::new("p").annotation(labels::DELETION_COST, text).build()),
+            want
+        );
     }
 }

@@ -11,7 +11,11 @@ use crate::pod;
 
 /// Sorts `pods` by the strategy; equal ones keep their order.
 pub(crate) fn sort(pods: &mut [Arc<Pod>], strategy: &UpdatePriorityStrategy) {
-    if let Some(terms) = strategy.weight_priority.as_deref().filter(|terms| !terms.is_empty()) {
+    if let Some(terms) = strategy
+        .weight_priority
+        .as_deref()
+        .filter(|terms| !terms.is_empty())
+    {
         pods.sort_by_key(|pod| Reverse(weight(pod, terms)));
     } else if let Some(terms) = strategy.order_priority.as_deref() {
         pods.sort_by_key(|pod| order(pod, terms));
@@ -23,7 +27,11 @@ fn weight(pod: &Pod, terms: &[WeightPriorityTerm]) -> i64 {
         Selector::try_from(term.match_selector.clone())
             .is_ok_and(|selector| selector.matches(pod::all_labels(pod)))
     };
-    terms.iter().filter(matches).map(|term| i64::from(term.weight)).sum()
+    terms
+        .iter()
+        .filter(matches)
+        .map(|term| i64::from(term.weight))
+        .sum()
 }
 
 /// The first key that the pod has, and the number its value ends with. Pods with none of the keys come first: that is
@@ -39,7 +47,9 @@ fn order(pod: &Pod, terms: &[OrderPriorityTerm]) -> (i64, Reverse<i64>) {
 
 fn trailing_number(text: &str) -> i64 {
     let start = text.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
-    text.get(start..).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    text.get(start..)
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -52,7 +62,14 @@ mod tests {
         let strategy: UpdatePriorityStrategy = serde_json::from_value(strategy).unwrap();
         let mut pods: Vec<Arc<Pod>> = pods
             .iter()
-            .map(|(name, labels)| Arc::new(labels.iter().fold(TestPod::new(name), |pod, (k, v)| pod.label(k, v)).build()))
+            .map(|(name, labels)| {
+                Arc::new(
+                    labels
+                        .iter()
+                        .fold(TestPod::new(name), |pod, (k, v)| pod.label(k, v))
+                        .build(),
+                )
+            })
             .collect();
         sort(&mut pods, &strategy);
         pods.iter().map(|pod| pod::name(pod).to_owned()).collect()
@@ -64,8 +81,12 @@ mod tests {
             { "weight": 50, "matchSelector": { "matchLabels": { "zone": "b" } } },
             { "weight": 30, "matchSelector": { "matchLabels": { "tier": "gold" } } },
         ] });
-        let pods: &[(&str, &[(&str, &str)])] =
-            &[("none", &[]), ("gold", &[("tier", "gold")]), ("both", &[("zone", "b"), ("tier", "gold")]), ("zone", &[("zone", "b")])];
+        let pods: &[(&str, &[(&str, &str)])] = &[
+            ("none", &[]),
+            ("gold", &[("tier", "gold")]),
+            ("both", &[("zone", "b"), ("tier", "gold")]),
+            ("zone", &[("zone", "b")]),
+        ];
         assert_eq!(sorted(strategy, pods), ["both", "zone", "gold", "none"]);
     }
 
@@ -79,6 +100,9 @@ mod tests {
             ("first-none", &[("k1", "x")]),
             ("none", &[]),
         ];
-        assert_eq!(sorted(strategy, pods), ["none", "first-10", "first-5", "first-none", "second"]);
+        assert_eq!(
+            sorted(strategy, pods),
+            ["none", "first-10", "first-5", "first-none", "second"]
+        );
     }
 }

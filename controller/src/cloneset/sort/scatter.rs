@@ -16,7 +16,9 @@ pub(crate) fn sort(waiting: Vec<Arc<Pod>>, all: &[Arc<Pod>], terms: &[ScatterTer
     }
     let mut terms: Vec<&ScatterTerm> = terms.iter().collect();
     terms.sort_by_key(|term| Reverse(waiting.iter().filter(|pod| matches(pod, term)).count()));
-    terms.into_iter().fold(waiting, |waiting, term| spread(waiting, all, term))
+    terms
+        .into_iter()
+        .fold(waiting, |waiting, term| spread(waiting, all, term))
 }
 
 fn matches(pod: &Pod, term: &ScatterTerm) -> bool {
@@ -35,16 +37,28 @@ impl Groups {
     /// One of the rarer kind with its share of the other.
     fn of(matched: usize, others: usize) -> Self {
         if matched < others {
-            Self { count: matched, matched: 1, others: rounded(others, matched) }
+            Self {
+                count: matched,
+                matched: 1,
+                others: rounded(others, matched),
+            }
         } else {
-            Self { count: others, matched: rounded(matched, others), others: 1 }
+            Self {
+                count: others,
+                matched: rounded(matched, others),
+                others: 1,
+            }
         }
     }
 }
 
 /// `number / by` to the nearest integer, halves up, at least 1.
 fn rounded(number: usize, by: usize) -> usize {
-    if by == 0 { 1 } else { ((2 * number + by) / (2 * by)).max(1) }
+    if by == 0 {
+        1
+    } else {
+        ((2 * number + by) / (2 * by)).max(1)
+    }
 }
 
 fn spread(waiting: Vec<Arc<Pod>>, all: &[Arc<Pod>], term: &ScatterTerm) -> Vec<Arc<Pod>> {
@@ -54,7 +68,11 @@ fn spread(waiting: Vec<Arc<Pod>>, all: &[Arc<Pod>], term: &ScatterTerm) -> Vec<A
     }
     // One matching pod is kept for the very end, so that the last ones updated are not all of the other kind.
     let Some(last) = matched.pop() else { return waiting };
-    let total_matched = all.iter().filter(|pod| matches(pod, term)).count().saturating_sub(1);
+    let total_matched = all
+        .iter()
+        .filter(|pod| matches(pod, term))
+        .count()
+        .saturating_sub(1);
     let total_others = all.iter().filter(|pod| !matches(pod, term)).count();
 
     let mut groups = Groups::of(matched.len(), others.len());
@@ -89,14 +107,26 @@ mod tests {
     fn order(waiting: &str, rest: &str) -> String {
         let build = |text: &str| -> Vec<Arc<Pod>> {
             text.chars()
-                .map(|kind| Arc::new(TestPod::new("p").label("k", if kind == 'm' { "v" } else { "x" }).build()))
+                .map(|kind| {
+                    Arc::new(
+                        TestPod::new("p")
+                            .label("k", if kind == 'm' { "v" } else { "x" })
+                            .build(),
+                    )
+                })
                 .collect()
         };
         let waiting = build(waiting);
         let all: Vec<Arc<Pod>> = waiting.iter().cloned().chain(build(rest)).collect();
-        let term = ScatterTerm { key: "k".to_owned(), value: "v".to_owned() };
+        let term = ScatterTerm {
+            key: "k".to_owned(),
+            value: "v".to_owned(),
+        };
         let kind = |pod: &Arc<Pod>| if matches(pod, &term) { 'm' } else { 'o' };
-        sort(waiting, &all, std::slice::from_ref(&term)).iter().map(kind).collect()
+        sort(waiting, &all, std::slice::from_ref(&term))
+            .iter()
+            .map(kind)
+            .collect()
     }
 
     #[rstest]
