@@ -1,1 +1,27 @@
-//! OpenKruise in Rust.
+//! OpenKruise in Rust: API types, controllers and webhooks, against nothing but the Kubernetes API.
+//!
+//! Where to look:
+//! * [`api`]: the types, labels and conditions users see.
+//! * [`crds`]: the definitions to install.
+//! * [`cloneset`]: the CloneSet controller as `observe → plan → act`. The rules are in `plan`, which is pure.
+//! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
+//! * [`Manager`]: everything wired to a `kube::Client`.
+//!
+//! **Invariant:** nothing here knows whether it talks to a real cluster, reads the wall clock other than through
+//! `client_kit::Clock`, or draws random numbers other than from a seed.
+
+pub mod api;
+mod crds;
+
+pub use crds::crds;
+pub use manager::{Manager, Options};
+
+pub mod cloneset;
+mod json;
+mod manager;
+mod pod;
+mod readiness;
+mod runtime;
+mod template;
+#[cfg(test)]
+mod test_pods;

@@ -1,0 +1,40 @@
+//! The labels, annotations, readiness gates and reasons that are part of OpenKruise's API.
+
+/// Pod label: which instance of a CloneSet this is; the last part of the pod's name.
+pub const INSTANCE_ID: &str = "apps.kruise.io/cloneset-instance-id";
+/// Pod label: the name of the revision the pod runs.
+pub const REVISION_HASH: &str = "controller-revision-hash";
+/// Pod label: the hash of the template the pod runs, without the set's name.
+pub const TEMPLATE_HASH: &str = "pod-template-hash";
+/// Label of a ControllerRevision: its hash.
+pub const REVISION_LABEL: &str = "controller.kubernetes.io/hash";
+/// Pod label: delete this pod, whatever its value.
+pub const SPECIFIED_DELETE: &str = "apps.kruise.io/specified-delete";
+/// Pod label: where in its life the pod is.
+pub const LIFECYCLE_STATE: &str = "lifecycle.apps.kruise.io/state";
+/// Pod annotation: since when it is there.
+pub const LIFECYCLE_TIMESTAMP: &str = "lifecycle.apps.kruise.io/timestamp";
+/// Pod annotation: the state of an in-place update, as JSON.
+pub const IN_PLACE_STATE: &str = "apps.kruise.io/inplace-update-state";
+/// Pod annotation: an in-place update that waits for its grace period, as JSON.
+pub const IN_PLACE_GRACE: &str = "apps.kruise.io/inplace-update-grace";
+/// The name of [`IN_PLACE_STATE`] before OpenKruise 1.0.
+pub const IN_PLACE_STATE_OLD: &str = "inplace-update-state";
+/// The name of [`IN_PLACE_GRACE`] before OpenKruise 1.0.
+pub const IN_PLACE_GRACE_OLD: &str = "inplace-update-grace";
+/// Pod annotation: what the daemon knows of the containers that run, as JSON.
+pub const RUNTIME_CONTAINERS: &str = "apps.kruise.io/runtime-containers-meta";
+/// Pod annotation: the higher, the later the pod is deleted when a set shrinks.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// CloneSet label: do not count pods that prepare to be deleted when scaling.
+pub const EXCLUDE_PREPARING_DELETE: &str = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete";
+/// Label that protects an object from being deleted: `Always`, or `Cascading` while it has pods.
+pub const DELETION_PROTECTION: &str = "policy.kruise.io/delete-protection";
+/// Container environment variable: updated (and started) in this order, highest first.
+pub const CONTAINER_PRIORITY_ENV: &str = "KRUISE_CONTAINER_PRIORITY";
+/// Readiness gate and pod condition: false while the pod is updated in place.
+pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
+/// Readiness gate and pod condition: false while some controller of OpenKruise wants the pod out of service.
+pub const KRUISE_POD_READY: &str = "KruisePodReady";
+/// Reason of [`IN_PLACE_READY`] being false.
+pub const START_IN_PLACE_UPDATE: &str = "StartInPlaceUpdate";

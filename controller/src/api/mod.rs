@@ -1,0 +1,4 @@
+//! The API types of OpenKruise, as release 1.9.0 serves them.
+
+pub mod labels;
+pub mod v1alpha1;

@@ -1,0 +1,102 @@
+//! How a CloneSet scales and updates.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a CloneSet adds and removes pods.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloneSetScaleStrategy {
+    /// Pods to delete before any other. The controller removes the names of pods that are gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_to_delete: Option<Vec<String>>,
+    /// How many pods may be unavailable while pods are added; a number, or a percentage of the replicas rounded up.
+    /// No limit when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<IntOrString>,
+    /// Do not give the claims of a vanished pod to the next one.
+    #[serde(default, rename = "disablePVCReuse", skip_serializing_if = "Option::is_none")]
+    pub disable_pvc_reuse: Option<bool>,
+}
+
+/// How a CloneSet brings its pods to a new revision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CloneSetUpdateStrategy {
+    /// `ReCreate` (default), `InPlaceIfPossible` or `InPlaceOnly`; `OnDelete` is known to the controller, but its
+    /// webhook refuses it.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// How many pods keep the old revision; a number, or a percentage of the replicas rounded up. Defaults to 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<IntOrString>,
+    /// How many pods may be unavailable during an update. Percentages round up without surge, down with it.
+    /// Defaults to `20%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<IntOrString>,
+    /// How many pods there may be beyond the replicas during an update. Percentages round up. Defaults to 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_surge: Option<IntOrString>,
+    /// Do not update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// Which pods first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_strategy: Option<UpdatePriorityStrategy>,
+    /// Which pods not in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scatter_strategy: Option<Vec<ScatterTerm>>,
+    /// Details of updates in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_update_strategy: Option<InPlaceUpdateStrategy>,
+}
+
+/// Which pods are updated first. Only one of the two may be used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdatePriorityStrategy {
+    /// By the value of labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_priority: Option<Vec<OrderPriorityTerm>>,
+    /// By the sum of the weights of matching selectors, highest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_priority: Option<Vec<WeightPriorityTerm>>,
+}
+
+/// A label whose value's trailing number orders pods, highest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderPriorityTerm {
+    /// The label's key.
+    pub ordered_key: String,
+}
+
+/// A selector and what a pod it matches weighs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WeightPriorityTerm {
+    /// 1 to 100.
+    pub weight: i32,
+    /// Which pods weigh it.
+    pub match_selector: LabelSelector,
+}
+
+/// Pods with this label are spread over the order of the update.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScatterTerm {
+    /// The label's key.
+    pub key: String,
+    /// The label's value.
+    pub value: String,
+}
+
+/// Details of updates in place.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceUpdateStrategy {
+    /// How many seconds a pod is out of service before its containers are changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_period_seconds: Option<i32>,
+}

@@ -1,0 +1,76 @@
+//! One action.
+
+use super::create::Creation;
+use super::error::{ActError, Kind};
+use super::objects::Actor;
+use crate::api::v1alpha1::CloneSet;
+use crate::cloneset::observe::Revisions;
+use crate::cloneset::plan::Action;
+
+impl Actor {
+    /// Does what `action` says.
+    pub(crate) async fn perform(
+        &self,
+        set: &CloneSet,
+        revisions: &Revisions,
+        action: &Action,
+    ) -> Result<(), ActError> {
+        match action {
+            Action::Event {
+                kind,
+                reason,
+                message,
+            } => {
+                self.event(set, *kind, reason, message.clone());
+                Ok(())
+            }
+            Action::CreatePods {
+                count,
+                of_current,
+                reuse_ids,
+                taken_ids,
+                existing_claims,
+            } => {
+                let (count, of_current) = (*count, *of_current);
+                let creation = Creation {
+                    count,
+                    of_current,
+                    reuse_ids,
+                    taken_ids,
+                    existing_claims,
+                };
+                self.create_pods(set, revisions, &creation).await
+            }
+            Action::DeletePod { pod, claims } => self.delete_pod(set, pod, claims).await,
+            Action::PatchPodStatus { pod, patch } => self.patch_pod_status(set, pod, patch).await,
+            Action::PatchPod { pod, patch } => self.patch_pod(set, pod, patch).await,
+            Action::UpdateInPlace {
+                pod,
+                status_patch,
+                patch,
+                revision,
+                or_recreate,
+            } => {
+                let result = self
+                    .update_in_place(set, pod, status_patch.as_ref(), patch, revision)
+                    .await;
+                match result {
+                    Err(error) if *or_recreate && error.kind == Kind::Refused => {
+                        self.recreate(set, pod, false, revision).await
+                    }
+                    result => result,
+                }
+            }
+            Action::Recreate {
+                pod,
+                marked,
+                revision,
+            } => self.recreate(set, pod, *marked, revision).await,
+            Action::GiveClaim { claim, pod } => self.give_claim(set, claim, pod).await,
+            Action::DeleteClaim { claim } => self.delete_claim(set, claim).await,
+            Action::TrimPodsToDelete { keep } => self.trim_pods_to_delete(set, keep).await,
+            Action::DeleteRevision { name } => self.delete_revision(set, name).await,
+            Action::Fail(message) => Err(ActError::planned(message)),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The reconciler: from a key to a pass.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+
+use super::act::{ActError, Actor, Written};
+use super::expectations::{EXPECTATION_TIMEOUT, Visible};
+use super::observe::{Observed, Revisions};
+use super::plan::revisions as plan_revisions;
+use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
+use super::plan::{Phase, Plan, Planner};
+use crate::api::v1alpha1::CloneSet;
+use crate::pod;
+use crate::runtime::{Informer, ObjectKey};
+
+/// How often a revision's name may be taken in one pass.
+const COLLISIONS_MAX: u32 = 10;
+
+/// What a reconciler reads and whom it asks.
+pub(crate) struct Controller {
+    pub(crate) sets: Informer<CloneSet>,
+    pub(crate) pods: Informer<Pod>,
+    pub(crate) claims: Informer<PersistentVolumeClaim>,
+    pub(crate) revisions: Informer<ControllerRevision>,
+    pub(crate) actor: Actor,
+    pub(crate) planner: Arc<dyn Planner>,
+    /// Revisions that were written and that the watch has not shown yet.
+    pub(crate) written: Mutex<BTreeMap<ObjectKey, ControllerRevision>>,
+}
+
+impl Controller {
+    /// One pass over the set `key`. Gives the time after which to look again, if any.
+    ///
+    /// # Errors
+    /// What made the pass fail; it should be tried again later.
+    pub(crate) async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
+        let Some(set) = self.sets.get(key) else {
+            self.actor.expectations.forget_set(key);
+            self.lock_written()
+                .retain(|revision, _| self.revisions.get(revision).is_none());
+            return Ok(None);
+        };
+        let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
+            return Ok(None);
+        };
+        if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
+            if age < EXPECTATION_TIMEOUT {
+                return Ok(Some(EXPECTATION_TIMEOUT - age));
+            }
+            if let Some(delay) = self.heal(key).await? {
+                return Ok(Some(delay));
+            }
+        }
+        let observed = self.observe(key, set, &selector);
+        if let Some(delay) = self.unseen_writes(&observed) {
+            return Ok(Some(delay));
+        }
+        let revisions = self.ensure_revisions(&observed).await?;
+        let plan = self.planner.plan(&observed, &revisions);
+        self.act(&observed, &revisions, plan).await
+    }
+
+    fn observe(&self, key: &ObjectKey, set: Arc<CloneSet>, selector: &Selector) -> Observed {
+        let uid = set.uid().unwrap_or_default();
+        let mut claims = self.claims.owned_by(&uid);
+        claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
+        let mut revisions = self.revisions.owned_by(&uid);
+        let orphans = self.revisions.orphans(&key.namespace);
+        revisions.extend(
+            orphans
+                .into_iter()
+                .filter(|revision| selector.matches(revision.labels())),
+        );
+        self.add_written(&mut revisions, &uid);
+        let pods = self.pods.owned_by(&uid);
+        Observed {
+            set,
+            pods,
+            claims,
+            revisions,
+            nodes: BTreeMap::new(),
+            now: self.actor.clock.now(),
+        }
+    }
+
+    /// Adds what was written and is not in the cache yet, and forgets what has arrived.
+    fn add_written(&self, revisions: &mut Vec<Arc<ControllerRevision>>, uid: &str) {
+        self.lock_written().retain(|_, own| {
+            if !own.owner_references().iter().any(|owner| owner.uid == uid) {
+                return true;
+            }
+            match revisions
+                .iter_mut()
+                .find(|seen| seen.name_any() == own.name_any())
+            {
+                Some(seen) if seen.revision >= own.revision => return false,
+                Some(seen) => *seen = Arc::new(own.clone()),
+                None => revisions.push(Arc::new(own.clone())),
+            }
+            true
+        });
+    }
+
+    fn lock_written(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, ControllerRevision>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long to wait for the watch to show what was last written to the pods; none when it has.
+    fn unseen_writes(&self, observed: &Observed) -> Option<Duration> {
+        let mut delay = None;
+        for pod in observed.pods.iter().filter(|pod| pod::is_active(pod)) {
+            let version = pod.resource_version().unwrap_or_default();
+            let Visible::NotFor(age) = self.actor.expectations.of_version(pod::uid(pod), &version) else {
+                continue;
+            };
+            if age >= EXPECTATION_TIMEOUT {
+                tracing::warn!(
+                    pod = pod::name(pod),
+                    "a write was not seen for too long; going on without it"
+                );
+                self.actor.expectations.forget_version(pod::uid(pod));
+                continue;
+            }
+            delay = Some(EXPECTATION_TIMEOUT - age);
+        }
+        delay
+    }
+
+    async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {
+        let set = &observed.set;
+        let mut collisions = set
+            .status
+            .as_ref()
+            .and_then(|status| status.collision_count)
+            .unwrap_or(0);
+        for _ in 0..COLLISIONS_MAX {
+            let plan =
+                plan_revisions::plan(observed, collisions).map_err(|message| ActError::planned(&message))?;
+            let Some(action) = plan.action.filter(|_| set.metadata.deletion_timestamp.is_none()) else {
+                return Ok(plan.revisions);
+            };
+            match self.actor.write_revision(set, &action).await? {
+                Written::Done(revision) => {
+                    self.lock_written()
+                        .insert(ObjectKey::of(revision.as_ref()), *revision);
+                    return Ok(plan.revisions);
+                }
+                Written::Collision => collisions = collisions.saturating_add(1),
+            }
+        }
+        Err(ActError::planned("every name of the revision is taken"))
+    }
+
+    async fn act(
+        &self,
+        observed: &Observed,
+        revisions: &Revisions,
+        plan: Plan,
+    ) -> Result<Option<Duration>, ActError> {
+        let set = &observed.set;
+        for action in &plan.prepare {
+            self.actor.perform(set, revisions, action).await?;
+        }
+        let mut result = Ok(());
+        for action in &plan.sync {
+            result = self.actor.perform(set, revisions, action).await;
+            if result.is_err() {
+                break;
+            }
+        }
+        let old = set.status.clone().unwrap_or_default();
+        let mut status = plan.status;
+        if let Err(error) = &result {
+            let kind = if plan.phase == Phase::Scale {
+                FAILED_SCALE
+            } else {
+                FAILED_UPDATE
+            };
+            add_failure(&mut status, &old, kind, &error.message, observed.now);
+        }
+        let mut latest = CloneSet::clone(set);
+        if set.status.is_none() || differs(&status, &old) {
+            latest = self.actor.write_status(set, &status).await?;
+        }
+        for action in &plan.finish {
+            if let Err(error) = self.actor.perform(&latest, revisions, action).await {
+                tracing::warn!(set = set.name_any(), %error, "failed to tidy up");
+            }
+        }
+        result.map(|()| plan.requeue)
+    }
+}

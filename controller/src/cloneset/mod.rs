@@ -1,0 +1,23 @@
+//! The CloneSet controller: `observe → plan → act`.
+//!
+//! `observe` is what was seen, [`Planner`] turns it into a [`Plan`], `act` carries that out. `plan` and everything below
+//! it (`diff`, `sort`, `inplace`, `lifecycle`, `revision`) is pure.
+
+pub(crate) mod act;
+pub(crate) mod build;
+pub(crate) mod controller;
+pub(crate) mod diff;
+pub(crate) mod expectations;
+mod heal;
+pub(crate) mod ids;
+pub(crate) mod inplace;
+pub(crate) mod lifecycle;
+mod observe;
+pub(crate) mod owner;
+mod plan;
+pub(crate) mod revision;
+pub(crate) mod settings;
+pub(crate) mod sort;
+
+pub use observe::{Observed, Revision, Revisions};
+pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner, PodRef};

@@ -1,0 +1,50 @@
+//! What the planner sees: one moment of a CloneSet and what belongs to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use serde_json::Value;
+
+use crate::api::v1alpha1::CloneSet;
+
+/// One moment of a CloneSet.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The set.
+    pub set: Arc<CloneSet>,
+    /// The pods it owns, whatever their phase.
+    pub pods: Vec<Arc<Pod>>,
+    /// The claims it owns that do not terminate.
+    pub claims: Vec<Arc<PersistentVolumeClaim>>,
+    /// Its revisions, those without an owner included.
+    pub revisions: Vec<Arc<ControllerRevision>>,
+    /// The labels of nodes, by name; only what the ranking for deletion needs, so often empty.
+    pub nodes: BTreeMap<String, BTreeMap<String, String>>,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// A revision of the template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Revision {
+    /// `<set>-<hash>`.
+    pub name: String,
+    /// The pod template.
+    pub template: Value,
+}
+
+/// The revisions a pass works with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Revisions {
+    /// The one of the spec.
+    pub update: Revision,
+    /// The one before it; the same while nothing is rolled out.
+    pub current: Revision,
+    /// All of them, oldest first.
+    pub all: Vec<Revision>,
+    /// How often a name was taken.
+    pub collision_count: i32,
+}

@@ -1,0 +1,192 @@
+//! What every pod of a set is looked after for in each pass, also when updates are paused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use super::action::{Action, PodRef};
+use super::in_place::{ready_again_patch, ready_patch};
+use super::view::View;
+use crate::api::labels;
+use crate::cloneset::inplace::state::{Change, UpdateState, update_state, waiting_change};
+use crate::cloneset::inplace::{apply, complete};
+use crate::cloneset::lifecycle::{self, state};
+use crate::cloneset::revision;
+use crate::pod;
+
+/// What looking after the pods comes to.
+#[derive(Default)]
+pub(crate) struct Refresh {
+    pub(crate) actions: Vec<Action>,
+    /// Whether the pods must be seen again before anything is updated.
+    pub(crate) modifies: bool,
+    /// When a grace period ends.
+    pub(crate) requeue: Option<Duration>,
+}
+
+/// Moves each pod on: its update in place, its lifecycle, its labels.
+pub(crate) fn plan(view: &View<'_>) -> Refresh {
+    let mut refresh = Refresh::default();
+    for pod in &view.pods {
+        one(view, pod, &mut refresh);
+    }
+    refresh
+}
+
+fn one(view: &View<'_>, pod: &Arc<Pod>, refresh: &mut Refresh) {
+    match in_place(pod, view.now()) {
+        Step::Wait(delay) => refresh.requeue = shortest(refresh.requeue, Some(delay)),
+        Step::Nothing => {}
+        Step::Patch(patch) => {
+            refresh.actions.push(Action::PatchPod {
+                pod: PodRef::of(pod),
+                patch,
+            });
+            refresh.modifies = true;
+            return;
+        }
+        Step::Done(Some(patch)) => refresh.actions.push(Action::PatchPodStatus {
+            pod: PodRef::of(pod),
+            patch,
+        }),
+        Step::Done(None) => {}
+        Step::Broken(message) => return refresh.actions.push(Action::Fail(message)),
+    }
+    let mut patch = json!({});
+    if let Some(next) = next_state(view, pod) {
+        if next == state::UPDATED
+            && view
+                .in_place_hook()
+                .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
+        {
+            let ready = ready_again_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
+            refresh.actions.extend(ready.map(|patch| Action::PatchPodStatus {
+                pod: PodRef::of(pod),
+                patch,
+            }));
+        }
+        patch = lifecycle::state_patch(next, view.now());
+    }
+    if pod::label(pod, labels::TEMPLATE_HASH).is_none()
+        && let Some(name) = pod::label(pod, labels::REVISION_HASH)
+    {
+        // Pods from before OpenKruise 1.1.
+        crate::json::merge(
+            &mut patch,
+            json!({ "labels": { labels::TEMPLATE_HASH: revision::short(name) } }),
+        );
+    }
+    if patch != json!({}) {
+        refresh.actions.push(Action::PatchPod {
+            pod: PodRef::of(pod),
+            patch: json!({ "metadata": patch }),
+        });
+        refresh.modifies = true;
+    }
+}
+
+/// What an update in place needs next.
+enum Step {
+    /// Its grace period has so long to go.
+    Wait(Duration),
+    /// It goes on by itself.
+    Nothing,
+    /// Patch the pod.
+    Patch(Value),
+    /// There is none, or it is over; patch the status if it does not say so.
+    Done(Option<Value>),
+    /// Its annotations cannot be read.
+    Broken(String),
+}
+
+fn in_place(pod: &Pod, now: Timestamp) -> Step {
+    let state = match update_state(pod) {
+        Some(Err(message)) => return Step::Broken(message),
+        Some(Ok(state)) => Some(state),
+        None => None,
+    };
+    match waiting_change(pod) {
+        Some(Ok(change)) => return grace(pod, &change, state.unwrap_or_default(), now),
+        Some(Err(message)) => return Step::Broken(message),
+        None => {}
+    }
+    let Some(state) = state else {
+        return Step::Done(ready_patch(pod, now));
+    };
+    if complete::check(pod, &state).is_err() {
+        return Step::Nothing;
+    }
+    if !state.next_container_images.is_empty() || !state.next_container_ref_metadata.is_empty() {
+        return match complete::pre_check(pod, &state) {
+            Ok(()) => Step::Patch(apply::next_batch(pod, state, now)),
+            Err(_) => Step::Nothing,
+        };
+    }
+    Step::Done(ready_patch(pod, now))
+}
+
+fn grace(pod: &Pod, change: &Change, state: UpdateState, now: Timestamp) -> Step {
+    let current = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
+    if !revision::same(current, &change.revision) {
+        return Step::Patch(apply::drop_grace(pod));
+    }
+    let began = state.update_timestamp.parse::<Timestamp>().unwrap_or(now);
+    let span = now.duration_since(began).as_millis();
+    let left_ms = i128::from(change.grace_seconds) * 1000 - span;
+    if left_ms <= 0 {
+        return Step::Patch(apply::after_grace(pod, change, state, now));
+    }
+    let seconds = u64::try_from((left_ms + 999) / 1000).unwrap_or(1);
+    Step::Wait(Duration::from_secs(seconds))
+}
+
+/// The lifecycle state the pod moves on to, if it does.
+fn next_state(view: &View<'_>, pod: &Pod) -> Option<&'static str> {
+    let hook = view.in_place_hook();
+    let after_update = || match hook {
+        Some(hook) if !lifecycle::is_all_hooked(hook, pod) => state::UPDATED,
+        _ => state::NORMAL,
+    };
+    match lifecycle::state_of(pod) {
+        state::PREPARING_NORMAL => {
+            let pre_normal = view
+                .lifecycle()
+                .and_then(|lifecycle| lifecycle.pre_normal.as_ref());
+            let goes_on = match pre_normal {
+                Some(hook) => lifecycle::is_all_hooked(hook, pod),
+                None => pod::is_true(pod, "PodScheduled"),
+            };
+            goes_on.then_some(state::NORMAL)
+        }
+        // The set was rolled back while the pod was held.
+        state::PREPARING_UPDATE if view.is_updated(pod) => Some(after_update()),
+        state::UPDATING => {
+            let done = match update_state(pod) {
+                Some(Ok(state)) => {
+                    waiting_change(pod).is_none()
+                        && state.next_container_images.is_empty()
+                        && state.next_container_ref_metadata.is_empty()
+                        && complete::check(pod, &state).is_ok()
+                }
+                Some(Err(_)) => false,
+                None => true,
+            };
+            done.then(after_update)
+        }
+        state::UPDATED => hook
+            .is_none_or(|hook| lifecycle::is_all_hooked(hook, pod))
+            .then_some(state::NORMAL),
+        _ => None,
+    }
+}
+
+/// The shorter of two delays.
+pub(crate) fn shortest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

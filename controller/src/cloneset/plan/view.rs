@@ -1,0 +1,174 @@
+//! What the rules ask about a set and its pods.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{Selector, SelectorExt};
+
+use crate::api::labels;
+use crate::api::v1alpha1::{CloneSet, Lifecycle, LifecycleHook};
+use crate::cloneset::diff::{Counts, Diff, Situation, diff};
+use crate::cloneset::lifecycle::{self, state};
+use crate::cloneset::observe::{Observed, Revisions};
+use crate::cloneset::revision;
+use crate::cloneset::settings::Settings;
+use crate::pod;
+
+/// The observed set, with its numbers worked out and its pods told apart.
+pub(crate) struct View<'a> {
+    pub(crate) observed: &'a Observed,
+    pub(crate) revisions: &'a Revisions,
+    pub(crate) settings: Settings,
+    /// Pods that neither ended nor terminate, newest first.
+    pub(crate) pods: Vec<Arc<Pod>>,
+    to_delete: BTreeSet<&'a str>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions) -> Self {
+        let set = &observed.set;
+        let selector = Selector::try_from(set.spec.selector.clone()).unwrap_or_default();
+        let mut pods: Vec<Arc<Pod>> = observed
+            .pods
+            .iter()
+            .filter(|pod| pod::is_active(pod) && selector.matches(pod::all_labels(pod)))
+            .cloned()
+            .collect();
+        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        pods.sort_by(|one, other| (created(other), pod::name(other)).cmp(&(created(one), pod::name(one))));
+        let strategy = set.spec.scale_strategy.as_ref();
+        let to_delete = strategy
+            .into_iter()
+            .flat_map(|s| s.pods_to_delete.iter().flatten())
+            .map(String::as_str);
+        Self {
+            observed,
+            revisions,
+            settings: Settings::of(set),
+            pods,
+            to_delete: to_delete.collect(),
+        }
+    }
+
+    pub(crate) fn set(&self) -> &CloneSet {
+        &self.observed.set
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.observed.now
+    }
+
+    pub(crate) fn lifecycle(&self) -> Option<&Lifecycle> {
+        self.set().spec.lifecycle.as_ref()
+    }
+
+    pub(crate) fn pre_delete(&self) -> Option<&LifecycleHook> {
+        self.lifecycle()?.pre_delete.as_ref()
+    }
+
+    pub(crate) fn in_place_hook(&self) -> Option<&LifecycleHook> {
+        self.lifecycle()?.in_place_update.as_ref()
+    }
+
+    /// `ReCreate`, `InPlaceIfPossible`, …
+    pub(crate) fn update_type(&self) -> &str {
+        self.set()
+            .spec
+            .update_strategy
+            .as_ref()
+            .and_then(|strategy| strategy.kind.as_deref())
+            .unwrap_or("ReCreate")
+    }
+
+    /// The seconds a pod is out of service before it is changed in place.
+    pub(crate) fn grace_seconds(&self) -> i32 {
+        let strategy = self.set().spec.update_strategy.as_ref();
+        strategy
+            .and_then(|strategy| strategy.in_place_update_strategy.as_ref()?.grace_period_seconds)
+            .unwrap_or(0)
+    }
+
+    /// Whether the pod has the update revision.
+    pub(crate) fn is_updated(&self, pod: &Pod) -> bool {
+        has_revision(pod, &self.revisions.update.name)
+    }
+
+    /// Whether the pod is marked to be deleted, by label or by name.
+    pub(crate) fn is_specified(&self, pod: &Pod) -> bool {
+        pod::label(pod, labels::SPECIFIED_DELETE).is_some() || self.to_delete.contains(pod::name(pod))
+    }
+
+    /// Whether the pod is held before deletion.
+    pub(crate) fn is_preparing_delete(&self, pod: &Pod) -> bool {
+        lifecycle::state_of(pod) == state::PREPARING_DELETE
+    }
+
+    /// Whether the pod is in service, and has been for `minReadySeconds`.
+    pub(crate) fn is_available(&self, pod: &Pod) -> bool {
+        is_available(pod, self.settings.min_ready_s, self.now())
+    }
+
+    /// Whether the pod is in service.
+    pub(crate) fn is_ready(&self, pod: &Pod) -> bool {
+        is_available(pod, 0, self.now())
+    }
+
+    fn counts<'p>(&self, pods: impl Iterator<Item = &'p Arc<Pod>>) -> Counts {
+        let mut counts = Counts::default();
+        for pod in pods {
+            let slot = if self.is_preparing_delete(pod) {
+                &mut counts.preparing_delete
+            } else if self.is_specified(pod) {
+                &mut counts.to_delete
+            } else if self.is_available(pod) {
+                &mut counts.available
+            } else {
+                &mut counts.unavailable
+            };
+            *slot += 1;
+        }
+        counts
+    }
+
+    /// What there is against what there should be.
+    pub(crate) fn diff(&self) -> Diff {
+        let situation = Situation {
+            new: self.counts(self.pods.iter().filter(|pod| self.is_updated(pod))),
+            old: self.counts(self.pods.iter().filter(|pod| !self.is_updated(pod))),
+            same_revision: self.revisions.update.name == self.revisions.current.name,
+            rollback: false,
+            exclude_preparing_delete: self
+                .set()
+                .metadata
+                .labels
+                .as_ref()
+                .and_then(|labels| labels.get(labels::EXCLUDE_PREPARING_DELETE))
+                .is_some_and(|value| value == "true"),
+        };
+        diff(&self.settings, &situation)
+    }
+}
+
+/// Whether the pod's label names `revision`.
+pub(crate) fn has_revision(pod: &Pod, revision: &str) -> bool {
+    pod::label(pod, labels::REVISION_HASH).is_some_and(|label| revision::same(label, revision))
+}
+
+/// In service: normal, running, ready for at least `min_ready_s`, and not being updated in place.
+pub(crate) fn is_available(pod: &Pod, min_ready_s: i32, now: Timestamp) -> bool {
+    if !matches!(lifecycle::state_of(pod), "" | state::NORMAL) || !pod::is_update_ready(pod) {
+        return false;
+    }
+    if min_ready_s == 0 {
+        return true;
+    }
+    available_at(pod, min_ready_s).is_some_and(|at| at < now)
+}
+
+/// When a pod that is ready has been so for long enough.
+pub(crate) fn available_at(pod: &Pod, min_ready_s: i32) -> Option<Timestamp> {
+    let wait = std::time::Duration::from_secs(u64::try_from(min_ready_s).unwrap_or(0));
+    pod::ready_since(pod)?.checked_add(wait).ok()
+}

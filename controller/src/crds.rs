@@ -1,0 +1,84 @@
+//! The CustomResourceDefinitions of OpenKruise 1.9.0.
+
+use serde_json::Value;
+
+/// The definitions as they are installed, one value each.
+///
+/// They are data (`fixtures/crds/`), not generated from the types: a test says that both agree.
+#[must_use]
+pub fn crds() -> Vec<Value> {
+    const FILES: &[&str] = &[include_str!("../../fixtures/crds/clonesets.apps.kruise.io.json")];
+    FILES
+        .iter()
+        .filter_map(|text| serde_json::from_str(text).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::v1alpha1::CloneSet;
+    use kube::CustomResourceExt;
+    use serde_json::json;
+
+    /// Leaves out what says the same in another way, or nothing to a client.
+    fn essence(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for noise in [
+                    "description",
+                    "nullable",
+                    "x-kubernetes-list-type",
+                    "x-kubernetes-map-type",
+                    "default",
+                ] {
+                    // A property may be called like one of these; properties are objects, keywords of this list are not.
+                    if map.get(noise).is_some_and(|v| !v.is_object()) {
+                        map.remove(noise);
+                    }
+                }
+                if map.contains_key("x-kubernetes-int-or-string") {
+                    *map =
+                        serde_json::Map::from_iter([("x-kubernetes-int-or-string".to_owned(), json!(true))]);
+                }
+                map.values_mut().for_each(essence);
+            }
+            Value::Array(list) => {
+                list.iter_mut().for_each(essence);
+                if list.iter().all(Value::is_string) {
+                    list.sort_by_key(ToString::to_string);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_types_agree_with_the_installed_definition() {
+        let mut installed = crds().remove(0)["spec"].clone();
+        let mut generated = serde_json::to_value(CloneSet::crd()).unwrap()["spec"].clone();
+        for spec in [&mut installed, &mut generated] {
+            let version = &mut spec["versions"][0];
+            if let Some(properties) = version["schema"]["openAPIV3Schema"]["properties"].as_object_mut() {
+                for own in ["apiVersion", "kind", "metadata"] {
+                    properties.remove(own);
+                }
+            }
+            if let Some(schema) = version["schema"]["openAPIV3Schema"].as_object_mut() {
+                schema.remove("required");
+                schema.remove("title");
+            }
+            if let Some(names) = spec["names"].as_object_mut() {
+                names.remove("listKind");
+                names.remove("categories");
+            }
+            essence(spec);
+        }
+        assert_eq!(
+            serde_json::to_string_pretty(&generated["versions"]).unwrap(),
+            serde_json::to_string_pretty(&installed["versions"]).unwrap()
+        );
+        assert_eq!(generated["names"], installed["names"]);
+        assert_eq!(generated["scope"], installed["scope"]);
+    }
+}

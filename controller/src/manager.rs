@@ -1,0 +1,256 @@
+//! Everything wired to a client.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use client_kit::{Clock, EventRecorder, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Client, Resource};
+use tokio::task::JoinSet;
+
+use crate::api::v1alpha1::CloneSet;
+use crate::cloneset::act::Actor;
+use crate::cloneset::controller::Controller;
+use crate::cloneset::expectations::{Expectations, Expected, Member};
+use crate::cloneset::owner::controller_of;
+use crate::cloneset::{CloneSetPlanner, Planner};
+use crate::readiness;
+use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
+
+/// How many sets are worked on at the same time, unless said otherwise (OpenKruise: 3).
+const DEFAULT_WORKERS: usize = 3;
+/// How long a manager that is told to stop waits for the passes that run.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a manager may be given.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the time comes from.
+    pub clock: SharedClock,
+    /// Where the ids of new pods come from.
+    pub names: SharedNames,
+    /// How many sets are worked on at the same time.
+    pub workers: usize,
+    /// The rules of CloneSets. Tests put a broken one here to see that it is caught.
+    pub planner: Arc<dyn Planner>,
+}
+
+impl Default for Options {
+    /// The system's clock, the rules of OpenKruise 1.9, three workers, and names from a seed of the moment and the
+    /// process: two managers never give the same.
+    fn default() -> Self {
+        let moment =
+            u64::try_from(SystemClock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
+        let seed = Seed(moment).fork(&std::process::id().to_string());
+        Self {
+            clock: Arc::new(SystemClock),
+            names: Arc::new(SeededNames::new(seed)),
+            workers: DEFAULT_WORKERS,
+            planner: Arc::new(CloneSetPlanner),
+        }
+    }
+}
+
+/// The controllers of OpenKruise on one client.
+pub struct Manager {
+    client: Client,
+    options: Options,
+}
+
+/// What the handlers of watches share.
+struct Shared {
+    sets: WorkQueue<ObjectKey>,
+    pods: WorkQueue<ObjectKey>,
+    expectations: Arc<Expectations>,
+}
+
+impl Manager {
+    /// A manager that speaks through `client`.
+    #[must_use]
+    pub fn new(client: Client, options: Options) -> Self {
+        Self { client, options }
+    }
+
+    /// Runs the controllers until `shutdown` is ready; then lets the passes that run come to their end.
+    ///
+    /// Must be called within a tokio runtime. Failures of requests are retried, so this never fails.
+    pub async fn run(self, shutdown: impl Future) {
+        let Options {
+            clock,
+            names,
+            workers,
+            planner,
+        } = self.options;
+        let client = self.client;
+        let expectations = Arc::new(Expectations::default());
+        let shared = Arc::new(Shared {
+            sets: WorkQueue::new(),
+            pods: WorkQueue::new(),
+            expectations: Arc::clone(&expectations),
+        });
+        let recorder = EventRecorder::new(client.clone(), "cloneset-controller", None, Arc::clone(&clock));
+        let actor = Actor {
+            client: client.clone(),
+            recorder,
+            expectations,
+            names,
+            clock: Arc::clone(&clock),
+        };
+        let controller = Arc::new(Controller {
+            sets: Informer::new(),
+            pods: Informer::new(),
+            claims: Informer::new(),
+            revisions: Informer::new(),
+            actor,
+            planner,
+            written: Mutex::default(),
+        });
+
+        let mut watches = JoinSet::new();
+        watch_all(&mut watches, &client, &controller, &shared);
+        let mut work = JoinSet::new();
+        for _ in 0..workers.max(1) {
+            work.spawn(work_on_sets(Arc::clone(&controller), Arc::clone(&shared)));
+        }
+        work.spawn(work_on_pods(
+            client,
+            controller.pods.clone(),
+            clock,
+            Arc::clone(&shared),
+        ));
+
+        shutdown.await;
+        shared.sets.close();
+        shared.pods.close();
+        let all_done = async { while work.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_TIMEOUT, all_done).await.is_err() {
+            tracing::warn!("stopped in the middle of a pass");
+        }
+    }
+}
+
+fn watch_all(watches: &mut JoinSet<()>, client: &Client, controller: &Controller, shared: &Arc<Shared>) {
+    let queue = Arc::clone(shared);
+    watches.spawn(
+        controller
+            .sets
+            .clone()
+            .run(Api::all(client.clone()), move |change| {
+                if let Change::Deleted(set) = &change {
+                    // A new set of the same name has nothing to do with what the old one waited for.
+                    queue.expectations.forget_set(&ObjectKey::of(set.as_ref()));
+                }
+                let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
+                queue.sets.add(ObjectKey::of(set.as_ref()));
+            }),
+    );
+    let queue = Arc::clone(shared);
+    watches.spawn(
+        controller
+            .pods
+            .clone()
+            .run(Api::all(client.clone()), move |change| {
+                if let Change::Added(pod) | Change::Updated(_, pod) = &change
+                    && readiness::is_due(pod)
+                {
+                    queue.pods.add(ObjectKey::of(pod.as_ref()));
+                }
+                if let Change::Deleted(pod) = &change {
+                    queue
+                        .expectations
+                        .forget_version(pod.metadata.uid.as_deref().unwrap_or_default());
+                }
+                queue.member_changed(&change, Member::Pod);
+            }),
+    );
+    let queue = Arc::clone(shared);
+    watches.spawn(
+        controller
+            .claims
+            .clone()
+            .run(Api::all(client.clone()), move |change| {
+                queue.member_changed::<PersistentVolumeClaim>(&change, Member::Claim);
+            }),
+    );
+    watches.spawn(controller.revisions.clone().run(Api::all(client.clone()), |_| {}));
+}
+
+impl Shared {
+    /// A pod or claim changed: settles what was expected of it, and has its set looked at.
+    fn member_changed<K: Resource>(&self, change: &Change<'_, K>, member: fn(String) -> Member) {
+        let (before, meta, gone) = match change {
+            Change::Added(object) => (None, object.meta(), false),
+            Change::Updated(old, object) => (Some(old.meta()), object.meta(), false),
+            Change::Deleted(object) => (None, object.meta(), true),
+        };
+        let member = member(meta.name.clone().unwrap_or_default());
+        if let Some(owner) = owner_key(meta) {
+            if !gone {
+                self.expectations
+                    .settle(&owner, Expected::Creation, member.clone());
+            }
+            // Terminating is as good as gone: a successor may be created.
+            if gone || meta.deletion_timestamp.is_some() {
+                self.expectations
+                    .settle(&owner, Expected::Deletion, member.clone());
+            }
+            self.sets.add(owner);
+        }
+        if let Some(owner) = before.and_then(owner_key)
+            && Some(&owner) != owner_key(meta).as_ref()
+        {
+            self.expectations.settle(&owner, Expected::Deletion, member);
+            self.sets.add(owner);
+        }
+    }
+}
+
+/// The set that controls an object.
+fn owner_key(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let owner = controller_of(meta)?;
+    let group = owner.api_version.split('/').next().unwrap_or_default();
+    (owner.kind == CloneSet::kind(&()) && group == CloneSet::group(&()))
+        .then(|| ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), &owner.name))
+}
+
+async fn work_on_sets(controller: Arc<Controller>, shared: Arc<Shared>) {
+    controller.sets.wait_synced().await;
+    controller.pods.wait_synced().await;
+    controller.claims.wait_synced().await;
+    controller.revisions.wait_synced().await;
+    while let Some(key) = shared.sets.next().await {
+        match controller.reconcile(&key).await {
+            Ok(delay) => {
+                shared.sets.forget(&key);
+                if let Some(delay) = delay {
+                    shared.sets.add_after(key.clone(), delay);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(set = key.name, namespace = key.namespace, %error, "failed to reconcile");
+                shared.sets.add_failed(key.clone());
+            }
+        }
+        shared.sets.done(&key);
+    }
+}
+
+async fn work_on_pods(client: Client, pods: Informer<Pod>, clock: SharedClock, shared: Arc<Shared>) {
+    while let Some(key) = shared.pods.next().await {
+        let due = pods.get(&key).filter(|pod| readiness::is_due(pod));
+        let result = match due {
+            Some(pod) => readiness::set_ready(&client, &pod, clock.now()).await,
+            None => Ok(()),
+        };
+        match result {
+            Ok(()) => shared.pods.forget(&key),
+            Err(error) => {
+                tracing::warn!(pod = key.name, namespace = key.namespace, %error, "failed to set a pod ready");
+                shared.pods.add_failed(key.clone());
+            }
+        }
+        shared.pods.done(&key);
+    }
+}

@@ -1,0 +1,230 @@
+//! A watch and the objects it has seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::Api;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::cloneset::owner::controller_of;
+
+/// The delay after the first failure of a watch (client-go: 0.8 s), doubled by each further one …
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(800);
+/// … up to this (client-go: 30 s).
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
+
+/// Namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ObjectKey {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl ObjectKey {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    pub(crate) fn of(object: &impl ResourceExt) -> Self {
+        Self {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+}
+
+/// What happened to an object.
+pub(crate) enum Change<'a, K> {
+    /// It appeared.
+    Added(&'a Arc<K>),
+    /// It changed, from the first to the second.
+    Updated(&'a Arc<K>, &'a Arc<K>),
+    /// It is gone; its last known state.
+    Deleted(&'a Arc<K>),
+}
+
+/// The objects of one kind as far as the watch has got. Clones share them.
+pub(crate) struct Informer<K> {
+    store: Arc<Mutex<Store<K>>>,
+    synced: watch::Sender<bool>,
+}
+
+impl<K> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            synced: self.synced.clone(),
+        }
+    }
+}
+
+struct Store<K> {
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+    /// By the uid of the controller; those without one under the empty text.
+    by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
+}
+
+impl<K> Informer<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    pub(crate) fn new() -> Self {
+        let store = Store {
+            objects: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
+        };
+        Self {
+            store: Arc::new(Mutex::new(store)),
+            synced: watch::Sender::new(false),
+        }
+    }
+
+    /// The object, if the watch has seen it.
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// The objects controlled by the object with that uid, by name.
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
+        let store = self.lock();
+        let keys = store.by_owner.get(uid).into_iter().flatten();
+        keys.filter_map(|key| store.objects.get(key).cloned()).collect()
+    }
+
+    /// The objects of a namespace that no controller owns, by name.
+    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.owned_by("")
+            .into_iter()
+            .filter(|object| object.namespace().as_deref() == Some(namespace))
+            .collect()
+    }
+
+    /// Waits until all objects that exist have been seen.
+    pub(crate) async fn wait_synced(&self) {
+        // An error would mean that the sender is gone, but `self` has one.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Watches for ever and tells `handler` each change after the store has it.
+    pub(crate) async fn run(self, api: Api<K>, mut handler: impl FnMut(Change<'_, K>)) {
+        let mut events = pin!(watcher(api, watcher::Config::default()));
+        let mut listing: BTreeMap<ObjectKey, Arc<K>> = BTreeMap::new();
+        let mut delay = RETRY_DELAY_MIN;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    delay = RETRY_DELAY_MIN;
+                    self.handle(event, &mut listing, &mut handler);
+                }
+                Err(error) => {
+                    tracing::warn!(kind = %K::kind(&()), %error, "failed to watch");
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(RETRY_DELAY_MAX);
+                }
+            }
+        }
+    }
+
+    fn handle(
+        &self,
+        event: Event<K>,
+        listing: &mut BTreeMap<ObjectKey, Arc<K>>,
+        handler: &mut impl FnMut(Change<'_, K>),
+    ) {
+        match event {
+            Event::Init => listing.clear(),
+            Event::InitApply(object) => {
+                listing.insert(ObjectKey::of(&object), Arc::new(object));
+            }
+            Event::InitDone => {
+                let gone: Vec<ObjectKey> = self
+                    .lock()
+                    .objects
+                    .keys()
+                    .filter(|key| !listing.contains_key(key))
+                    .cloned()
+                    .collect();
+                for key in gone {
+                    self.delete(&key, handler);
+                }
+                for (key, object) in std::mem::take(listing) {
+                    self.apply(key, object, handler);
+                }
+                self.synced.send_replace(true);
+            }
+            Event::Apply(object) => self.apply(ObjectKey::of(&object), Arc::new(object), handler),
+            Event::Delete(object) => self.delete(&ObjectKey::of(&object), handler),
+        }
+    }
+
+    fn apply(&self, key: ObjectKey, object: Arc<K>, handler: &mut impl FnMut(Change<'_, K>)) {
+        let old = {
+            let mut store = self.lock();
+            let old = store.objects.insert(key.clone(), Arc::clone(&object));
+            if let Some(old) = &old {
+                store.forget_owner(&key, old);
+            }
+            let owner = owner_uid(object.as_ref());
+            store.by_owner.entry(owner).or_default().insert(key);
+            old
+        };
+        match old {
+            None => handler(Change::Added(&object)),
+            // Another object of the same name: the end of the old one was missed.
+            Some(old) if old.uid() != object.uid() => {
+                handler(Change::Deleted(&old));
+                handler(Change::Added(&object));
+            }
+            Some(old) if old.resource_version() != object.resource_version() => {
+                handler(Change::Updated(&old, &object));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn delete(&self, key: &ObjectKey, handler: &mut impl FnMut(Change<'_, K>)) {
+        let old = {
+            let mut store = self.lock();
+            let old = store.objects.remove(key);
+            if let Some(old) = &old {
+                store.forget_owner(key, old);
+            }
+            old
+        };
+        if let Some(old) = old {
+            handler(Change::Deleted(&old));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store<K>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Resource> Store<K> {
+    fn forget_owner(&mut self, key: &ObjectKey, object: &K) {
+        let owner = owner_uid(object);
+        if let Some(keys) = self.by_owner.get_mut(&owner) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_owner.remove(&owner);
+            }
+        }
+    }
+}
+
+fn owner_uid(object: &impl Resource) -> String {
+    controller_of(object.meta())
+        .map(|owner| owner.uid.clone())
+        .unwrap_or_default()
+}

@@ -1,0 +1,228 @@
+//! A queue of keys to work on: each at most once in the queue and with one worker at a time, later if asked, and with
+//! growing delays after failures, as client-go's rate-limiting work queue.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The delay after the first failure …
+const FAILURE_DELAY_MIN: Duration = Duration::from_millis(5);
+/// … doubled by each further one up to this.
+const FAILURE_DELAY_MAX: Duration = Duration::from_secs(1000);
+
+/// The queue.
+pub(crate) struct WorkQueue<K> {
+    inner: Mutex<Inner<K>>,
+    changed: Notify,
+}
+
+struct Inner<K> {
+    ready: VecDeque<K>,
+    waiting: BTreeSet<K>,
+    working: BTreeSet<K>,
+    later: BTreeMap<K, Instant>,
+    failures: BTreeMap<K, u32>,
+    closed: bool,
+}
+
+impl<K: Ord + Clone> WorkQueue<K> {
+    pub(crate) fn new() -> Self {
+        let inner = Inner {
+            ready: VecDeque::new(),
+            waiting: BTreeSet::new(),
+            working: BTreeSet::new(),
+            later: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            closed: false,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Puts `key` into the queue. While a worker has it, it comes back when that one is done.
+    pub(crate) fn add(&self, key: K) {
+        if self.lock().add(key) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Puts `key` into the queue after `delay`, or earlier if that was asked before.
+    pub(crate) fn add_after(&self, key: K, delay: Duration) {
+        let at = Instant::now() + delay;
+        {
+            let mut inner = self.lock();
+            let entry = inner.later.entry(key).or_insert(at);
+            *entry = at.min(*entry);
+        }
+        self.changed.notify_one();
+    }
+
+    /// Puts `key` into the queue after a delay that grows with each failure.
+    pub(crate) fn add_failed(&self, key: K) {
+        let delay = {
+            let mut inner = self.lock();
+            let failures = inner.failures.entry(key.clone()).or_insert(0);
+            let delay = FAILURE_DELAY_MIN.saturating_mul(2_u32.saturating_pow(*failures));
+            *failures = failures.saturating_add(1);
+            delay.min(FAILURE_DELAY_MAX)
+        };
+        self.add_after(key, delay);
+    }
+
+    /// Forgets the failures of `key`.
+    pub(crate) fn forget(&self, key: &K) {
+        self.lock().failures.remove(key);
+    }
+
+    /// The next key, once there is one; none when the queue is closed. Call [`done`](Self::done) afterwards.
+    ///
+    /// What was asked for later is dropped: whoever works on the key now decides anew.
+    pub(crate) async fn next(&self) -> Option<K> {
+        loop {
+            let next_due = {
+                let mut inner = self.lock();
+                if inner.closed {
+                    return None;
+                }
+                inner.take_due(Instant::now());
+                if let Some(key) = inner.ready.pop_front() {
+                    inner.waiting.remove(&key);
+                    inner.later.remove(&key);
+                    inner.working.insert(key.clone());
+                    if !inner.ready.is_empty() {
+                        self.changed.notify_one();
+                    }
+                    return Some(key);
+                }
+                inner.later.values().min().copied()
+            };
+            match next_due {
+                None => self.changed.notified().await,
+                Some(at) => {
+                    tokio::select! {
+                        biased;
+                        () = self.changed.notified() => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// The worker is done with `key`.
+    pub(crate) fn done(&self, key: &K) {
+        let mut inner = self.lock();
+        inner.working.remove(key);
+        if inner.waiting.contains(key) {
+            inner.ready.push_back(key.clone());
+            self.changed.notify_one();
+        }
+    }
+
+    /// Lets every worker end.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord + Clone> Inner<K> {
+    fn add(&mut self, key: K) -> bool {
+        if !self.waiting.insert(key.clone()) || self.working.contains(&key) {
+            return false;
+        }
+        self.ready.push_back(key);
+        true
+    }
+
+    fn take_due(&mut self, now: Instant) {
+        let mut due: Vec<(Instant, K)> = self
+            .later
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, at)| (*at, key.clone()))
+            .collect();
+        due.sort();
+        for (_, key) in due {
+            self.later.remove(&key);
+            self.add(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_once_and_comes_back_after_its_worker() {
+        let queue = WorkQueue::new();
+        queue.add("a");
+        queue.add("b");
+        queue.add("a");
+        assert_eq!(queue.next().await, Some("a"));
+        queue.add("a");
+        assert_eq!(queue.next().await, Some("b"), "a is being worked on");
+        queue.done(&"a");
+        assert_eq!(queue.next().await, Some("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn later_means_later_and_the_earliest_counts() {
+        let queue = WorkQueue::new();
+        let start = Instant::now();
+        queue.add_after("a", Duration::from_secs(30));
+        queue.add_after("a", Duration::from_secs(10));
+        queue.add_after("a", Duration::from_secs(20));
+        queue.add_after("b", Duration::from_secs(5));
+        assert_eq!(queue.next().await, Some("b"));
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_each_time() {
+        let queue = WorkQueue::new();
+        let mut delays = Vec::new();
+        for _ in 0..4 {
+            let start = Instant::now();
+            queue.add_failed("a");
+            let key = queue.next().await.unwrap();
+            delays.push(start.elapsed().as_millis());
+            queue.done(&key);
+        }
+        assert_eq!(delays, [5, 10, 20, 40]);
+        queue.forget(&"a");
+        let start = Instant::now();
+        queue.add_failed("a");
+        queue.next().await;
+        assert_eq!(start.elapsed().as_millis(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_ends_all_workers() {
+        let queue = Arc::new(WorkQueue::<u8>::new());
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move { queue.next().await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.close();
+        for worker in workers {
+            assert_eq!(worker.await.unwrap(), None);
+        }
+    }
+}
