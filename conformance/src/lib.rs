@@ -6,6 +6,7 @@
 pub mod action;
 pub mod assertion;
 pub mod backend;
+pub mod bench;
 pub mod error;
 pub mod history;
 pub mod manifest;

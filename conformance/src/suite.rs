@@ -40,6 +40,8 @@ pub struct SuiteOptions {
     pub scenarios: PathBuf,
     /// Where the recordings are that judge scenarios; also played if `play_recordings`.
     pub recordings: PathBuf,
+    /// The list of known differences from recordings.
+    pub divergences: PathBuf,
     /// Whether scenarios are played.
     pub play_scenarios: bool,
     /// Whether recordings are played.
@@ -141,7 +143,7 @@ pub fn run(options: &SuiteOptions, out: &mut (dyn Write + Send), simulate: Simul
     for scenario in &scenarios {
         outcomes.push(play_scenario(options, scenario, out, simulate)?);
     }
-    let known = divergences::read(&options.recordings.join("divergences.yaml"))?;
+    let known = divergences::read(&options.divergences)?;
     for recording in &recordings {
         let outcome = play_recording(options, recording, &known, simulate)?;
         let mut console = Console::new(&mut *out, options.colour, options.verbose);

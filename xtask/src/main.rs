@@ -1,3 +1,42 @@
-//! `cargo xtask`: the project's verbs.
+//! `cargo xtask`: the project's verbs. Thin: each calls a function of a crate.
 
-fn main() {}
+mod bench;
+mod ci;
+mod conformance;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Seatrial's verbs.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Play the scenarios and compare what happens with recordings of real OpenKruise.
+    Conformance(conformance::Arguments),
+    /// Run what CI runs: format, lints, tests, conformance.
+    Ci,
+    /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
+    Bench(bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Conformance(arguments) => conformance::run(arguments),
+        Verb::Ci => ci::run(),
+        Verb::Bench(arguments) => bench::run(arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(report) => {
+            eprintln!("{report:?}");
+            ExitCode::from(2)
+        }
+    }
+}

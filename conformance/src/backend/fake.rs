@@ -27,6 +27,8 @@ pub struct FakeOptions {
     pub trace: bool,
     /// Images and names of a recording's test bed.
     pub environment: Environment,
+    /// How many nodes there are; three unless given.
+    pub nodes: Option<u32>,
     /// A change of the manager.
     pub tweak: Option<ManagerTweak>,
 }
@@ -100,6 +102,9 @@ impl FakeCluster {
         }
         let mut builder =
             Cluster::builder().seed(options.seed).names(names.clone()).images(images).trace(options.trace);
+        if let Some(nodes) = options.nodes {
+            builder = builder.nodes(nodes);
+        }
         for definition in controller::crds() {
             builder = builder.object(definition);
         }
@@ -117,11 +122,7 @@ impl FakeCluster {
         }
         let manager = Manager::new(cluster.client(), manager_options);
         let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            if let Err(error) = manager.run(std::future::pending()).await {
-                tracing::warn!(%error, "run the manager");
-            }
-        });
+        tasks.spawn(manager.run(std::future::pending::<()>()));
         let collector = Collector::start(&cluster.client(), &cluster.clock(), watched_kinds());
         cluster.settle().await;
         Ok(Self { cluster, names, collector, _manager: tasks })

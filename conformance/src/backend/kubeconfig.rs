@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{AliasNames, Clock as _, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
+use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
 use controller::{Manager, Options};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -55,11 +55,7 @@ impl RealCluster {
             installed = install(&client).await?;
             let options = Options { clock: Arc::clone(&clock), names: names.clone(), ..Options::default() };
             let manager = Manager::new(client.clone(), options);
-            tasks.spawn(async move {
-                if let Err(error) = manager.run(std::future::pending()).await {
-                    tracing::warn!(%error, "run the manager");
-                }
-            });
+            tasks.spawn(manager.run(std::future::pending::<()>()));
         }
         let collector = Collector::start(&client, &clock, watched_kinds());
         Ok(Self { client, clock, names, collector, installed, manager: tasks })

@@ -1,0 +1,126 @@
+//! `cargo xtask conformance`.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use conformance::backend::ManagerChoice;
+use conformance::suite::{self, BackendChoice, SuiteOptions};
+
+/// Plays scenarios and recordings.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only what has a name that matches (`*` and `?` are wild).
+    #[arg(long, value_name = "GLOB")]
+    scenario: Option<String>,
+    /// The folder of the scenarios.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Play every recording below DIR instead of the scenarios.
+    #[arg(long, value_name = "DIR")]
+    recordings: Option<PathBuf>,
+    /// The cluster to play on.
+    #[arg(long, value_enum, default_value_t = Backend::Fake)]
+    backend: Backend,
+    /// The kubeconfig of `--backend kubeconfig` (otherwise the usual one).
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Who runs OpenKruise's controllers on a real cluster.
+    #[arg(long, value_enum, default_value_t = ManagerKind::Own)]
+    manager: ManagerKind,
+    /// The number that a run on the in-process cluster is a function of.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Wait for Enter after each step.
+    #[arg(long)]
+    step: bool,
+    /// Write JUnit's XML to FILE.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a JSON report to FILE.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// List what would be played.
+    #[arg(long)]
+    list: bool,
+    /// Write the snapshots of steps that no recording judges, or that equal theirs.
+    #[arg(long)]
+    bless: bool,
+    /// Show recordings step by step too.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    /// The in-process cluster.
+    Fake,
+    /// Any running cluster.
+    Kubeconfig,
+    /// A cluster that kind makes for this run.
+    Kind,
+    /// A cluster that k3s makes in a container for this run.
+    K3s,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ManagerKind {
+    /// This program.
+    Own,
+    /// An OpenKruise that is installed in the cluster already.
+    External,
+}
+
+/// The workspace's own folder, wherever the command was started.
+pub(crate) fn workspace() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(PathBuf::from).unwrap_or(here)
+}
+
+fn options(arguments: Arguments) -> SuiteOptions {
+    let fixtures = workspace().join("fixtures");
+    let backend = match arguments.backend {
+        Backend::Fake => BackendChoice::Fake,
+        Backend::Kubeconfig => BackendChoice::Kubeconfig(arguments.kubeconfig),
+        Backend::Kind => BackendChoice::Kind,
+        Backend::K3s => BackendChoice::K3s,
+    };
+    let own_recordings = arguments.recordings.is_none();
+    SuiteOptions {
+        // Without a choice both are played: the scenarios, and the recordings that came with the project.
+        play_scenarios: own_recordings,
+        play_recordings: !own_recordings || (arguments.dir.is_none() && backend == BackendChoice::Fake),
+        scenarios: arguments.dir.unwrap_or_else(|| fixtures.join("scenarios")),
+        recordings: arguments.recordings.unwrap_or_else(|| fixtures.join("recordings")),
+        divergences: fixtures.join("recordings/divergences.yaml"),
+        only: arguments.scenario,
+        backend,
+        manager: match arguments.manager {
+            ManagerKind::Own => ManagerChoice::Own,
+            ManagerKind::External => ManagerChoice::External,
+        },
+        seed: arguments.seed,
+        pause: arguments.step,
+        bless: arguments.bless,
+        verbose: arguments.verbose,
+        colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        junit: arguments.junit,
+        json: arguments.json,
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
+    let list = arguments.list;
+    let options = options(arguments);
+    let mut out = io::stdout();
+    if list {
+        for name in suite::names(&options)? {
+            // A reader that goes away early has seen enough.
+            let _written = writeln!(out, "{name}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let totals = suite::run(&options, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
+    Ok(if totals.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
