@@ -1,1 +1,4 @@
 //! A Kubernetes cluster inside a test.
+
+pub mod field_error;
+pub mod types;

@@ -1,0 +1,151 @@
+//! What a built-in object becomes when Go decodes and encodes it again.
+
+use super::quantity;
+use super::schema::{Field, Kind, Object, Schema, Written};
+use super::time;
+use serde_json::{Map, Value};
+
+impl Schema {
+    /// Rewrites a value of a built-in type as Go's structs would write it: unknown fields and nulls go, empty optional
+    /// fields go, structs that Go always writes appear (`resources: {}`, `status: {loadBalancer: {}}`), fields without
+    /// `omitempty` appear with their zero value, amounts and times take their one form.
+    ///
+    /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Not for custom resources, which
+    /// the server stores as they come. Doing it twice changes nothing.
+    pub fn canonicalize(&self, value: &mut Value) {
+        canonicalize(self, value);
+    }
+
+    /// An object of a built-in type with nothing set, as Go writes it: what a new object is compared with to see
+    /// which fields its creator set.
+    pub fn empty_object(&self) -> Value {
+        let mut value = Value::Object(Map::new());
+        if self.name.is_some() {
+            canonicalize(self, &mut value);
+        }
+        value
+    }
+}
+
+fn canonicalize(schema: &Schema, value: &mut Value) {
+    match &schema.kind {
+        Kind::Object(object) if object.fields.is_empty() => canonicalize_map(object, value),
+        Kind::Object(object) => canonicalize_struct(object, value),
+        Kind::Array(array) => {
+            if let Value::Array(items) = value {
+                for item in items {
+                    if item.is_null() {
+                        *item = zero(&array.items);
+                    }
+                    canonicalize(&array.items, item);
+                }
+            }
+        }
+        Kind::Quantity => {
+            if let Some(text) = quantity::canonical(value) {
+                *value = Value::String(text);
+            }
+        }
+        Kind::Time => rewrite(value, time::seconds),
+        Kind::MicroTime => rewrite(value, time::microseconds),
+        Kind::Integer => {
+            // 5e0 and 5.0 do not get here: the decoder refuses them.
+            if let Some(number) = value.as_i64() {
+                *value = number.into();
+            }
+        }
+        Kind::String | Kind::Number | Kind::Boolean | Kind::IntOrString | Kind::Bytes | Kind::Any => {}
+    }
+}
+
+fn rewrite(value: &mut Value, form: impl Fn(&str) -> Option<String>) {
+    if let Some(text) = value.as_str().and_then(form) {
+        *value = Value::String(text);
+    }
+}
+
+fn canonicalize_map(object: &Object, value: &mut Value) {
+    let (Some(values), Value::Object(map)) = (&object.additional, value) else { return };
+    for value in map.values_mut() {
+        if value.is_null() {
+            *value = zero(values);
+        }
+        canonicalize(values, value);
+    }
+}
+
+fn canonicalize_struct(object: &Object, value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    map.retain(|name, value| object.fields.contains_key(name) && !value.is_null());
+    for (name, field) in &object.fields {
+        match map.get_mut(name) {
+            Some(value) => {
+                canonicalize(&field.schema, value);
+                if !is_written(field, value) {
+                    map.remove(name);
+                }
+            }
+            None => {
+                if let Some(value) = written_when_unset(field) {
+                    map.insert(name.clone(), value);
+                }
+            }
+        }
+    }
+}
+
+/// Whether Go's encoder writes a field that holds this value.
+fn is_written(field: &Field, value: &Value) -> bool {
+    match field.written {
+        Written::Always => true,
+        Written::UnlessEmpty => field.pointer || is_go_struct(&field.schema) || !is_empty(value),
+        Written::UnlessZero => field.pointer || *value != zero(&field.schema),
+    }
+}
+
+/// What Go's encoder writes for a field that nobody set; none if it leaves it out.
+fn written_when_unset(field: &Field) -> Option<Value> {
+    match field.written {
+        Written::Always if field.pointer => Some(Value::Null),
+        Written::Always => Some(zero(&field.schema)),
+        Written::UnlessEmpty if !field.pointer && is_go_struct(&field.schema) => Some(zero(&field.schema)),
+        _ => None,
+    }
+}
+
+/// Types that are structs in Go, for which `omitempty` does nothing.
+fn is_go_struct(schema: &Schema) -> bool {
+    match &schema.kind {
+        Kind::Object(_) => schema.is_struct() || schema.name.is_some(),
+        Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime => true,
+        Kind::Any => schema.name.as_deref().is_some_and(|name| name.ends_with(".RawExtension")),
+        _ => false,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// How Go writes the zero value of a type.
+fn zero(schema: &Schema) -> Value {
+    match &schema.kind {
+        Kind::Object(_) if is_go_struct(schema) => {
+            let mut value = Value::Object(Map::new());
+            canonicalize(schema, &mut value);
+            value
+        }
+        Kind::String => Value::from(""),
+        Kind::Integer | Kind::Number | Kind::IntOrString => Value::from(0),
+        Kind::Quantity => Value::from("0"),
+        Kind::Boolean => Value::from(false),
+        Kind::Object(_) | Kind::Array(_) | Kind::Time | Kind::MicroTime | Kind::Bytes | Kind::Any => Value::Null,
+    }
+}

@@ -1,0 +1,60 @@
+//! Dropping fields that a type does not declare, and naming them.
+
+use super::builtin::object_meta;
+use super::schema::{Kind, Object, Schema};
+use serde_json::{Map, Value};
+
+impl Schema {
+    /// Drops every field that the type does not declare, and returns their paths as the server names them
+    /// (`spec.template.spec.containers[0].foo`), in the order in which the real server finds them: sorted by name within
+    /// an object, an object's own fields and then, for built-in types, what is inside them.
+    ///
+    /// Fields are kept where the type says `x-kubernetes-preserve-unknown-fields`, but their declared parts are pruned. An embedded
+    /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning what was pruned changes nothing.
+    pub fn prune(&self, value: &mut Value) -> Vec<String> {
+        let mut unknown = Vec::new();
+        prune(self, value, &mut String::new(), &mut unknown);
+        unknown
+    }
+}
+
+fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Vec<String>) {
+    let length = path.len();
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => prune_object(object, map, path, unknown),
+        (Kind::Array(array), Value::Array(items)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                prune(&array.items, item, path, unknown);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String, unknown: &mut Vec<String>) {
+    let length = path.len();
+    let mut dropped = Vec::new();
+    for (name, value) in map.iter_mut() {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+        if let Some(field) = object.fields.get(name) {
+            prune(&field.schema, value, path, unknown);
+        } else if object.embedded_resource && name == "metadata" {
+            prune(&object_meta(), value, path, unknown);
+        } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
+        } else if let Some(values) = &object.additional {
+            prune(values, value, path, unknown);
+        } else if !object.preserve_unknown {
+            unknown.push(path.clone());
+            dropped.push(name.clone());
+        }
+        path.truncate(length);
+    }
+    for name in dropped {
+        map.remove(&name);
+    }
+}
