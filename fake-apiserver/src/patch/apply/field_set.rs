@@ -1,0 +1,257 @@
+//! Sets of paths, and their form in `managedFields` (`fieldsV1`).
+
+use super::path::PathElement;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A set of paths into an object.
+///
+/// ```
+/// use fake_apiserver::patch::apply::FieldSet;
+/// use serde_json::json;
+/// let fields = json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}});
+/// let set = FieldSet::decode(&fields).unwrap();
+/// assert_eq!(set.encode(), fields);
+/// let paths: Vec<String> = set.paths();
+/// assert_eq!(paths, [".spec.ports[port=80]", ".spec.ports[port=80].port"]);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    nodes: BTreeMap<PathElement, Node>,
+}
+
+/// What is below one step. Never neither a member nor a parent of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Node {
+    member: bool,
+    children: FieldSet,
+}
+
+impl FieldSet {
+    /// The set of these paths of field names.
+    ///
+    /// ```
+    /// use fake_apiserver::patch::apply::FieldSet;
+    /// assert_eq!(FieldSet::of(&[&["status"], &["metadata", "labels"]]).paths(), [".status", ".metadata.labels"]);
+    /// ```
+    pub fn of(paths: &[&[&str]]) -> FieldSet {
+        let mut set = FieldSet::default();
+        for path in paths {
+            let path: Vec<PathElement> = path.iter().map(|name| PathElement::field(name)).collect();
+            set.insert(&path);
+        }
+        set
+    }
+
+    /// Whether no path is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Adds a path; the empty path is the whole object, which no set holds.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((last, parents)) = path.split_last() else { return };
+        let mut at = self;
+        for element in parents {
+            at = &mut at.entry(element).children;
+        }
+        at.entry(last).member = true;
+    }
+
+    /// The node of a step, made if need be; the step is cloned only then.
+    fn entry(&mut self, element: &PathElement) -> &mut Node {
+        if !self.nodes.contains_key(element) {
+            self.nodes.insert(element.clone(), Node::default());
+        }
+        self.nodes.entry(element.clone()).or_default()
+    }
+
+    /// Whether the path of this one step is in the set.
+    pub(super) fn has(&self, element: &PathElement) -> bool {
+        self.nodes.get(element).is_some_and(|node| node.member)
+    }
+
+    /// What the set holds below a step, if anything.
+    pub(super) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
+        self.nodes.get(element).map(|node| &node.children).filter(|children| !children.is_empty())
+    }
+
+    /// The paths of either set.
+    pub fn union(mut self, other: FieldSet) -> FieldSet {
+        if self.is_empty() {
+            return other;
+        }
+        for (element, node) in other.nodes {
+            let ours = self.nodes.entry(element).or_default();
+            ours.member |= node.member;
+            ours.children = std::mem::take(&mut ours.children).union(node.children);
+        }
+        self
+    }
+
+    /// The paths of both sets.
+    pub fn intersection(&self, other: &FieldSet) -> FieldSet {
+        let shared = self.nodes.iter().filter_map(|(element, ours)| {
+            let theirs = other.nodes.get(element)?;
+            let node = Node {
+                member: ours.member && theirs.member,
+                children: ours.children.intersection(&theirs.children),
+            };
+            node.is_some().then(|| (element.clone(), node))
+        });
+        FieldSet { nodes: shared.collect() }
+    }
+
+    /// The paths of this set that are not in the other. What lies below a path of the other set stays.
+    pub fn difference(&self, other: &FieldSet) -> FieldSet {
+        if other.is_empty() {
+            return self.clone();
+        }
+        let left = self.nodes.iter().filter_map(|(element, ours)| {
+            let Some(theirs) = other.nodes.get(element) else { return Some((element.clone(), ours.clone())) };
+            let node = Node {
+                member: ours.member && !theirs.member,
+                children: ours.children.difference(&theirs.children),
+            };
+            node.is_some().then(|| (element.clone(), node))
+        });
+        FieldSet { nodes: left.collect() }
+    }
+
+    /// The paths of this set that are neither in the other nor below a path of it.
+    pub fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
+        if other.is_empty() {
+            return self.clone();
+        }
+        let left = self.nodes.iter().filter_map(|(element, ours)| {
+            let Some(theirs) = other.nodes.get(element) else { return Some((element.clone(), ours.clone())) };
+            if theirs.member {
+                return None;
+            }
+            let node = Node { member: ours.member, children: ours.children.recursive_difference(&theirs.children) };
+            node.is_some().then(|| (element.clone(), node))
+        });
+        FieldSet { nodes: left.collect() }
+    }
+
+    /// The same set with every node marked for which `keep` says so, walking down with a context made by `descend`.
+    pub(super) fn with_members<C>(
+        &self,
+        context: &C,
+        is_member: &impl Fn(&C, &PathElement) -> bool,
+        descend: &impl Fn(&C, &PathElement) -> C,
+    ) -> FieldSet {
+        let nodes = self.nodes.iter().map(|(element, node)| {
+            let below = if node.children.is_empty() {
+                FieldSet::default()
+            } else {
+                node.children.with_members(&descend(context, element), is_member, descend)
+            };
+            let member = node.member || (!node.children.is_empty() && is_member(context, element));
+            (element.clone(), Node { member, children: below })
+        });
+        FieldSet { nodes: nodes.collect() }
+    }
+
+    /// Every step at this level: the step, whether it is a path of the set, and what is below.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, &FieldSet)> {
+        self.nodes.iter().map(|(element, node)| (element, node.member, &node.children))
+    }
+
+    /// Every path as text, in the order in which the real server lists conflicts: at each level the paths that end there
+    /// come before those that go on.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect_paths(&mut String::new(), &mut paths);
+        paths
+    }
+
+    fn collect_paths(&self, prefix: &mut String, paths: &mut Vec<String>) {
+        for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
+            paths.push(format!("{prefix}{element}"));
+        }
+        let length = prefix.len();
+        for (element, node) in &self.nodes {
+            prefix.push_str(&element.to_string());
+            node.children.collect_paths(prefix, paths);
+            prefix.truncate(length);
+        }
+    }
+
+    /// The set as `fieldsV1`.
+    pub fn encode(&self) -> Value {
+        let fields = self.nodes.iter().map(|(element, node)| {
+            let mut below = node.children.encode();
+            if let (true, Some(map)) = (node.member && !node.children.is_empty(), below.as_object_mut()) {
+                map.insert(".".to_owned(), Value::Object(Map::new()));
+            }
+            (element.encode(), below)
+        });
+        Value::Object(fields.collect())
+    }
+
+    /// Reads `fieldsV1`; the error says what cannot be read.
+    pub fn decode(fields: &Value) -> Result<FieldSet, String> {
+        let Value::Object(map) = fields else { return Err("fieldsV1 is not an object".to_owned()) };
+        let mut set = FieldSet::default();
+        for (key, below) in map {
+            if key == "." {
+                continue;
+            }
+            let Some(element) = PathElement::decode(key)? else { continue };
+            let children = FieldSet::decode(below)?;
+            let member = children.is_empty() || below.get(".").is_some();
+            set.nodes.insert(element, Node { member, children });
+        }
+        Ok(set)
+    }
+}
+
+impl Node {
+    fn is_some(&self) -> bool {
+        self.member || !self.children.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn set(fields: Value) -> FieldSet {
+        FieldSet::decode(&fields).unwrap()
+    }
+
+    #[rstest]
+    #[case(json!({"f:a": {}}), json!({"f:b": {}}), json!({"f:a": {}, "f:b": {}}))]
+    #[case(json!({"f:a": {}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {".": {}, "f:b": {}}}))]
+    fn union(#[case] a: Value, #[case] b: Value, #[case] both: Value) {
+        assert_eq!(set(a.clone()).union(set(b.clone())).encode(), both);
+        assert_eq!(set(b).union(set(a)).encode(), both);
+    }
+
+    #[rstest]
+    #[case(json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {"f:b": {}}}), json!({}))]
+    #[case(json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {}}))]
+    #[case(json!({"f:a": {}}), json!({"f:b": {}}), json!({"f:a": {}}), json!({"f:a": {}}))]
+    fn differences(#[case] a: Value, #[case] b: Value, #[case] exact: Value, #[case] recursive: Value) {
+        assert_eq!(set(a.clone()).difference(&set(b.clone())).encode(), exact);
+        assert_eq!(set(a).recursive_difference(&set(b)).encode(), recursive);
+    }
+
+    #[rstest]
+    #[case(json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {}}))]
+    #[case(json!({"f:a": {"f:b": {}}}), json!({"f:a": {}}), json!({}))]
+    fn intersection(#[case] a: Value, #[case] b: Value, #[case] shared: Value) {
+        assert_eq!(set(a).intersection(&set(b)).encode(), shared);
+    }
+
+    #[rstest]
+    #[case(json!({"x": {}}), "key must be 2 characters long: x")]
+    #[case(json!({"name": {}}), "missing colon: name")]
+    #[case(json!([]), "fieldsV1 is not an object")]
+    fn unreadable(#[case] fields: Value, #[case] error: &str) {
+        assert_eq!(FieldSet::decode(&fields).unwrap_err(), error);
+    }
+}

@@ -1,0 +1,46 @@
+//! Taking fields out of an object.
+
+use super::field_set::FieldSet;
+use super::path::PathElement;
+use super::types::{Shape, Type};
+use serde_json::{Map, Value};
+
+/// The value without the fields of a set. A map or list that loses its last part becomes null, as the real server has it.
+pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Value {
+    match (of.shape(Some(&value)), value) {
+        (Shape::Map(shape), Value::Object(map)) if !shape.atomic => {
+            let mut left = Map::new();
+            for (name, value) in map {
+                let element = PathElement::field(&name);
+                if fields.has(&element) {
+                    continue;
+                }
+                let value = match (fields.below(&element), shape.child(&name)) {
+                    (Some(below), Some(of)) => remove_fields(of, value, below),
+                    _ => value,
+                };
+                left.insert(name, value);
+            }
+            if left.is_empty() { Value::Null } else { Value::Object(left) }
+        }
+        (Shape::List(list), Value::Array(items)) if !list.atomic() => {
+            let mut left = Vec::with_capacity(items.len());
+            for item in items {
+                let Ok(element) = list.element(&item) else {
+                    left.push(item);
+                    continue;
+                };
+                if fields.has(&element) {
+                    continue;
+                }
+                left.push(match fields.below(&element) {
+                    Some(below) => remove_fields(list.items(), item, below),
+                    None => item,
+                });
+            }
+            if left.is_empty() { Value::Null } else { Value::Array(left) }
+        }
+        (Shape::Scalar(_), value) => value,
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,101 @@
+//! JSON merge patch (RFC 7386).
+
+use super::PatchError;
+use super::print::json_type;
+use serde_json::{Map, Value};
+
+/// Merges `patch` into `doc`: objects merge field by field, null removes, anything else replaces.
+///
+/// Fails with [`PatchError::Malformed`] if the patch is not an object. Null is taken for an empty patch, as the real server
+/// takes it.
+///
+/// ```
+/// use serde_json::json;
+/// let merged = fake_apiserver::patch::merge::apply(&json!({"a": 1, "b": 2}), &json!({"b": null, "c": 3}));
+/// assert_eq!(merged, Ok(json!({"a": 1, "c": 3})));
+/// ```
+pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
+    match patch {
+        Value::Null => Ok(doc.clone()),
+        Value::Object(fields) => {
+            let mut merged = doc.clone();
+            merge_fields(&mut merged, fields);
+            Ok(merged)
+        }
+        other => Err(PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(other)
+        ))),
+    }
+}
+
+fn merge_fields(target: &mut Value, patch: &Map<String, Value>) {
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Some(target) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        match value {
+            Value::Null => {
+                target.remove(name);
+            }
+            Value::Object(fields) => merge_fields(target.entry(name.as_str()).or_insert(Value::Null), fields),
+            other => {
+                target.insert(name.clone(), other.clone());
+            }
+        }
+    }
+}
+
+/// The merge patch that turns `old` into `new`: `apply(old, diff(old, new)) == new` for objects without nulls in them.
+pub fn diff(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let mut patch = Map::new();
+    for (name, value) in new {
+        match old.get(name) {
+            Some(before) if before == value => {}
+            Some(before) if before.is_object() && value.is_object() => {
+                patch.insert(name.clone(), diff(before, value));
+            }
+            _ => {
+                patch.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        patch.insert(name.clone(), Value::Null);
+    }
+    Value::Object(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case(json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"}))]
+    #[case(json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"}))]
+    #[case(json!({"a": "b"}), json!({"a": null}), json!({}))]
+    #[case(json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"}))]
+    #[case(json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}}))]
+    #[case(json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]}))]
+    #[case(json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1}))]
+    #[case(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}))]
+    #[case(json!({"a": "x"}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}}))]
+    fn merges(#[case] doc: Value, #[case] patch: Value, #[case] merged: Value) {
+        assert_eq!(apply(&doc, &patch), Ok(merged));
+    }
+
+    #[rstest]
+    #[case(json!([]), "array")]
+    #[case(json!("s"), "string")]
+    #[case(json!(5), "number")]
+    fn wants_an_object(#[case] patch: Value, #[case] found: &str) {
+        let message = format!(
+            "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        );
+        assert_eq!(apply(&json!({}), &patch), Err(PatchError::Malformed(message)));
+    }
+}

@@ -1,0 +1,187 @@
+//! Merging lists, and the order of what comes out.
+
+use super::map::{self, DIRECTIVE, unknown_directive};
+use crate::patch::PatchError;
+use crate::patch::print::go_print;
+use crate::types::Schema;
+use serde_json::{Map, Value};
+
+/// How a list merges.
+pub(super) struct ListMerge<'s> {
+    /// Merged rather than replaced.
+    pub(super) merge: bool,
+    /// The field that tells objects apart; none for lists of scalars.
+    pub(super) key: Option<&'s str>,
+    /// The type of the items.
+    pub(super) items: Option<&'s Schema>,
+}
+
+/// Merges `change` into `before`: objects by key, scalars as a set. The patch's items keep the patch's order, the others
+/// theirs.
+pub(super) fn merge(before: &[Value], change: &[Value], how: &ListMerge<'_>) -> Result<Vec<Value>, PatchError> {
+    let objects = before.iter().chain(change).next().is_some_and(Value::is_object);
+    if !objects {
+        let mut merged: Vec<Value> = Vec::with_capacity(before.len() + change.len());
+        for item in before.iter().chain(change) {
+            if !merged.contains(item) {
+                merged.push(item.clone());
+            }
+        }
+        return in_order(merged, change, before, None);
+    }
+    let Some(key) = how.key else {
+        return Err(PatchError::Internal("cannot merge lists without merge key".to_owned()));
+    };
+    let (mut merged, plain) = directives(before, change, key)?;
+    for item in plain {
+        let value = item.get(key).ok_or_else(|| no_key(item, key))?;
+        match find(&merged, key, value)? {
+            Some(at) => {
+                if let Some(Value::Object(target)) = merged.get_mut(at) {
+                    map::merge(target, item, how.items)?;
+                }
+            }
+            None => merged.push(Value::Object(item.clone())),
+        }
+    }
+    let patched: Vec<Value> =
+        change.iter().filter(|item| item.get(DIRECTIVE).is_none()).cloned().collect();
+    in_order(merged, &patched, before, Some(key))
+}
+
+/// Carries out `$patch` in list items: what is left of the list, and the items of the patch that are to be merged.
+fn directives<'p>(
+    before: &[Value],
+    change: &'p [Value],
+    key: &str,
+) -> Result<(Vec<Value>, Vec<&'p Map<String, Value>>), PatchError> {
+    let mut left = before.to_vec();
+    let mut plain = Vec::new();
+    let mut replace = false;
+    for item in change {
+        let Value::Object(item) = item else {
+            return Err(PatchError::Internal(format!("expected a map[string]interface {{}}, but received {}", go_print(item))));
+        };
+        match item.get(DIRECTIVE).map(|directive| (directive, directive.as_str())) {
+            None => plain.push(item),
+            Some((_, Some("delete"))) => {
+                let value = item.get(key).ok_or_else(|| no_key(item, key))?;
+                left.retain(|other| other.get(key) != Some(value));
+            }
+            Some((_, Some("replace"))) => replace = true,
+            Some((_, Some("merge"))) => {
+                return Err(PatchError::Internal("merging lists cannot yet be specified in the patch".to_owned()));
+            }
+            Some((directive, _)) => return Err(unknown_directive(directive, item)),
+        }
+    }
+    match replace {
+        true => Ok((plain.into_iter().cloned().map(Value::Object).collect(), Vec::new())),
+        false => Ok((left, plain)),
+    }
+}
+
+fn no_key(item: &Map<String, Value>, key: &str) -> PatchError {
+    let item = go_print(&Value::Object(item.clone()));
+    PatchError::Internal(format!("map: {item} does not contain declared merge key: {key}"))
+}
+
+fn find(items: &[Value], key: &str, value: &Value) -> Result<Option<usize>, PatchError> {
+    for (at, item) in items.iter().enumerate() {
+        let Value::Object(item) = item else {
+            return Err(PatchError::Internal(format!("value for key {at} is not a map")));
+        };
+        if item.get(key) == Some(value) {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// What tells an item apart: the value of its key, or the item itself.
+fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
+    match key {
+        Some(key) => item.get(key),
+        None => Some(item),
+    }
+}
+
+fn position(list: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
+    let wanted = identity(item, key)?;
+    list.iter().position(|other| identity(other, key) == Some(wanted))
+}
+
+/// Sorts a merged list: items of the patch in the patch's order, items only the server knows in the server's order, and the two
+/// interleaved so that both orders hold, a patch item that the server did not know going first.
+pub(super) fn in_order(
+    merged: Vec<Value>,
+    patch_order: &[Value],
+    server_order: &[Value],
+    key: Option<&str>,
+) -> Result<Vec<Value>, PatchError> {
+    if let Some(key) = key
+        && let Some(item) = merged.iter().filter_map(Value::as_object).find(|item| !item.contains_key(key))
+    {
+        return Err(no_key(item, key));
+    }
+    let (mut patched, mut server_only): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| position(patch_order, item, key).is_some());
+    patched.sort_by_key(|item| position(patch_order, item, key));
+    server_only.sort_by_key(|item| position(server_order, item, key));
+    let mut result = Vec::with_capacity(patched.len() + server_only.len());
+    let mut patched = patched.into_iter().peekable();
+    let mut server_only = server_only.into_iter().peekable();
+    while let (Some(ours), Some(theirs)) = (patched.peek(), server_only.peek()) {
+        let at = position(server_order, ours, key);
+        let first = match (at, position(server_order, theirs, key)) {
+            (Some(ours), Some(theirs)) if theirs < ours => server_only.next(),
+            _ => patched.next(),
+        };
+        result.extend(first);
+    }
+    result.extend(patched);
+    result.extend(server_only);
+    Ok(result)
+}
+
+/// The items of a patch must stand in the order that `$setElementOrder` lists.
+pub(super) fn check_order(change: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
+    if change.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut listed = order.iter();
+    for item in change.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        if let (Some(key), Value::Object(map)) = (key, item)
+            && !map.contains_key(key)
+        {
+            return Err(no_key(map, key));
+        }
+        if !listed.any(|other| identity(other, key) == identity(item, key)) {
+            let (change, order) = (Value::Array(change.to_vec()), Value::Array(order.to_vec()));
+            return Err(PatchError::Internal(format!(
+                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                go_print(&change),
+                go_print(&order)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A value that is new to the object: without the parts that carry a `$patch` directive and without nulls in objects. None if
+/// the value itself carries a directive.
+pub(super) fn without_directives(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => None,
+        Value::Object(map) => Some(Value::Object(
+            map.iter()
+                .filter(|(_, value)| !value.is_null())
+                .filter_map(|(name, value)| Some((name.clone(), without_directives(value)?)))
+                .collect(),
+        )),
+        Value::Array(items) => {
+            Some(Value::Array(items.iter().filter_map(without_directives).collect()))
+        }
+        other => Some(other.clone()),
+    }
+}

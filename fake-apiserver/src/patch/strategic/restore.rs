@@ -1,0 +1,54 @@
+//! What the server says when a merged object cannot be turned back into its Go type.
+
+use crate::patch::print::go_type;
+use crate::types::{Kind, Schema};
+use serde_json::Value;
+
+/// Checks that the merged object still is of its type; the error is the first one, in the order of field names.
+pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
+    match (&schema.kind, value) {
+        (_, Value::Null) | (Kind::Any, _) => Ok(()),
+        (Kind::Object(object), Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
+            let field = object.fields.get(name).map(|field| &*field.schema);
+            match field.or(object.additional.as_deref()) {
+                Some(schema) => check(schema, value),
+                None => Ok(()),
+            }
+        }),
+        (Kind::Object(_), other) if schema.is_struct() => Err(format!("cannot restore struct from: {}", short(other))),
+        (Kind::Object(_), other) => Err(format!("cannot restore map from {}", short(other))),
+        (Kind::Array(array), Value::Array(items)) => items.iter().try_for_each(|item| check(&array.items, item)),
+        (Kind::Array(_), other) => Err(format!("cannot restore slice from {}", short(other))),
+        // These decode themselves from JSON.
+        (Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::Bytes, value) => {
+            schema.check_types(value).map_err(|error| error.to_string())
+        }
+        (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) | (Kind::Number, Value::Number(_)) => Ok(()),
+        (Kind::Integer, Value::Number(_)) => match schema.check_types(value) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
+        },
+        (_, other) => Err(format!("cannot convert {} to {}", go_type(other), target(schema))),
+    }
+}
+
+/// Go's kind of the value, as reflection names it.
+fn short(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+        other => go_type(other),
+    }
+}
+
+fn target(schema: &Schema) -> String {
+    if let Some(name) = &schema.go_type {
+        return name.to_string();
+    }
+    match &schema.kind {
+        Kind::Integer => schema.format.as_deref().unwrap_or("int64").to_owned(),
+        Kind::Number => "float64".to_owned(),
+        Kind::Boolean => "bool".to_owned(),
+        _ => "string".to_owned(),
+    }
+}
