@@ -142,6 +142,18 @@ impl FieldError {
         FieldError::new(FieldErrorKind::TooMany, path, Some(actual.into()), detail)
     }
 
+    /// The same complaint about the same field seen from further out: `prefix` goes before the path.
+    pub fn under(mut self, prefix: &str) -> Self {
+        self.path = match self.path.as_str() {
+            "" => prefix.to_owned(),
+            // Complaints without a field stay without.
+            "<nil>" => self.path,
+            path if path.starts_with('[') => format!("{prefix}{path}"),
+            path => format!("{prefix}.{path}"),
+        };
+        self
+    }
+
     /// The message without the path, as it stands in a status cause.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();

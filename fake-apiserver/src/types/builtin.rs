@@ -92,8 +92,10 @@ pub fn builtin_kinds() -> impl Iterator<Item = (&'static str, &'static str, &'st
     KINDS.iter().map(|(group, version, kind, _)| (*group, *version, *kind))
 }
 
-/// The description of `ObjectMeta`, which every object has.
-pub(crate) fn object_meta() -> Arc<Schema> {
+/// The description of `metadata`, which every object has.
+///
+/// Custom resources keep only what it declares: prune and check their `metadata` with it.
+pub fn object_meta() -> Arc<Schema> {
     builtin(("", "v1", "ObjectMeta")).unwrap_or_default()
 }
 
@@ -167,7 +169,7 @@ impl Registry {
     }
 
     fn schema(&self, schema: Value, name: Option<&str>) -> Schema {
-        let Value::Object(mut schema) = schema else { return Schema::default() };
+        let Value::Object(mut schema) = schema else { return Schema::default_any() };
         let format = schema.get("format").and_then(Value::as_str).map(Arc::from);
         let kind = match schema.get("type").and_then(Value::as_str) {
             Some("object") => self.object(&mut schema, name),
@@ -186,7 +188,7 @@ impl Registry {
             Some(Value::String(text)) => Some(text.into()),
             _ => None,
         };
-        Schema { kind, format, description, ..Schema::default() }
+        Schema { kind, format, description, ..Schema::default_any() }
     }
 
     fn object(&self, schema: &mut Map<String, Value>, name: Option<&str>) -> Kind {
@@ -240,11 +242,6 @@ fn apply_facts(schema: &mut Schema, facts: &FieldFacts) {
     }
     schema.go_type = facts.go_type.map(Arc::from);
     schema.allowed.clone_from(&facts.allowed);
-}
-
-/// The schema of a custom resource's `metadata`.
-pub(crate) fn metadata_child() -> Child {
-    Child::from(object_meta())
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub struct Schema {
     pub logic: Option<Box<Logic>>,
     /// `x-kubernetes-validations` as written. Kept for whoever evaluates CEL; nothing here does.
     pub validations: Vec<Value>,
+    /// No `type` was given: the kind was guessed, and values of other types pass validation (custom resources only).
+    pub(crate) untyped: bool,
     /// The name of a scalar's Go type when it is not the plain one (`v1.Protocol`); it appears in decoding errors.
     pub go_type: Option<Arc<str>>,
 }
@@ -262,7 +264,12 @@ impl std::fmt::Debug for Child {
 impl Schema {
     /// A description of this kind and nothing else.
     pub fn of(kind: Kind) -> Schema {
-        Schema { kind, ..Schema::default() }
+        Schema { kind, ..Schema::default_any() }
+    }
+
+    /// The description of any JSON value. (`Schema::default` is the method that fills in defaults.)
+    pub(crate) fn default_any() -> Schema {
+        <Schema as Default>::default()
     }
 
     /// The object description, if values are objects.

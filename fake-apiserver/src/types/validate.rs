@@ -1,0 +1,320 @@
+//! Validating custom resources: the bounds of their schema, in the words of the real server.
+
+use super::format;
+use super::schema::{Array, Kind, Limits, ListType, Logic, Object, Schema};
+use crate::field_error::{FieldError, FieldErrorKind};
+use regex::Regex;
+use serde_json::{Map, Number, Value};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+/// The field of complaints about a combination of schemas, as the real server prints it.
+const NO_FIELD: &str = "<nil>";
+
+impl Schema {
+    /// Every complaint about a custom resource: types, required fields, bounds, formats, combinations, and items of sets and keyed lists
+    /// that are there twice. Empty if the object is valid.
+    ///
+    /// Expects pruned and defaulted values. `metadata` is not looked at: it is the same for all kinds and checked elsewhere.
+    /// Rules in CEL (`x-kubernetes-validations`) are not evaluated here.
+    pub fn validate(&self, value: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        validate(self, value, "", &mut errors);
+        check_lists(self, value, "", &mut errors);
+        errors
+    }
+}
+
+fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if schema.name.is_some() {
+        return;
+    }
+    if value.is_null() && schema.nullable {
+        return;
+    }
+    if !check_type(schema, value, path, errors) {
+        return;
+    }
+    if let Some(logic) = &schema.logic {
+        check_logic(logic, value, path, errors);
+    }
+    if let Some(limits) = &schema.limits {
+        check_limits(limits, value, path, errors);
+    }
+    if let (Some(format), Value::String(text)) = (&schema.format, value)
+        && !format::fits(format, text)
+    {
+        let detail = format!("{path} in body must be of type {format}: {}", crate::field_error::go_quote(text));
+        errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some(value.clone()), detail));
+    }
+    if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
+        let supported: Vec<String> = schema.allowed.iter().map(Value::to_string).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        errors.push(FieldError::new(FieldErrorKind::NotSupported, path, Some(value.clone()), detail));
+    }
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => check_object(object, map, path, errors),
+        (Kind::Array(array), Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                validate(&array.items, item, &format!("{path}[{index}]"), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    match path.is_empty() {
+        true => name.to_owned(),
+        false => format!("{path}.{name}"),
+    }
+}
+
+fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let missing = object.required.iter().filter(|name| !map.contains_key(*name));
+    errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
+    for (name, value) in map {
+        let schema = object.fields.get(name).map(|field| &*field.schema).or(object.additional.as_deref());
+        if let Some(schema) = schema {
+            validate(schema, value, &join(path, name), errors);
+        }
+    }
+    if object.embedded_resource {
+        let missing = ["apiVersion", "kind"].into_iter().filter(|name| map.get(*name).is_none_or(Value::is_null));
+        errors.extend(missing.map(|name| FieldError::required(join(path, name), "must not be empty")));
+    }
+}
+
+/// False if the value is of another type; then nothing else is said about it.
+fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
+    if schema.untyped {
+        return true;
+    }
+    let expected = match &schema.kind {
+        Kind::Object(_) => "object",
+        Kind::Array(_) => "array",
+        Kind::Integer => return check_integer(schema, value, path, errors),
+        Kind::Number => "number",
+        Kind::Boolean => "boolean",
+        Kind::IntOrString => "integer,string",
+        Kind::String | Kind::Time | Kind::MicroTime | Kind::Bytes | Kind::Quantity => "string",
+        Kind::Any => return true,
+    };
+    let found = type_name(value);
+    let fits = match expected {
+        "number" => value.is_number(),
+        expected => expected.split(',').any(|expected| expected == found),
+    };
+    if !fits {
+        errors.push(wrong_type(path, expected, found));
+    }
+    fits
+}
+
+fn check_integer(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
+    let Value::Number(number) = value else {
+        errors.push(wrong_type(path, "integer", type_name(value)));
+        return false;
+    };
+    let format = schema.format.as_deref();
+    let whole = whole(number);
+    let (fits, named) = match format {
+        Some("int32") => (whole.is_some_and(|whole| i32::try_from(whole).is_ok()), "with format int32"),
+        Some("int64") => (whole.is_some(), "with format int64"),
+        _ => (whole.is_some(), "(default format)"),
+    };
+    if fits {
+        return true;
+    }
+    if whole.is_none() {
+        errors.push(match format {
+            Some("int64" | "int32") => wrong_type(path, format.unwrap_or("int64"), "float64"),
+            _ => wrong_type(path, "integer", "number"),
+        });
+    }
+    let detail = format!("Checked value must be of type integer {named} in {path}");
+    errors.push(FieldError::invalid(NO_FIELD, "", detail));
+    false
+}
+
+fn whole(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| {
+        let float = number.as_f64()?;
+        // Whole floats below 2^53 are exact.
+        (float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0).then_some(float as i64)
+    })
+}
+
+fn wrong_type(path: &str, expected: &str, found: &str) -> FieldError {
+    let detail = format!("{path} in body must be of type {expected}: \"{found}\"");
+    FieldError::new(FieldErrorKind::TypeInvalid, path, Some(found.into()), detail)
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if whole(number).is_some() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut bad = |value: Value, rule: String| {
+        errors.push(FieldError::invalid(path, value, format!("{path} in body {rule}")));
+    };
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().unwrap_or(f64::NAN);
+            if let Some(step) = limits.multiple_of.filter(|step| *step > 0.0 && (float / step).fract() != 0.0) {
+                bad(value.clone(), format!("should be a multiple of {step}"));
+            }
+            match limits.maximum {
+                Some(max) if limits.exclusive_maximum && float >= max => bad(value.clone(), format!("should be less than {max}")),
+                Some(max) if float > max => bad(value.clone(), format!("should be less than or equal to {max}")),
+                _ => {}
+            }
+            match limits.minimum {
+                Some(min) if limits.exclusive_minimum && float <= min => bad(value.clone(), format!("should be greater than {min}")),
+                Some(min) if float < min => bad(value.clone(), format!("should be greater than or equal to {min}")),
+                _ => {}
+            }
+        }
+        Value::String(text) => {
+            let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+            if let Some(min) = limits.min_length.filter(|min| length < *min) {
+                bad(value.clone(), format!("should be at least {min} chars long"));
+            }
+            if let Some(pattern) = &limits.pattern
+                && !matches(pattern, text)
+            {
+                bad(value.clone(), format!("should match '{pattern}'"));
+            }
+            if let Some(max) = limits.max_length.filter(|max| length > *max) {
+                errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+            }
+        }
+        Value::Array(items) => {
+            let length = u64::try_from(items.len()).unwrap_or(u64::MAX);
+            if let Some(min) = limits.min_items.filter(|min| length < *min) {
+                bad(length.into(), format!("should have at least {min} items"));
+            }
+            if limits.unique_items && items.iter().enumerate().any(|(at, item)| items.iter().take(at).any(|other| other == item)) {
+                bad(value.clone(), "shouldn't contain duplicates".to_owned());
+            }
+            if let Some(max) = limits.max_items.filter(|max| length > *max) {
+                errors.push(FieldError::too_many(path, items.len(), max));
+            }
+        }
+        Value::Object(map) => {
+            let length = u64::try_from(map.len()).unwrap_or(u64::MAX);
+            if let Some(min) = limits.min_properties.filter(|min| length < *min) {
+                bad(length.into(), format!("should have at least {min} properties"));
+            }
+            if let Some(max) = limits.max_properties.filter(|max| length > *max) {
+                errors.push(FieldError::too_many(path, map.len(), max));
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Whether a pattern matches; one that cannot be compiled matches everything. Compiled patterns are kept.
+fn matches(pattern: &str, text: &str) -> bool {
+    static COMPILED: Mutex<std::collections::BTreeMap<String, Option<Regex>>> =
+        Mutex::new(std::collections::BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !compiled.contains_key(pattern) {
+        compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
+    }
+    compiled.get(pattern).and_then(Option::as_ref).is_none_or(|regex| regex.is_match(text))
+}
+
+fn check_logic(logic: &Logic, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let about = |text: &str| FieldError::invalid(NO_FIELD, "", format!("\"{path}\" {text}"));
+    let failures = |schema: &Schema| {
+        let mut failures = Vec::new();
+        validate(schema, value, path, &mut failures);
+        failures
+    };
+    if !logic.any_of.is_empty() {
+        let all: Vec<Vec<FieldError>> = logic.any_of.iter().map(failures).collect();
+        if all.iter().all(|failures| !failures.is_empty()) {
+            errors.push(about("must validate at least one schema (anyOf)"));
+            errors.extend(all.into_iter().next().unwrap_or_default());
+        }
+    }
+    if !logic.one_of.is_empty() {
+        let all: Vec<Vec<FieldError>> = logic.one_of.iter().map(failures).collect();
+        match all.iter().filter(|failures| failures.is_empty()).count() {
+            1 => {}
+            0 => {
+                errors.push(about("must validate one and only one schema (oneOf). Found none valid"));
+                errors.extend(all.into_iter().next().unwrap_or_default());
+            }
+            valid => {
+                errors.push(about(&format!("must validate one and only one schema (oneOf). Found {valid} valid alternatives")));
+            }
+        }
+    }
+    if !logic.all_of.is_empty() {
+        let all: Vec<FieldError> = logic.all_of.iter().flat_map(failures).collect();
+        if !all.is_empty() {
+            errors.extend(all);
+            errors.push(about("must validate all the schemas (allOf)"));
+        }
+    }
+    if logic.not.as_ref().is_some_and(|not| failures(not).is_empty()) {
+        errors.push(about("must not validate the schema (not)"));
+    }
+}
+
+/// Items of sets and keyed lists must differ.
+fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if schema.name.is_some() {
+        return;
+    }
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            for (name, value) in map {
+                let child = object.fields.get(name).map(|field| &*field.schema).or(object.additional.as_deref());
+                if let Some(child) = child {
+                    check_lists(child, value, &join(path, name), errors);
+                }
+            }
+        }
+        (Kind::Array(array), Value::Array(items)) => {
+            check_unique(array, items, path, errors);
+            for (index, item) in items.iter().enumerate() {
+                check_lists(&array.items, item, &format!("{path}[{index}]"), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_unique(array: &Array, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let mut seen = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let identity = match (&array.list_type, item) {
+            (ListType::Atomic, _) => return,
+            (ListType::Set, item) => item.clone(),
+            (ListType::Map(keys), Value::Object(map)) => {
+                let fields = keys.iter().filter_map(|key| Some((key.clone(), map.get(key)?.clone())));
+                Value::Object(fields.collect())
+            }
+            (ListType::Map(_), other) => {
+                let detail = "must be an object for an array of list-type map";
+                errors.push(FieldError::invalid(path, other.clone(), detail));
+                continue;
+            }
+        };
+        if !seen.insert(identity.to_string()) {
+            errors.push(FieldError::duplicate(path, identity));
+        }
+    }
+}
