@@ -81,6 +81,11 @@ fn canonicalize_struct(object: &Object, value: &mut Value) {
         match map.get_mut(name) {
             Some(value) => {
                 canonicalize(&field.schema, value);
+                let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
+                if field.written == Written::Always && part && is_empty(value) {
+                    // The store does not tell an empty list from none.
+                    *value = Value::Null;
+                }
                 if !is_written(field, value) {
                     map.remove(name);
                 }

@@ -1,9 +1,18 @@
 //! Filling in what a client left out.
 //!
 //! - `structural`: custom resources, from the defaults in their schema.
-//! - `table`: built-in types, from a readable table (`defaults.txt`) keyed by definition.
+//! - `builtin`: built-in types, from a readable table (`table`, `defaults.txt`) keyed by definition, and where a default depends on
+//!   other fields from the small functions of each group: `pod`, `core`, `apps`, `batch`, `autoscaling`, `others`.
 
+mod apps;
+mod autoscaling;
+mod batch;
+mod builtin;
+mod core;
+mod others;
+mod pod;
 mod structural;
+mod table;
 
 use super::schema::Schema;
 use serde_json::Value;
@@ -14,9 +23,18 @@ impl Schema {
     /// A custom resource gets those of its schema; nulls in fields that are not nullable give way to the default, or go. A built-in
     /// object, which must be canonical (see [`Schema::canonicalize`]), gets those that OpenAPI declares and those that the
     /// real server has in code; what depends on other objects (a service account, a cluster IP) is left to its strategy.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// let service = fake_apiserver::types::builtin(("", "v1", "Service")).unwrap();
+    /// let mut object = json!({"spec": {"ports": [{"port": 80}]}});
+    /// service.default(&mut object);
+    /// assert_eq!(object["spec"]["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]));
+    /// ```
     pub fn default(&self, value: &mut Value) {
-        if self.name.is_none() {
-            structural::apply(self, value);
+        match self.name {
+            Some(_) => builtin::apply(self, value),
+            None => structural::apply(self, value),
         }
     }
 }

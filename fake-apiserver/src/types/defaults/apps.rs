@@ -1,0 +1,25 @@
+//! Deployments, DaemonSets, StatefulSets.
+
+use super::builtin::{object, set, text};
+use serde_json::{Map, Value, json};
+
+pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+    let strategy = match kind {
+        "v1.Deployment" => "strategy",
+        "v1.DaemonSet" | "v1.StatefulSet" => "updateStrategy",
+        _ => return,
+    };
+    let Some(spec) = object(map, "spec") else { return };
+    if let Some(strategy) = object(spec, strategy)
+        && text(strategy, "type") == "RollingUpdate"
+    {
+        set(strategy, &["rollingUpdate"], &json!({}));
+    }
+    if kind == "v1.StatefulSet" {
+        let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten();
+        for claim in claims.filter_map(Value::as_object_mut) {
+            set(claim, &["apiVersion"], &json!("v1"));
+            set(claim, &["kind"], &json!("PersistentVolumeClaim"));
+        }
+    }
+}

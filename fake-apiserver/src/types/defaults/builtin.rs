@@ -1,0 +1,92 @@
+//! Walking a built-in object and filling in what the table and the code of each group say.
+
+use super::{apps, autoscaling, batch, core, others, pod, table};
+use crate::types::schema::{Kind, Object, Schema};
+use serde_json::{Map, Value};
+
+/// Fills in the defaults of a value and all its parts, from the outside in.
+pub(super) fn apply(schema: &Schema, value: &mut Value) {
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            if let Some(name) = &schema.name {
+                fill(table::short(name), object, map);
+            }
+            for (field, value) in map {
+                let child = object.fields.get(field).map(|field| &*field.schema).or(object.additional.as_deref());
+                if let Some(child) = child
+                    && (value.is_object() || value.is_array())
+                {
+                    apply(child, value);
+                }
+            }
+        }
+        (Kind::Array(array), Value::Array(items)) => items.iter_mut().for_each(|item| apply(&array.items, item)),
+        _ => {}
+    }
+}
+
+fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
+    for (path, value) in table::of(name) {
+        if let [field] = path.as_slice()
+            && map.get(*field) == Some(&Value::from(""))
+            && object.fields.get(*field).is_some_and(|field| !field.pointer)
+        {
+            // Text that Go does not hold behind a pointer is unset when it is empty.
+            map.remove(*field);
+        }
+        set(map, path, value);
+    }
+    for (field, declared) in &object.fields {
+        if let Some(default) = &declared.default {
+            set(map, &[field], default);
+        }
+    }
+    let (group, kind) = name.split_once('.').unwrap_or(("", name));
+    match group {
+        "core" => match kind {
+            "v1.Pod" | "v1.PodSpec" | "v1.Container" | "v1.EphemeralContainer" | "v1.Volume" => pod::fill(kind, map),
+            _ => core::fill(kind, map),
+        },
+        "apps" => apps::fill(kind, map),
+        "batch" => batch::fill(kind, map),
+        "autoscaling" => autoscaling::fill(kind, map),
+        _ => others::fill(name, map),
+    }
+}
+
+/// Sets what is unset: missing or null. The objects on the way are made.
+pub(super) fn set(map: &mut Map<String, Value>, path: &[&str], value: &Value) {
+    match path {
+        [] => {}
+        [field] => {
+            let slot = map.entry(*field).or_insert(Value::Null);
+            if slot.is_null() {
+                *slot = value.clone();
+            }
+        }
+        [field, rest @ ..] => {
+            let slot = map.entry(*field).or_insert(Value::Null);
+            if slot.is_null() {
+                *slot = Value::Object(Map::new());
+            }
+            if let Some(inner) = slot.as_object_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Whether a field is missing or null.
+pub(super) fn unset(map: &Map<String, Value>, field: &str) -> bool {
+    map.get(field).is_none_or(Value::is_null)
+}
+
+/// The text of a field, empty if there is none.
+pub(super) fn text<'m>(map: &'m Map<String, Value>, field: &str) -> &'m str {
+    map.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The object in a field.
+pub(super) fn object<'m>(map: &'m mut Map<String, Value>, field: &str) -> Option<&'m mut Map<String, Value>> {
+    map.get_mut(field).and_then(Value::as_object_mut)
+}

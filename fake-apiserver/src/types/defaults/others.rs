@@ -1,0 +1,52 @@
+//! The groups that compute little.
+
+use super::builtin::{object, set, text, unset};
+use serde_json::{Map, Value, json};
+
+pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
+    match name {
+        "rbac.v1.Subject" => {
+            if matches!(text(map, "kind"), "User" | "Group") {
+                set(map, &["apiGroup"], &json!("rbac.authorization.k8s.io"));
+            }
+        }
+        "networking.v1.NetworkPolicySpec" => {
+            if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                let egress = map.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+                let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+                map.insert("policyTypes".to_owned(), types);
+            }
+        }
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest" => {
+            if text(map, "allocationMode") == "ExactCount" {
+                set(map, &["count"], &json!(1));
+            }
+        }
+        "apiextensions.v1.CustomResourceDefinitionSpec" => {
+            if let Some(names) = object(map, "names") {
+                custom_resource_names(names);
+            }
+        }
+        "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
+            let queues = map.get("limitResponse").is_some_and(|response| response.get("type") == Some(&json!("Queue")));
+            if queues {
+                set(map, &["limitResponse", "queuing"], &json!({}));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `singular` is the kind in small letters, `listKind` the kind and `List`.
+fn custom_resource_names(names: &mut Map<String, Value>) {
+    let kind = text(names, "kind").to_owned();
+    if kind.is_empty() {
+        return;
+    }
+    if unset(names, "singular") {
+        names.insert("singular".to_owned(), kind.to_lowercase().into());
+    }
+    if unset(names, "listKind") {
+        names.insert("listKind".to_owned(), format!("{kind}List").into());
+    }
+}
