@@ -10,7 +10,11 @@ use super::types::{Shape, Type};
 use serde_json::Value;
 
 /// Takes what changed from everybody but `actor`, and gives back what others would lose if the actor may not take it.
-pub(super) fn conflicts(managed: &Managed, changes: &Comparison, actor: &Manager) -> Vec<(Manager, FieldSet)> {
+pub(super) fn conflicts(
+    managed: &Managed,
+    changes: &Comparison,
+    actor: &Manager,
+) -> Vec<(Manager, FieldSet)> {
     let taken = changes.modified.clone().union(changes.added.clone());
     let others = managed.0.iter().filter(|(manager, _)| *manager != actor);
     let lost = others.map(|(manager, owned)| (manager.clone(), owned.fields.intersection(&taken)));
@@ -54,12 +58,17 @@ pub(super) fn stripped() -> FieldSet {
 ///
 /// `managed` already holds what the actor applies now.
 pub(super) fn prune(of: Type<'_>, merged: Value, managed: &Managed, last: Option<&Owned>) -> Value {
-    let Some(last) = last.filter(|last| !last.fields.is_empty()) else { return merged };
+    let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
+        return merged;
+    };
     let named = |set: &FieldSet| set.with_members(&Some(of), &is_declared, &descend);
     let last = named(&last.fields);
     let without = remove_fields(of, merged.clone(), &last);
     // What is owned by anybody comes back.
-    let owned = managed.0.values().fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
+    let owned = managed
+        .0
+        .values()
+        .fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
     let there = named(&to_field_set(of, &merged));
     let left = named(&to_field_set(of, &without)).union(named(&owned));
     let pruned = remove_fields(of, merged.clone(), &there.difference(&left));

@@ -11,9 +11,20 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
             }
         }
         "networking.v1.NetworkPolicySpec" => {
-            if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-                let egress = map.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
-                let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+            if map
+                .get("policyTypes")
+                .and_then(Value::as_array)
+                .is_none_or(Vec::is_empty)
+            {
+                let egress = map
+                    .get("egress")
+                    .and_then(Value::as_array)
+                    .is_some_and(|rules| !rules.is_empty());
+                let types = if egress {
+                    json!(["Ingress", "Egress"])
+                } else {
+                    json!(["Ingress"])
+                };
                 map.insert("policyTypes".to_owned(), types);
             }
         }
@@ -28,7 +39,9 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
             }
         }
         "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
-            let queues = map.get("limitResponse").is_some_and(|response| response.get("type") == Some(&json!("Queue")));
+            let queues = map
+                .get("limitResponse")
+                .is_some_and(|response| response.get("type") == Some(&json!("Queue")));
             if queues {
                 set(map, &["limitResponse", "queuing"], &json!({}));
             }
