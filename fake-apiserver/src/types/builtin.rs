@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const DEFINITIONS: &str = "#/$defs/";
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 type Add = fn(&mut SchemaGenerator) -> schemars::Schema;
 
@@ -285,7 +284,11 @@ mod tests {
             match kind {
                 "DeleteOptions" | "ObjectMeta" => assert!(meta.is_none()),
                 "Status" => assert!(meta.unwrap().ends_with("ListMeta")),
-                _ => assert_eq!(meta.as_deref(), Some(OBJECT_META), "{group}/{version} {kind}"),
+                _ => assert_eq!(
+                    meta.as_deref(),
+                    Some("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+                    "{group}/{version} {kind}"
+                ),
             }
         }
     }

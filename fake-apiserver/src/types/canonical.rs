@@ -10,13 +10,21 @@ impl Schema {
     /// fields go, structs that Go always writes appear (`resources: {}`, `status: {loadBalancer: {}}`), fields without
     /// `omitempty` appear with their zero value, amounts and times take their one form.
     ///
-    /// Of a custom resource only the numbers change, wherever they stand: whole ones lose their fraction (`1.0` becomes `1`).
+    /// Of a custom resource only `metadata` is treated so, and numbers, wherever they stand: whole ones lose their fraction
+    /// (`1.0` becomes `1`).
     ///
     /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Doing it twice changes nothing.
     pub fn canonicalize(&self, value: &mut Value) {
         match self.name {
             Some(_) => canonicalize(self, value),
-            None => whole_numbers(value),
+            None => {
+                whole_numbers(value);
+                if let (Some(field), Some(metadata)) = (self.field("metadata"), value.get_mut("metadata"))
+                    && field.schema.name.is_some()
+                {
+                    canonicalize(&field.schema, metadata);
+                }
+            }
         }
     }
 

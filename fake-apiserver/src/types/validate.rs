@@ -49,7 +49,7 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
             crate::field_error::go_quote(text)
         );
         errors.push(FieldError::new(
-            FieldErrorKind::Invalid,
+            FieldErrorKind::TypeInvalid,
             path,
             Some(value.clone()),
             detail,

@@ -89,9 +89,7 @@ pub fn apply(
     let mut live = live.unwrap_or(&empty).clone();
     let mut managed = Managed::decode(take_entries(&mut live).as_ref())
         .map_err(|error| ApplyError::Typed(format!("failed to decode managed fields: {error}")))?;
-    for owned in managed.0.values_mut() {
-        owned.fields = owners::reconcile(of, &owned.fields);
-    }
+    owners::reconcile(schema, &mut managed);
     if managed.0.is_empty() {
         // Whatever is there was there before anybody was recorded.
         let before = Operation {
@@ -234,9 +232,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
         set_entries(new, &managed);
         return;
     }
-    for owned in managed.0.values_mut() {
-        owned.fields = owners::reconcile(of, &owned.fields);
-    }
+    owners::reconcile(schema, &mut managed);
     record(&changes, &mut managed, operation);
     managed.cap();
     set_entries(new, &managed);

@@ -7,6 +7,7 @@ use super::path::PathElement;
 use super::remove::remove_fields;
 use super::to_set::to_field_set;
 use super::types::{Shape, Type};
+use crate::types::Schema;
 use serde_json::Value;
 
 /// Takes what changed from everybody but `actor`, and gives back what others would lose if the actor may not take it.
@@ -94,10 +95,22 @@ fn descend<'s>(of: &Option<Type<'s>>, element: &PathElement) -> Option<Type<'s>>
 }
 
 /// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.
-pub(super) fn reconcile(of: Type<'_>, fields: &FieldSet) -> FieldSet {
-    let mut fitted = FieldSet::default();
-    fit(Some(of), fields, &mut Vec::new(), &mut fitted);
-    fitted
+///
+/// Only the types of custom resources change while their objects live.
+pub(super) fn reconcile(schema: &Schema, managed: &mut Managed) {
+    if schema.name.is_some() {
+        return;
+    }
+    for owned in managed.0.values_mut() {
+        let mut fitted = FieldSet::default();
+        fit(
+            Some(Type::Known(schema, false)),
+            &owned.fields,
+            &mut Vec::new(),
+            &mut fitted,
+        );
+        owned.fields = fitted;
+    }
 }
 
 fn fit(of: Option<Type<'_>>, fields: &FieldSet, path: &mut Vec<PathElement>, fitted: &mut FieldSet) {

@@ -163,3 +163,55 @@ fn a_subresource_neither_takes_nor_sets_the_record_of_the_request() {
     );
     assert_eq!(entries[1]["subresource"], "status");
 }
+
+#[test]
+fn a_part_that_became_one_is_owned_as_one() {
+    let schema = |map_type: &str| {
+        let labels = json!({"type": "object", "additionalProperties": {"type": "string"}, "x-kubernetes-map-type": map_type});
+        let spec = json!({"type": "object", "properties": {"m": labels}});
+        crate::types::Schema::from_openapi_v3(&json!({"type": "object", "properties": {"spec": spec}}))
+            .unwrap()
+    };
+    let none = FieldSet::default();
+    let operation = |manager| Operation {
+        manager,
+        api_version: "x/v1",
+        subresource: "",
+        now: NOW,
+        reset_fields: &none,
+    };
+    let body =
+        |m: Value| json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"m": m}});
+    let live = apply(
+        &schema("granular"),
+        None,
+        &body(json!({"a": "1"})),
+        false,
+        &operation("one"),
+    )
+    .unwrap();
+    let fields = |object: &Value, at: usize| object["metadata"]["managedFields"][at]["fieldsV1"].clone();
+    assert_eq!(fields(&live, 0), json!({"f:spec": {"f:m": {"f:a": {}}}}));
+    let error = apply(
+        &schema("atomic"),
+        Some(&live),
+        &body(json!({"b": "2"})),
+        false,
+        &operation("two"),
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Apply failed with 1 conflict: conflict with \"one\": .spec.m"
+    );
+    let taken = apply(
+        &schema("atomic"),
+        Some(&live),
+        &body(json!({"b": "2"})),
+        true,
+        &operation("two"),
+    )
+    .unwrap();
+    assert_eq!(taken["spec"], json!({"m": {"b": "2"}}));
+    assert_eq!(fields(&taken, 0), json!({"f:spec": {"f:m": {}}}));
+}

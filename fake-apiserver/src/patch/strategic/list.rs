@@ -58,12 +58,15 @@ pub(super) fn merge(
     in_order(merged, &patched, before, Some(key))
 }
 
+/// Items of a patch.
+type Items<'p> = Vec<&'p Map<String, Value>>;
+
 /// Carries out `$patch` in list items: what is left of the list, and the items of the patch that are to be merged.
 fn directives<'p>(
     before: &[Value],
     change: &'p [Value],
     key: &str,
-) -> Result<(Vec<Value>, Vec<&'p Map<String, Value>>), PatchError> {
+) -> Result<(Vec<Value>, Items<'p>), PatchError> {
     let mut left = before.to_vec();
     let mut plain = Vec::new();
     let mut replace = false;

@@ -10,28 +10,27 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
                 set(map, &["apiGroup"], &json!("rbac.authorization.k8s.io"));
             }
         }
-        "networking.v1.NetworkPolicySpec" => {
+        "networking.v1.NetworkPolicySpec"
             if map
                 .get("policyTypes")
                 .and_then(Value::as_array)
-                .is_none_or(Vec::is_empty)
-            {
-                let egress = map
-                    .get("egress")
-                    .and_then(Value::as_array)
-                    .is_some_and(|rules| !rules.is_empty());
-                let types = if egress {
-                    json!(["Ingress", "Egress"])
-                } else {
-                    json!(["Ingress"])
-                };
-                map.insert("policyTypes".to_owned(), types);
-            }
+                .is_none_or(Vec::is_empty) =>
+        {
+            let egress = map
+                .get("egress")
+                .and_then(Value::as_array)
+                .is_some_and(|rules| !rules.is_empty());
+            let types = if egress {
+                json!(["Ingress", "Egress"])
+            } else {
+                json!(["Ingress"])
+            };
+            map.insert("policyTypes".to_owned(), types);
         }
-        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest" => {
-            if text(map, "allocationMode") == "ExactCount" {
-                set(map, &["count"], &json!(1));
-            }
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest"
+            if text(map, "allocationMode") == "ExactCount" =>
+        {
+            set(map, &["count"], &json!(1));
         }
         "apiextensions.v1.CustomResourceDefinitionSpec" => {
             if let Some(names) = object(map, "names") {

@@ -8,12 +8,11 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         "v1.Pod" => pod(map),
         "v1.PodSpec" => service_account(map),
         "v1.Container" | "v1.EphemeralContainer" => pull_policy(map),
-        "v1.Volume" => {
+        "v1.Volume"
             // A volume that says nothing but its name is an empty directory.
-            if map.keys().all(|field| field == "name") {
+            if map.keys().all(|field| field == "name") => {
                 map.insert("emptyDir".to_owned(), json!({}));
             }
-        }
         _ => {}
     }
 }
