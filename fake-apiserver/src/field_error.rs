@@ -62,7 +62,10 @@ impl FieldErrorKind {
     fn shows_value(self) -> bool {
         !matches!(
             self,
-            FieldErrorKind::Required | FieldErrorKind::Forbidden | FieldErrorKind::TooLong | FieldErrorKind::Internal
+            FieldErrorKind::Required
+                | FieldErrorKind::Forbidden
+                | FieldErrorKind::TooLong
+                | FieldErrorKind::Internal
         )
     }
 }
@@ -90,8 +93,18 @@ pub struct FieldError {
 
 impl FieldError {
     /// A complaint of any kind.
-    pub fn new(kind: FieldErrorKind, path: impl Into<String>, value: Option<Value>, detail: impl Into<String>) -> Self {
-        FieldError { kind, path: path.into(), value, detail: detail.into() }
+    pub fn new(
+        kind: FieldErrorKind,
+        path: impl Into<String>,
+        value: Option<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        FieldError {
+            kind,
+            path: path.into(),
+            value,
+            detail: detail.into(),
+        }
     }
 
     /// `Invalid value: <value>: <detail>`.
@@ -235,9 +248,15 @@ mod tests {
     #[rstest]
     #[case(FieldError::required("a", ""), "a: Required value")]
     #[case(FieldError::required("a", "x"), "a: Required value: x")]
-    #[case(FieldError::invalid("a[0].b", "q\"\n", "no"), r#"a[0].b: Invalid value: "q\"\n": no"#)]
+    #[case(
+        FieldError::invalid("a[0].b", "q\"\n", "no"),
+        r#"a[0].b: Invalid value: "q\"\n": no"#
+    )]
     #[case(FieldError::invalid("a", json!(["/x"]), "no"), r#"a: Invalid value: ["/x"]: no"#)]
-    #[case(FieldError::new(FieldErrorKind::Invalid, "a", None, "no"), "a: Invalid value: null: no")]
+    #[case(
+        FieldError::new(FieldErrorKind::Invalid, "a", None, "no"),
+        "a: Invalid value: null: no"
+    )]
     #[case(FieldError::not_supported("a", "z", &["x", "y"]), r#"a: Unsupported value: "z": supported values: "x", "y""#)]
     #[case(FieldError::forbidden("a", "no"), "a: Forbidden: no")]
     #[case(FieldError::duplicate("a[1]", json!({"k": "v"})), r#"a[1]: Duplicate value: {"k":"v"}"#)]

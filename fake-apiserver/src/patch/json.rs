@@ -23,7 +23,10 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
         Value::Array(operations) => operations,
         other => return Err(wrong_type(other, "[]handlers.jsonPatchOp")),
     };
-    if let Some(stray) = operations.iter().find(|operation| !operation.is_object() && !operation.is_null()) {
+    if let Some(stray) = operations
+        .iter()
+        .find(|operation| !operation.is_object() && !operation.is_null())
+    {
         return Err(wrong_type(stray, "handlers.jsonPatchOp"));
     }
     if operations.len() > OPERATIONS_MAX {
@@ -41,7 +44,9 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
 
 fn wrong_type(found: &Value, wanted: &str) -> PatchError {
     let found = json_type(found);
-    PatchError::Malformed(format!("error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"))
+    PatchError::Malformed(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+    ))
 }
 
 fn perform(doc: &mut Value, operation: &Value) -> Result<(), String> {
@@ -89,7 +94,9 @@ fn add(doc: &mut Value, path: &str, value: Value, operation: &str) -> Result<(),
                 items.insert(at, value);
                 Ok(())
             }
-            None => Err(format!("error in add for path: '{path}': Unable to access invalid index: {key}: invalid index referenced")),
+            None => Err(format!(
+                "error in add for path: '{path}': Unable to access invalid index: {key}: invalid index referenced"
+            )),
         },
         _ => Err(no_path(operation, path)),
     }
@@ -99,11 +106,15 @@ fn remove(doc: &mut Value, path: &str, operation: &str) -> Result<Value, String>
     let (parent, key) = parent(doc, path).ok_or_else(|| no_path(operation, path))?;
     match parent {
         Value::Object(map) => map.remove(&key).ok_or_else(|| {
-            format!("error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value")
+            format!(
+                "error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value"
+            )
         }),
         Value::Array(items) => match index(&key, items.len()) {
             Some(at) => Ok(items.remove(at)),
-            None => Err(format!("error in remove for path: '{path}': Unable to access invalid index: {key}: invalid index referenced")),
+            None => Err(format!(
+                "error in remove for path: '{path}': Unable to access invalid index: {key}: invalid index referenced"
+            )),
         },
         _ => Err(no_path(operation, path)),
     }
@@ -122,7 +133,9 @@ fn replace(doc: &mut Value, path: &str, value: Value) -> Result<(), String> {
         }
         Value::Array(items) => {
             let at = index(&key, items.len()).and_then(|at| items.get_mut(at));
-            *at.ok_or_else(|| format!("replace operation does not apply: doc is missing key: {path}: missing value"))? = value;
+            *at.ok_or_else(|| {
+                format!("replace operation does not apply: doc is missing key: {path}: missing value")
+            })? = value;
             Ok(())
         }
         _ => Err(missing()),
@@ -205,7 +218,10 @@ mod tests {
     #[case::tested(json!({"op": "test", "path": "/l/0", "value": 1}), json!({"l": [1, 2, 3], "m": {"a/b": 1}}))]
     #[case::root(json!({"op": "replace", "path": "", "value": {}}), json!({}))]
     fn performs(#[case] operation: Value, #[case] patched: Value) {
-        assert_eq!(apply(&json!({"l": [1, 2, 3], "m": {"a/b": 1}}), &json!([operation])), Ok(patched));
+        assert_eq!(
+            apply(&json!({"l": [1, 2, 3], "m": {"a/b": 1}}), &json!([operation])),
+            Ok(patched)
+        );
     }
 
     #[rstest]
@@ -229,7 +245,10 @@ mod tests {
     #[case(json!("text"), "error decoding patch: json: cannot unmarshal string into Go value of type []handlers.jsonPatchOp")]
     #[case(json!([1]), "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp")]
     fn malformed(#[case] patch: Value, #[case] message: &str) {
-        assert_eq!(apply(&json!({}), &patch), Err(PatchError::Malformed(message.to_owned())));
+        assert_eq!(
+            apply(&json!({}), &patch),
+            Err(PatchError::Malformed(message.to_owned()))
+        );
     }
 
     #[test]
@@ -237,6 +256,9 @@ mod tests {
         let patch = vec![json!({"op": "add", "path": "/a", "value": 1}); OPERATIONS_MAX + 1];
         let error = apply(&json!({}), &Value::Array(patch)).unwrap_err();
         assert_eq!(error.code(), 413);
-        assert_eq!(error.to_string(), "The allowed maximum operations in a JSON patch is 10000, got 10001");
+        assert_eq!(
+            error.to_string(),
+            "The allowed maximum operations in a JSON patch is 10000, got 10001"
+        );
     }
 }

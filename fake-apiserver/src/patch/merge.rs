@@ -33,7 +33,9 @@ fn merge_fields(target: &mut Value, patch: &Map<String, Value>) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Some(target) = target.as_object_mut() else { return };
+    let Some(target) = target.as_object_mut() else {
+        return;
+    };
     for (name, value) in patch {
         match value {
             Value::Null => {
@@ -49,7 +51,9 @@ fn merge_fields(target: &mut Value, patch: &Map<String, Value>) {
 
 /// The merge patch that turns `old` into `new`: `apply(old, diff(old, new)) == new` for objects without nulls in them.
 pub fn diff(old: &Value, new: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return new.clone();
+    };
     let mut patch = Map::new();
     for (name, value) in new {
         match old.get(name) {

@@ -12,8 +12,12 @@
 pub mod apply;
 mod error;
 pub mod json;
+#[cfg(test)]
+mod laws;
 pub mod merge;
 mod print;
+#[cfg(test)]
+mod recorded;
 pub mod strategic;
 
 pub use error::PatchError;

@@ -9,7 +9,10 @@ pub(super) fn go_print(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => format!("[{}]", items.iter().map(go_print).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
-            let fields: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_print(value))).collect();
+            let fields: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_print(value)))
+                .collect();
             format!("map[{}]", fields.join(" "))
         }
         scalar => scalar.to_string(),

@@ -8,7 +8,7 @@ use super::context::Context;
 use crate::http::params::FieldValidation;
 use crate::resources::Resource;
 use crate::status::ApiError;
-use crate::types::Schema;
+use crate::types::{self, DecodeError, Schema};
 
 /// Checks that `object` is of the kind that the path serves; a missing kind or version is filled in.
 pub(crate) fn check_kind(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
@@ -76,15 +76,20 @@ pub(crate) fn shape(context: &Context, object: &mut Value) -> Result<Vec<String>
 /// Checks the types of a pruned object and fills in what it does not say.
 pub(crate) fn normalise(context: &Context, schema: &Arc<Schema>, object: &mut Value) -> Result<(), ApiError> {
     let resource = &context.resource;
-    if !resource.is_custom() {
-        schema.check_types(object).map_err(|error| {
-            ApiError::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {error}",
-                resource.kind, resource.version, resource.kind
-            ))
-        })?;
-        schema.canonicalize(object);
+    let refuse = |error: DecodeError| {
+        ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {error}",
+            resource.kind, resource.version, resource.kind
+        ))
+    };
+    if resource.is_custom() {
+        if let Some(metadata) = object.get("metadata") {
+            types::object_meta().check_types(metadata).map_err(refuse)?;
+        }
+    } else {
+        schema.check_types(object).map_err(refuse)?;
     }
+    schema.canonicalize(object);
     schema.default(object);
     Ok(())
 }

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const DEFINITIONS: &str = "#/$defs/";
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 type Add = fn(&mut SchemaGenerator) -> schemars::Schema;
 
@@ -76,8 +75,13 @@ kinds! {
 pub fn builtin(gvk: (&str, &str, &str)) -> Option<Arc<Schema>> {
     static KNOWN: OnceLock<Mutex<Registry>> = OnceLock::new();
     let (group, version, kind) = gvk;
-    let row = KINDS.iter().position(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind))?;
-    let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let row = KINDS
+        .iter()
+        .position(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind))?;
+    let mut known = KNOWN
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     if let Some(schema) = known.kinds.get(&row) {
         return Some(schema.clone());
     }
@@ -89,7 +93,9 @@ pub fn builtin(gvk: (&str, &str, &str)) -> Option<Arc<Schema>> {
 
 /// Every built-in kind: group, version, kind.
 pub fn builtin_kinds() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    KINDS.iter().map(|(group, version, kind, _)| (*group, *version, *kind))
+    KINDS
+        .iter()
+        .map(|(group, version, kind, _)| (*group, *version, *kind))
 }
 
 /// The description of `metadata`, which every object has.
@@ -127,7 +133,10 @@ impl Registry {
             .map(|(name, schema)| (name.clone(), schema.clone()))
             .collect();
         for name in fresh.keys() {
-            let definition = Definition { name: name.as_str().into(), schema: OnceLock::new() };
+            let definition = Definition {
+                name: name.as_str().into(),
+                schema: OnceLock::new(),
+            };
             self.definitions.insert(name.clone(), Arc::new(definition));
         }
         for (name, schema) in fresh {
@@ -157,7 +166,10 @@ impl Registry {
     }
 
     fn convert(&self, schema: Value, facts: Option<&FieldFacts>) -> Child {
-        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(DEFINITIONS));
+        let reference = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|path| path.strip_prefix(DEFINITIONS));
         if let Some(definition) = reference.and_then(|name| self.definitions.get(name)) {
             return Child::named(definition.clone());
         }
@@ -169,12 +181,17 @@ impl Registry {
     }
 
     fn schema(&self, schema: Value, name: Option<&str>) -> Schema {
-        let Value::Object(mut schema) = schema else { return Schema::default_any() };
+        let Value::Object(mut schema) = schema else {
+            return Schema::default_any();
+        };
         let format = schema.get("format").and_then(Value::as_str).map(Arc::from);
         let kind = match schema.get("type").and_then(Value::as_str) {
             Some("object") => self.object(&mut schema, name),
             Some("array") => Kind::Array(Array {
-                items: schema.remove("items").map(|items| self.convert(items, None)).unwrap_or_default(),
+                items: schema
+                    .remove("items")
+                    .map(|items| self.convert(items, None))
+                    .unwrap_or_default(),
                 list_type: ListType::Atomic,
             }),
             Some("string") if format.as_deref() == Some("byte") => Kind::Bytes,
@@ -188,7 +205,12 @@ impl Registry {
             Some(Value::String(text)) => Some(text.into()),
             _ => None,
         };
-        Schema { kind, format, description, ..Schema::default_any() }
+        Schema {
+            kind,
+            format,
+            description,
+            ..Schema::default_any()
+        }
     }
 
     fn object(&self, schema: &mut Map<String, Value>, name: Option<&str>) -> Kind {
@@ -209,7 +231,9 @@ impl Registry {
                 object.fields.insert(field, field_schema);
             }
         }
-        object.additional = schema.remove("additionalProperties").map(|values| self.convert(values, None));
+        object.additional = schema
+            .remove("additionalProperties")
+            .map(|values| self.convert(values, None));
         // FieldsV1, RawExtension and JSON are objects without a word about their fields: any JSON.
         if object.fields.is_empty() && object.additional.is_none() && !name.is_some_and(is_empty_struct) {
             return Kind::Any;
@@ -254,11 +278,17 @@ mod tests {
             let schema = builtin((group, version, kind)).unwrap();
             let named = schema.name.as_deref().unwrap().rsplit('.').next().unwrap();
             assert_eq!(named, kind);
-            let meta = schema.field("metadata").and_then(|field| field.schema.name.clone());
+            let meta = schema
+                .field("metadata")
+                .and_then(|field| field.schema.name.clone());
             match kind {
                 "DeleteOptions" | "ObjectMeta" => assert!(meta.is_none()),
                 "Status" => assert!(meta.unwrap().ends_with("ListMeta")),
-                _ => assert_eq!(meta.as_deref(), Some(OBJECT_META), "{group}/{version} {kind}"),
+                _ => assert_eq!(
+                    meta.as_deref(),
+                    Some("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+                    "{group}/{version} {kind}"
+                ),
             }
         }
     }
@@ -283,24 +313,23 @@ mod tests {
             Kind::Array(array) => visit(&array.items, seen, unknown),
             Kind::Object(object) => {
                 let facts = schema.name.as_deref().map(facts::of).unwrap_or_default();
-                unknown.extend(facts.fields.keys().filter(|f| !object.fields.contains_key(**f)).map(|f| {
-                    format!("{}.{f}", schema.name.as_deref().unwrap_or_default())
-                }));
-                object.fields.values().for_each(|field| visit(&field.schema, seen, unknown));
-                object.additional.iter().for_each(|values| visit(values, seen, unknown));
+                unknown.extend(
+                    facts
+                        .fields
+                        .keys()
+                        .filter(|f| !object.fields.contains_key(**f))
+                        .map(|f| format!("{}.{f}", schema.name.as_deref().unwrap_or_default())),
+                );
+                object
+                    .fields
+                    .values()
+                    .for_each(|field| visit(&field.schema, seen, unknown));
+                object
+                    .additional
+                    .iter()
+                    .for_each(|values| visit(values, seen, unknown));
             }
             _ => {}
         }
-    }
-    #[test]
-    #[allow(clippy::disallowed_methods)]
-    fn timing() {
-        let t = std::time::Instant::now();
-        builtin(("", "v1", "Pod"));
-        eprintln!("pod {:?}", t.elapsed());
-        let t = std::time::Instant::now();
-        builtin(("apps", "v1", "Deployment"));
-        builtin(("apps", "v1", "StatefulSet"));
-        eprintln!("deploy {:?}", t.elapsed());
     }
 }

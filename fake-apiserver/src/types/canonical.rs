@@ -10,10 +10,22 @@ impl Schema {
     /// fields go, structs that Go always writes appear (`resources: {}`, `status: {loadBalancer: {}}`), fields without
     /// `omitempty` appear with their zero value, amounts and times take their one form.
     ///
-    /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Not for custom resources, which
-    /// the server stores as they come. Doing it twice changes nothing.
+    /// Of a custom resource only `metadata` is treated so, and numbers, wherever they stand: whole ones lose their fraction
+    /// (`1.0` becomes `1`).
+    ///
+    /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Doing it twice changes nothing.
     pub fn canonicalize(&self, value: &mut Value) {
-        canonicalize(self, value);
+        match self.name {
+            Some(_) => canonicalize(self, value),
+            None => {
+                whole_numbers(value);
+                if let (Some(field), Some(metadata)) = (self.field("metadata"), value.get_mut("metadata"))
+                    && field.schema.name.is_some()
+                {
+                    canonicalize(&field.schema, metadata);
+                }
+            }
+        }
     }
 
     /// An object of a built-in type with nothing set, as Go writes it: what a new object is compared with to see
@@ -24,6 +36,22 @@ impl Schema {
             canonicalize(self, &mut value);
         }
         value
+    }
+}
+
+/// Go writes floats without a fraction as whole numbers.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64()).unwrap_or(0.5);
+            // Beyond 2^53 a float stands for many whole numbers; Go prints the shortest, as serde_json does.
+            if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
@@ -65,7 +93,9 @@ fn rewrite(value: &mut Value, form: impl Fn(&str) -> Option<String>) {
 }
 
 fn canonicalize_map(object: &Object, value: &mut Value) {
-    let (Some(values), Value::Object(map)) = (&object.additional, value) else { return };
+    let (Some(values), Value::Object(map)) = (&object.additional, value) else {
+        return;
+    };
     for value in map.values_mut() {
         if value.is_null() {
             *value = zero(values);
@@ -81,7 +111,8 @@ fn canonicalize_struct(object: &Object, value: &mut Value) {
         match map.get_mut(name) {
             Some(value) => {
                 canonicalize(&field.schema, value);
-                let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
+                let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_))
+                    && !is_go_struct(&field.schema);
                 if field.written == Written::Always && part && is_empty(value) {
                     // The store does not tell an empty list from none.
                     *value = Value::Null;
@@ -123,7 +154,10 @@ fn is_go_struct(schema: &Schema) -> bool {
     match &schema.kind {
         Kind::Object(_) => schema.is_struct() || schema.name.is_some(),
         Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime => true,
-        Kind::Any => schema.name.as_deref().is_some_and(|name| name.ends_with(".RawExtension")),
+        Kind::Any => schema
+            .name
+            .as_deref()
+            .is_some_and(|name| name.ends_with(".RawExtension")),
         _ => false,
     }
 }
@@ -151,6 +185,8 @@ fn zero(schema: &Schema) -> Value {
         Kind::Integer | Kind::Number | Kind::IntOrString => Value::from(0),
         Kind::Quantity => Value::from("0"),
         Kind::Boolean => Value::from(false),
-        Kind::Object(_) | Kind::Array(_) | Kind::Time | Kind::MicroTime | Kind::Bytes | Kind::Any => Value::Null,
+        Kind::Object(_) | Kind::Array(_) | Kind::Time | Kind::MicroTime | Kind::Bytes | Kind::Any => {
+            Value::Null
+        }
     }
 }

@@ -48,7 +48,11 @@ impl Schema {
     /// Unknown fields are fine here (see [`Schema::prune`]), and so is null, which Go takes for "not set".
     pub fn check_types(&self, value: &Value) -> Result<(), DecodeError> {
         let owner = short_name(self).to_owned();
-        Place { owner: &owner, path: String::new() }.check(self, value)
+        Place {
+            owner: &owner,
+            path: String::new(),
+        }
+        .check(self, value)
     }
 }
 
@@ -62,13 +66,15 @@ impl Place<'_> {
     fn check(&mut self, schema: &Schema, value: &Value) -> Result<(), DecodeError> {
         match (&schema.kind, value) {
             (Kind::Any, _) | (_, Value::Null) => Ok(()),
-            (Kind::Object(object), Value::Object(map)) => {
-                map.iter().try_for_each(|(name, value)| self.check_field(schema, object, name, value))
-            }
+            (Kind::Object(object), Value::Object(map)) => map
+                .iter()
+                .try_for_each(|(name, value)| self.check_field(schema, object, name, value)),
             (Kind::Array(array), Value::Array(items)) => {
                 items.iter().try_for_each(|item| self.check(&array.items, item))
             }
-            (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) | (Kind::Number, Value::Number(_)) => Ok(()),
+            (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Number, Value::Number(_)) => Ok(()),
             (Kind::Integer | Kind::IntOrString, Value::Number(number)) => self.check_integer(schema, number),
             (Kind::IntOrString, Value::String(_)) => Ok(()),
             (Kind::Quantity, value) => quantity::canonical(value).map(drop).ok_or(DecodeError::Quantity),
@@ -79,7 +85,13 @@ impl Place<'_> {
         }
     }
 
-    fn check_field(&mut self, schema: &Schema, object: &Object, name: &str, value: &Value) -> Result<(), DecodeError> {
+    fn check_field(
+        &mut self,
+        schema: &Schema,
+        object: &Object,
+        name: &str,
+        value: &Value,
+    ) -> Result<(), DecodeError> {
         if let Some(field) = object.fields.get(name) {
             let owner = short_name(schema);
             let mut path = self.path.clone();
@@ -97,8 +109,14 @@ impl Place<'_> {
 
     fn check_integer(&self, schema: &Schema, number: &Number) -> Result<(), DecodeError> {
         let narrow = matches!(schema.kind, Kind::IntOrString) || schema.format.as_deref() == Some("int32");
-        let fits = number.as_i64().is_some_and(|value| !narrow || i32::try_from(value).is_ok());
-        if fits { Ok(()) } else { Err(self.wrong(schema, format!("number {number}"))) }
+        let fits = number
+            .as_i64()
+            .is_some_and(|value| !narrow || i32::try_from(value).is_ok());
+        if fits {
+            Ok(())
+        } else {
+            Err(self.wrong(schema, format!("number {number}")))
+        }
     }
 
     fn wrong(&self, schema: &Schema, found: String) -> DecodeError {
@@ -106,14 +124,21 @@ impl Place<'_> {
             true => "value".to_owned(),
             false => format!("struct field {}.{}", self.owner, self.path),
         };
-        DecodeError::WrongType { found, place, expected: go_type(schema) }
+        DecodeError::WrongType {
+            found,
+            place,
+            expected: go_type(schema),
+        }
     }
 }
 
 fn check_time(text: &str, layout: &'static str) -> Result<(), DecodeError> {
     match time::seconds(text) {
         Some(_) => Ok(()),
-        None => Err(DecodeError::Time { text: text.to_owned(), layout }),
+        None => Err(DecodeError::Time {
+            text: text.to_owned(),
+            layout,
+        }),
     }
 }
 
@@ -220,10 +245,19 @@ mod tests {
     #[case("v1", "ConfigMap", json!({"metadata": {"labels": "x"}}),
         "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string")]
     #[case("v1", "ConfigMap", json!({"metadata": null, "data": {"k": null}, "nope": 5}), "")]
-    fn refuses_what_go_refuses(#[case] version: &str, #[case] kind: &str, #[case] value: Value, #[case] error: &str) {
+    fn refuses_what_go_refuses(
+        #[case] version: &str,
+        #[case] kind: &str,
+        #[case] value: Value,
+        #[case] error: &str,
+    ) {
         let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
         let schema = builtin((group, version, kind)).unwrap();
-        let found = schema.check_types(&value).err().map(|error| error.to_string()).unwrap_or_default();
+        let found = schema
+            .check_types(&value)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
         assert_eq!(found, error);
     }
 }

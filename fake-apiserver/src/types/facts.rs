@@ -46,7 +46,10 @@ pub(super) struct FieldFacts {
 pub(super) fn of(definition: &str) -> Facts {
     static INDEX: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
     let index = INDEX.get_or_init(|| index(include_str!("facts.txt")));
-    index.get(definition).map(|block| parse(block)).unwrap_or_default()
+    index
+        .get(definition)
+        .map(|block| parse(block))
+        .unwrap_or_default()
 }
 
 /// Cuts the text into one block per definition.
@@ -78,7 +81,10 @@ fn next_definition(text: &str) -> usize {
 
 fn parse(block: &'static str) -> Facts {
     let mut lines = block.lines();
-    let mut facts = Facts { atomic: lines.next().is_some_and(|head| head.ends_with(" map=atomic")), ..Facts::default() };
+    let mut facts = Facts {
+        atomic: lines.next().is_some_and(|head| head.ends_with(" map=atomic")),
+        ..Facts::default()
+    };
     for line in lines {
         let mut words = line.split_whitespace();
         if let Some(name) = words.next() {
@@ -103,7 +109,12 @@ fn word(mut facts: FieldFacts, word: &'static str) -> FieldFacts {
         }
         ("key", key) => facts.patch.key = Some(key.to_owned()),
         ("default", json) => facts.default = serde_json::from_str(json).ok(),
-        ("enum", values) => facts.allowed = values.split('|').map(|v| Value::from(v.replace('_', " "))).collect(),
+        ("enum", values) => {
+            facts.allowed = values
+                .split('|')
+                .map(|v| Value::from(v.replace('_', " ")))
+                .collect()
+        }
         _ => {}
     }
     facts

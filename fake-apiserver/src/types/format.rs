@@ -20,7 +20,9 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "uuid5" => is_uuid(text, Some('5')),
         "mac" => is_mac(text),
         "hostname" => is_hostname(text),
-        "email" => text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
+        "email" => text
+            .split_once('@')
+            .is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
         "uri" => text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
         "hexcolor" => {
             let digits = text.strip_prefix('#').unwrap_or(text);
@@ -34,7 +36,8 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
 /// Go's duration (`1h30m`, `1.5s`, `0`), or a number of days, weeks and so on in words.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 18] = [
-        "ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "sec", "min", "hr", "day", "days", "week", "weeks", "hours",
+        "ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "sec", "min", "hr", "day", "days", "week",
+        "weeks", "hours",
     ];
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text).trim();
     if rest == "0" {
@@ -44,11 +47,19 @@ fn is_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let Some((number, tail)) = rest.split_at_checked(digits) else { return false };
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let Some((number, tail)) = rest.split_at_checked(digits) else {
+            return false;
+        };
         let tail = tail.trim_start();
-        let letters = tail.find(|c: char| c.is_ascii_digit() || c == ' ').unwrap_or(tail.len());
-        let Some((unit, tail)) = tail.split_at_checked(letters) else { return false };
+        let letters = tail
+            .find(|c: char| c.is_ascii_digit() || c == ' ')
+            .unwrap_or(tail.len());
+        let Some((unit, tail)) = tail.split_at_checked(letters) else {
+            return false;
+        };
         if number.parse::<f64>().is_err() || !UNITS.contains(&unit) {
             return false;
         }
@@ -58,7 +69,9 @@ fn is_duration(text: &str) -> bool {
 }
 
 fn is_cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
+    let Some((address, length)) = text.split_once('/') else {
+        return false;
+    };
     let max = match address.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => 32,
         Ok(IpAddr::V6(_)) => 128,
@@ -77,7 +90,9 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
 fn is_mac(text: &str) -> bool {
     let parts: Vec<&str> = text.split([':', '-']).collect();
     matches!(parts.len(), 6 | 8 | 20)
-        && parts.iter().all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 fn is_hostname(text: &str) -> bool {
@@ -92,7 +107,9 @@ fn is_hostname(text: &str) -> bool {
 
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
 #[cfg(test)]
@@ -110,7 +127,11 @@ mod tests {
     #[case("cidr", "10.0.0.0/8", "10.0.0.0/33")]
     #[case("byte", "aGk=", "%%%")]
     #[case("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567")]
-    #[case("uuid4", "123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000")]
+    #[case(
+        "uuid4",
+        "123e4567-e89b-42d3-a456-426614174000",
+        "123e4567-e89b-12d3-a456-426614174000"
+    )]
     #[case("mac", "00:11:22:33:44:55", "00:11")]
     #[case("hostname", "a-b.example.com", "-a")]
     #[case("email", "a@example.com", "example.com")]

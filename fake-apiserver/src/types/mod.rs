@@ -15,6 +15,8 @@ mod facts;
 mod format;
 mod prune;
 mod quantity;
+#[cfg(test)]
+mod recorded;
 mod schema;
 mod structural;
 mod time;
@@ -22,5 +24,7 @@ mod validate;
 
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
-pub use schema::{Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written};
+pub use schema::{
+    Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written,
+};
 pub(crate) use time::unix_seconds;

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 impl Schema {
     /// Drops every field that the type does not declare, and returns their paths as the server names them
-    /// (`spec.template.spec.containers[0].foo`), in the order in which the real server finds them: sorted by name within
-    /// an object, an object's own fields and then, for built-in types, what is inside them.
+    /// (`spec.template.spec.containers[0].foo`), sorted by name within each object; keys of maps are written like fields.
     ///
     /// Fields are kept where the type says `x-kubernetes-preserve-unknown-fields`, but their declared parts are pruned. An embedded
     /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning what was pruned changes nothing.

@@ -17,9 +17,26 @@ enum Format {
 }
 
 const NANO: i128 = 1_000_000_000;
-const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const BINARY: [(&str, u32); 6] = [
+    ("Ki", 10),
+    ("Mi", 20),
+    ("Gi", 30),
+    ("Ti", 40),
+    ("Pi", 50),
+    ("Ei", 60),
+];
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
 
 impl Quantity {
     /// Reads an amount. Precision finer than 10^-9 is rounded up, amounts beyond 2^63-1 are capped, as the server does.
@@ -29,7 +46,9 @@ impl Quantity {
             b'+' => (false, text.get(1..)?),
             _ => (false, text),
         };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, suffix) = rest.split_at_checked(end)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -38,7 +57,9 @@ impl Quantity {
         let (format, two, ten) = scale(suffix)?;
         let mut digits: i128 = 0;
         for digit in whole.chars().chain(fraction.chars()) {
-            digits = digits.saturating_mul(10).saturating_add(i128::from(digit.to_digit(10)?));
+            digits = digits
+                .saturating_mul(10)
+                .saturating_add(i128::from(digit.to_digit(10)?));
         }
         // value = digits * 10^(ten - fraction digits) * 2^two, in nanos.
         let mut nanos = digits.saturating_mul(1i128.checked_shl(two)?);
@@ -57,7 +78,10 @@ impl Quantity {
             }
         }
         nanos = (nanos + i128::from(inexact)).min(i128::from(i64::MAX) * NANO);
-        Some(Quantity { nanos: if negative { -nanos } else { nanos }, format })
+        Some(Quantity {
+            nanos: if negative { -nanos } else { nanos },
+            format,
+        })
     }
 
     /// The canonical text: no fraction, the largest suffix of its family that loses nothing.
@@ -87,7 +111,10 @@ impl Quantity {
         match format {
             Format::Exponent if power != 0 => format!("{value}e{power}"),
             _ => {
-                let suffix = DECIMAL.iter().find(|(_, p)| *p == power).map_or("", |(suffix, _)| *suffix);
+                let suffix = DECIMAL
+                    .iter()
+                    .find(|(_, p)| *p == power)
+                    .map_or("", |(suffix, _)| *suffix);
                 format!("{value}{suffix}")
             }
         }
@@ -140,6 +167,9 @@ mod tests {
     #[case("1.2.3", None)]
     #[case("abc", None)]
     fn canonical_form(#[case] text: &str, #[case] canonical: Option<&str>) {
-        assert_eq!(Quantity::parse(text).map(Quantity::canonical).as_deref(), canonical);
+        assert_eq!(
+            Quantity::parse(text).map(Quantity::canonical).as_deref(),
+            canonical
+        );
     }
 }

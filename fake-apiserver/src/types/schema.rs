@@ -264,7 +264,10 @@ impl std::fmt::Debug for Child {
 impl Schema {
     /// A description of this kind and nothing else.
     pub fn of(kind: Kind) -> Schema {
-        Schema { kind, ..Schema::default_any() }
+        Schema {
+            kind,
+            ..Schema::default_any()
+        }
     }
 
     /// The description of any JSON value. (`Schema::default` is the method that fills in defaults.)

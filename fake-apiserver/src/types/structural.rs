@@ -30,7 +30,10 @@ impl Schema {
     /// assert_eq!(object, json!({"kind": "Widget", "spec": {"replicas": 1}}));
     /// ```
     pub fn from_openapi_v3(schema: &Value) -> Result<Schema, Vec<FieldError>> {
-        let mut reader = Reader { errors: Vec::new(), depth: 0 };
+        let mut reader = Reader {
+            errors: Vec::new(),
+            depth: 0,
+        };
         let mut root = reader.read(schema, "", Position::Root);
         if reader.errors.is_empty() {
             reader.check_defaults(&root, "");
@@ -40,9 +43,21 @@ impl Schema {
         }
         if let Kind::Object(object) = &mut root.kind {
             for name in ["apiVersion", "kind"] {
-                object.fields.insert(name.to_owned(), Field { schema: Schema::of(Kind::String).into(), ..Field::default() });
+                object.fields.insert(
+                    name.to_owned(),
+                    Field {
+                        schema: Schema::of(Kind::String).into(),
+                        ..Field::default()
+                    },
+                );
             }
-            object.fields.insert("metadata".to_owned(), Field { schema: object_meta().into(), ..Field::default() });
+            object.fields.insert(
+                "metadata".to_owned(),
+                Field {
+                    schema: object_meta().into(),
+                    ..Field::default()
+                },
+            );
         }
         Ok(root)
     }
@@ -56,6 +71,14 @@ enum Position {
     Items,
     /// Inside `allOf`, `anyOf`, `oneOf` or `not`, where only values may be validated.
     Logic,
+    /// Directly inside those of an int-or-string, where `type: integer` and `type: string` may be spelled out.
+    Alternative,
+}
+
+impl Position {
+    fn is_logic(self) -> bool {
+        matches!(self, Position::Logic | Position::Alternative)
+    }
 }
 
 struct Reader {
@@ -95,12 +118,20 @@ impl Reader {
             kind: self.kind(map, path, position),
             nullable: flag(map, "nullable"),
             default: map.get("default").cloned(),
-            allowed: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
+            allowed: map
+                .get("enum")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
             format: map.get("format").and_then(Value::as_str).map(Arc::from),
             description: map.get("description").and_then(Value::as_str).map(Arc::from),
             limits: limits(map),
-            logic: self.logic(map, path),
-            validations: map.get("x-kubernetes-validations").and_then(Value::as_array).cloned().unwrap_or_default(),
+            logic: self.logic(map, path, position),
+            validations: map
+                .get("x-kubernetes-validations")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
             untyped: map.get("type").and_then(Value::as_str).is_none_or(str::is_empty)
                 && !flag(map, "x-kubernetes-int-or-string"),
             ..Schema::default_any()
@@ -113,7 +144,9 @@ impl Reader {
         let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
         let preserve = flag(map, "x-kubernetes-preserve-unknown-fields");
         let int_or_string = flag(map, "x-kubernetes-int-or-string");
-        self.check_type(map, kind, path, position);
+        if !map.contains_key("$ref") {
+            self.check_type(map, kind, path, position);
+        }
         if int_or_string {
             return Kind::IntOrString;
         }
@@ -124,8 +157,8 @@ impl Reader {
             "integer" => Kind::Integer,
             "number" => Kind::Number,
             "boolean" => Kind::Boolean,
-            _ if position == Position::Logic && map.contains_key("items") => self.array(map, path, position),
-            _ if position == Position::Logic && (map.contains_key("properties") || map.contains_key("required")) => {
+            _ if position.is_logic() && map.contains_key("items") => self.array(map, path, position),
+            _ if position.is_logic() && (map.contains_key("properties") || map.contains_key("required")) => {
                 self.object(map, path, position)
             }
             _ if preserve && map.contains_key("properties") => self.object(map, path, position),
@@ -140,7 +173,10 @@ impl Reader {
         let embedded = flag(map, "x-kubernetes-embedded-resource");
         if embedded {
             if !flag(map, "x-kubernetes-preserve-unknown-fields")
-                && map.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty)
+                && map
+                    .get("properties")
+                    .and_then(Value::as_object)
+                    .is_none_or(Map::is_empty)
             {
                 let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
                               x-kubernetes-preserve-unknown-fields";
@@ -153,28 +189,43 @@ impl Reader {
             }
         }
         match (kind, position) {
-            ("", Position::Root) => self.error(FieldError::required(type_path, "must not be empty at the root")),
+            ("", Position::Root) => {
+                self.error(FieldError::required(type_path, "must not be empty at the root"))
+            }
             (kind, Position::Root) if kind != "object" && TYPES.contains(&kind) => {
                 self.error(FieldError::invalid(type_path, kind, "must be object at the root"));
             }
-            (_, Position::Logic) => {
-                for name in ["type", "default", "additionalProperties", "nullable", "title", "description"] {
+            ("integer" | "string", Position::Alternative) => {}
+            (_, Position::Logic | Position::Alternative) => {
+                for name in [
+                    "type",
+                    "default",
+                    "additionalProperties",
+                    "nullable",
+                    "title",
+                    "description",
+                ] {
                     let says = match map.get(name) {
                         None | Some(Value::Null) | Some(Value::Bool(false)) => false,
                         Some(Value::String(text)) => !text.is_empty(),
                         Some(_) => true,
                     };
-                    let exempt = name == "type" && flag(map, "x-kubernetes-int-or-string");
-                    if says && !exempt && !is_int_or_string_alternative(map) {
+                    if says {
                         self.error(FieldError::forbidden(at(path, name), forbidden_in_logic(name)));
                     }
                 }
             }
             ("", Position::Field) if !loose => {
-                self.error(FieldError::required(type_path, "must not be empty for specified object fields"));
+                self.error(FieldError::required(
+                    type_path,
+                    "must not be empty for specified object fields",
+                ));
             }
             ("", Position::Items) if !loose => {
-                self.error(FieldError::required(type_path, "must not be empty for specified array items"));
+                self.error(FieldError::required(
+                    type_path,
+                    "must not be empty for specified array items",
+                ));
             }
             ("", _) => {}
             (kind, _) if !TYPES.contains(&kind) => {
@@ -185,7 +236,13 @@ impl Reader {
     }
 
     fn object(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Kind {
-        let inner = |position| if position == Position::Logic { Position::Logic } else { Position::Field };
+        let inner = |position: Position| {
+            if position.is_logic() {
+                Position::Logic
+            } else {
+                Position::Field
+            }
+        };
         let mut object = Object {
             preserve_unknown: flag(map, "x-kubernetes-preserve-unknown-fields"),
             embedded_resource: flag(map, "x-kubernetes-embedded-resource"),
@@ -196,7 +253,13 @@ impl Reader {
         let properties = map.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
             let read = self.read(schema, &at(path, &format!("properties[{name}]")), inner(position));
-            object.fields.insert(name.clone(), Field { schema: read.into(), ..Field::default() });
+            object.fields.insert(
+                name.clone(),
+                Field {
+                    schema: read.into(),
+                    ..Field::default()
+                },
+            );
         }
         let additional_path = at(path, "additionalProperties");
         match map.get("additionalProperties") {
@@ -210,7 +273,7 @@ impl Reader {
             Some(Value::Bool(true)) => object.preserve_unknown = true,
             _ => {}
         }
-        if position == Position::Logic {
+        if position.is_logic() {
             object.preserve_unknown = true;
         }
         Kind::Object(object)
@@ -218,7 +281,11 @@ impl Reader {
 
     fn array(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Kind {
         let items_path = at(path, "items");
-        let inner = if position == Position::Logic { Position::Logic } else { Position::Items };
+        let inner = if position.is_logic() {
+            Position::Logic
+        } else {
+            Position::Items
+        };
         let items = match map.get("items") {
             Some(Value::Array(_)) => {
                 let detail = "items must be a schema object and not an array";
@@ -227,14 +294,17 @@ impl Reader {
             }
             Some(items) => self.read(items, &items_path, inner),
             None => {
-                if position != Position::Logic {
+                if !position.is_logic() {
                     self.error(FieldError::required(items_path.clone(), "must be specified"));
                 }
                 Schema::default_any()
             }
         };
         let list_type = self.list_type(map, &items, path);
-        Kind::Array(Array { items: items.into(), list_type })
+        Kind::Array(Array {
+            items: items.into(),
+            list_type,
+        })
     }
 
     fn list_type(&mut self, map: &Map<String, Value>, items: &Schema, path: &str) -> ListType {
@@ -246,7 +316,11 @@ impl Reader {
                     let detail = "must not be empty if x-kubernetes-list-type is map";
                     self.error(FieldError::required(keys_path, detail));
                 } else if keys.iter().any(|key| items.field(key).is_none()) {
-                    self.error(FieldError::invalid(keys_path, keys.clone(), "entries must all be names of item properties"));
+                    self.error(FieldError::invalid(
+                        keys_path,
+                        keys.clone(),
+                        "entries must all be names of item properties",
+                    ));
                 }
                 ListType::Map(keys)
             }
@@ -262,7 +336,12 @@ impl Reader {
                         _ => "items.x-kubernetes-map-type",
                     };
                     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-                    self.error(FieldError::new(FieldErrorKind::Invalid, at(path, name), None, detail));
+                    self.error(FieldError::new(
+                        FieldErrorKind::Invalid,
+                        at(path, name),
+                        None,
+                        detail,
+                    ));
                 }
                 ListType::Set
             }
@@ -275,15 +354,35 @@ impl Reader {
         }
     }
 
-    fn logic(&mut self, map: &Map<String, Value>, path: &str) -> Option<Box<Logic>> {
-        let mut read = |name: &str| -> Vec<Schema> {
-            let schemas = map.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            let read = schemas.iter().enumerate();
-            read.map(|(i, schema)| self.read(schema, &at(path, &format!("{name}[{i}]")), Position::Logic)).collect()
+    fn logic(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Option<Box<Logic>> {
+        let alternative = flag(map, "x-kubernetes-int-or-string") || position == Position::Alternative;
+        let position = if alternative {
+            Position::Alternative
+        } else {
+            Position::Logic
         };
-        let mut logic = Logic { all_of: read("allOf"), any_of: read("anyOf"), one_of: read("oneOf"), not: None };
-        logic.not = map.get("not").map(|not| self.read(not, &at(path, "not"), Position::Logic));
-        let empty = logic.all_of.is_empty() && logic.any_of.is_empty() && logic.one_of.is_empty() && logic.not.is_none();
+        let mut read = |name: &str| -> Vec<Schema> {
+            let schemas = map
+                .get(name)
+                .and_then(Value::as_array)
+                .map_or(&[][..], Vec::as_slice);
+            let read = schemas.iter().enumerate();
+            read.map(|(i, schema)| self.read(schema, &at(path, &format!("{name}[{i}]")), position))
+                .collect()
+        };
+        let mut logic = Logic {
+            all_of: read("allOf"),
+            any_of: read("anyOf"),
+            one_of: read("oneOf"),
+            not: None,
+        };
+        logic.not = map
+            .get("not")
+            .map(|not| self.read(not, &at(path, "not"), position));
+        let empty = logic.all_of.is_empty()
+            && logic.any_of.is_empty()
+            && logic.one_of.is_empty()
+            && logic.not.is_none();
         (!empty).then(|| Box::new(logic))
     }
 
@@ -295,10 +394,18 @@ impl Reader {
             let path = at(path, "default");
             let mut pruned = default.clone();
             if !schema.prune(&mut pruned).is_empty() {
-                self.error(FieldError::invalid(path.clone(), default.clone(), "must not have unknown fields"));
+                self.error(FieldError::invalid(
+                    path.clone(),
+                    default.clone(),
+                    "must not have unknown fields",
+                ));
             }
             for error in schema.validate(default) {
-                let below = if error.path.is_empty() { path.clone() } else { at(&path, &error.path) };
+                let below = if error.path.is_empty() {
+                    path.clone()
+                } else {
+                    at(&path, &error.path)
+                };
                 self.error(FieldError { path: below, ..error });
             }
         }
@@ -317,11 +424,6 @@ impl Reader {
     }
 }
 
-/// `{"type": "integer"}` or `{"type": "string"}`, which int-or-string schemas carry in `anyOf`.
-fn is_int_or_string_alternative(map: &Map<String, Value>) -> bool {
-    map.len() == 1 && matches!(map.get("type").and_then(Value::as_str), Some("integer" | "string"))
-}
-
 fn forbidden_in_logic(name: &str) -> &'static str {
     match name {
         "nullable" => "must be false to be structural",
@@ -332,7 +434,11 @@ fn forbidden_in_logic(name: &str) -> &'static str {
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     let items = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn limits(map: &Map<String, Value>) -> Option<Box<Limits>> {
@@ -346,7 +452,11 @@ fn limits(map: &Map<String, Value>) -> Option<Box<Limits>> {
         multiple_of: number("multipleOf"),
         min_length: count("minLength"),
         max_length: count("maxLength"),
-        pattern: map.get("pattern").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned),
+        pattern: map
+            .get("pattern")
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned),
         min_items: count("minItems"),
         max_items: count("maxItems"),
         unique_items: flag(map, "uniqueItems"),

@@ -31,8 +31,16 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case("2026-01-02T03:04:05Z", Some("2026-01-02T03:04:05Z"), Some("2026-01-02T03:04:05.000000Z"))]
-    #[case("2026-01-02T03:04:05.9876543+01:00", Some("2026-01-02T02:04:05Z"), Some("2026-01-02T02:04:05.987654Z"))]
+    #[case(
+        "2026-01-02T03:04:05Z",
+        Some("2026-01-02T03:04:05Z"),
+        Some("2026-01-02T03:04:05.000000Z")
+    )]
+    #[case(
+        "2026-01-02T03:04:05.9876543+01:00",
+        Some("2026-01-02T02:04:05Z"),
+        Some("2026-01-02T02:04:05.987654Z")
+    )]
     #[case("2026-01-02 03:04:05Z", None, None)]
     #[case("yesterday", None, None)]
     fn one_form(#[case] text: &str, #[case] whole: Option<&str>, #[case] micro: Option<&str>) {

@@ -44,13 +44,26 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
     if let (Some(format), Value::String(text)) = (&schema.format, value)
         && !format::fits(format, text)
     {
-        let detail = format!("{path} in body must be of type {format}: {}", crate::field_error::go_quote(text));
-        errors.push(FieldError::new(FieldErrorKind::Invalid, path, Some(value.clone()), detail));
+        let detail = format!(
+            "{path} in body must be of type {format}: {}",
+            crate::field_error::go_quote(text)
+        );
+        errors.push(FieldError::new(
+            FieldErrorKind::TypeInvalid,
+            path,
+            Some(value.clone()),
+            detail,
+        ));
     }
     if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
         let supported: Vec<String> = schema.allowed.iter().map(Value::to_string).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        errors.push(FieldError::new(FieldErrorKind::NotSupported, path, Some(value.clone()), detail));
+        errors.push(FieldError::new(
+            FieldErrorKind::NotSupported,
+            path,
+            Some(value.clone()),
+            detail,
+        ));
     }
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => check_object(object, map, path, errors),
@@ -74,13 +87,19 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
     let missing = object.required.iter().filter(|name| !map.contains_key(*name));
     errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
     for (name, value) in map {
-        let schema = object.fields.get(name).map(|field| &*field.schema).or(object.additional.as_deref());
+        let schema = object
+            .fields
+            .get(name)
+            .map(|field| &*field.schema)
+            .or(object.additional.as_deref());
         if let Some(schema) = schema {
             validate(schema, value, &join(path, name), errors);
         }
     }
     if object.embedded_resource {
-        let missing = ["apiVersion", "kind"].into_iter().filter(|name| map.get(*name).is_none_or(Value::is_null));
+        let missing = ["apiVersion", "kind"]
+            .into_iter()
+            .filter(|name| map.get(*name).is_none_or(Value::is_null));
         errors.extend(missing.map(|name| FieldError::required(join(path, name), "must not be empty")));
     }
 }
@@ -119,7 +138,10 @@ fn check_integer(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Fi
     let format = schema.format.as_deref();
     let whole = whole(number);
     let (fits, named) = match format {
-        Some("int32") => (whole.is_some_and(|whole| i32::try_from(whole).is_ok()), "with format int32"),
+        Some("int32") => (
+            whole.is_some_and(|whole| i32::try_from(whole).is_ok()),
+            "with format int32",
+        ),
         Some("int64") => (whole.is_some(), "with format int64"),
         _ => (whole.is_some(), "(default format)"),
     };
@@ -169,17 +191,28 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
     match value {
         Value::Number(number) => {
             let float = number.as_f64().unwrap_or(f64::NAN);
-            if let Some(step) = limits.multiple_of.filter(|step| *step > 0.0 && (float / step).fract() != 0.0) {
+            if let Some(step) = limits
+                .multiple_of
+                .filter(|step| *step > 0.0 && (float / step).fract() != 0.0)
+            {
                 bad(value.clone(), format!("should be a multiple of {step}"));
             }
             match limits.maximum {
-                Some(max) if limits.exclusive_maximum && float >= max => bad(value.clone(), format!("should be less than {max}")),
-                Some(max) if float > max => bad(value.clone(), format!("should be less than or equal to {max}")),
+                Some(max) if limits.exclusive_maximum && float >= max => {
+                    bad(value.clone(), format!("should be less than {max}"))
+                }
+                Some(max) if float > max => {
+                    bad(value.clone(), format!("should be less than or equal to {max}"))
+                }
                 _ => {}
             }
             match limits.minimum {
-                Some(min) if limits.exclusive_minimum && float <= min => bad(value.clone(), format!("should be greater than {min}")),
-                Some(min) if float < min => bad(value.clone(), format!("should be greater than or equal to {min}")),
+                Some(min) if limits.exclusive_minimum && float <= min => {
+                    bad(value.clone(), format!("should be greater than {min}"))
+                }
+                Some(min) if float < min => {
+                    bad(value.clone(), format!("should be greater than or equal to {min}"))
+                }
                 _ => {}
             }
         }
@@ -194,7 +227,10 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
                 bad(value.clone(), format!("should match '{pattern}'"));
             }
             if let Some(max) = limits.max_length.filter(|max| length > *max) {
-                errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
+                errors.push(FieldError::too_long(
+                    path,
+                    usize::try_from(max).unwrap_or(usize::MAX),
+                ));
             }
         }
         Value::Array(items) => {
@@ -202,7 +238,12 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
             if let Some(min) = limits.min_items.filter(|min| length < *min) {
                 bad(length.into(), format!("should have at least {min} items"));
             }
-            if limits.unique_items && items.iter().enumerate().any(|(at, item)| items.iter().take(at).any(|other| other == item)) {
+            if limits.unique_items
+                && items
+                    .iter()
+                    .enumerate()
+                    .any(|(at, item)| items.iter().take(at).any(|other| other == item))
+            {
                 bad(value.clone(), "shouldn't contain duplicates".to_owned());
             }
             if let Some(max) = limits.max_items.filter(|max| length > *max) {
@@ -230,7 +271,10 @@ fn matches(pattern: &str, text: &str) -> bool {
     if !compiled.contains_key(pattern) {
         compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
     }
-    compiled.get(pattern).and_then(Option::as_ref).is_none_or(|regex| regex.is_match(text))
+    compiled
+        .get(pattern)
+        .and_then(Option::as_ref)
+        .is_none_or(|regex| regex.is_match(text))
 }
 
 fn check_logic(logic: &Logic, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -252,11 +296,15 @@ fn check_logic(logic: &Logic, value: &Value, path: &str, errors: &mut Vec<FieldE
         match all.iter().filter(|failures| failures.is_empty()).count() {
             1 => {}
             0 => {
-                errors.push(about("must validate one and only one schema (oneOf). Found none valid"));
+                errors.push(about(
+                    "must validate one and only one schema (oneOf). Found none valid",
+                ));
                 errors.extend(all.into_iter().next().unwrap_or_default());
             }
             valid => {
-                errors.push(about(&format!("must validate one and only one schema (oneOf). Found {valid} valid alternatives")));
+                errors.push(about(&format!(
+                    "must validate one and only one schema (oneOf). Found {valid} valid alternatives"
+                )));
             }
         }
     }
@@ -280,7 +328,11 @@ fn check_lists(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Fiel
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (name, value) in map {
-                let child = object.fields.get(name).map(|field| &*field.schema).or(object.additional.as_deref());
+                let child = object
+                    .fields
+                    .get(name)
+                    .map(|field| &*field.schema)
+                    .or(object.additional.as_deref());
                 if let Some(child) = child {
                     check_lists(child, value, &join(path, name), errors);
                 }
@@ -304,7 +356,9 @@ fn check_unique(array: &Array, items: &[Value], path: &str, errors: &mut Vec<Fie
             (ListType::Atomic, _) => return,
             (ListType::Set, item) => item.clone(),
             (ListType::Map(keys), Value::Object(map)) => {
-                let fields = keys.iter().filter_map(|key| Some((key.clone(), map.get(key)?.clone())));
+                let fields = keys
+                    .iter()
+                    .filter_map(|key| Some((key.clone(), map.get(key)?.clone())));
                 Value::Object(fields.collect())
             }
             (ListType::Map(_), other) => {

@@ -23,7 +23,11 @@ fn walk(of: Type<'_>, value: &Value, path: &mut String, errors: &mut Vec<String>
         }
         (_, Value::Null) => {}
         (Shape::Map(map), Value::Object(fields)) => walk_fields(map, fields, path, errors),
-        (Shape::Map(_), other) => complain(path, errors, &format!("expected map, got &{{{}}}", go_print(other))),
+        (Shape::Map(_), other) => complain(
+            path,
+            errors,
+            &format!("expected map, got &{{{}}}", go_print(other)),
+        ),
         (Shape::List(list), Value::Array(items)) => {
             let mut seen = BTreeSet::new();
             for (at, item) in items.iter().enumerate() {
@@ -43,7 +47,11 @@ fn walk(of: Type<'_>, value: &Value, path: &mut String, errors: &mut Vec<String>
                 path.truncate(length);
             }
         }
-        (Shape::List(_), other) => complain(path, errors, &format!("expected list, got &{{{}}}", go_print(other))),
+        (Shape::List(_), other) => complain(
+            path,
+            errors,
+            &format!("expected list, got &{{{}}}", go_print(other)),
+        ),
     }
 }
 
@@ -52,7 +60,12 @@ fn complain(path: &str, errors: &mut Vec<String>, message: &str) {
     errors.push(format!("{path}{separator}{message}"));
 }
 
-fn walk_fields(shape: MapShape<'_>, fields: &Map<String, Value>, path: &mut String, errors: &mut Vec<String>) {
+fn walk_fields(
+    shape: MapShape<'_>,
+    fields: &Map<String, Value>,
+    path: &mut String,
+    errors: &mut Vec<String>,
+) {
     for (name, value) in fields {
         let length = path.len();
         path.push('.');
@@ -80,7 +93,10 @@ fn scalar(kind: ScalarType, value: &Value) -> Result<(), String> {
         return Ok(());
     }
     Err(match kind {
-        ScalarType::Text => format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_literal(value)),
+        ScalarType::Text => format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_literal(value)
+        ),
         ScalarType::Number => format!("expected numeric (int or float), got {}", go_type(value)),
         ScalarType::Boolean => format!("expected boolean, got &{{{}}}", go_print(value)),
         ScalarType::Untyped => format!("expected any scalar, got &{{{}}}", go_print(value)),
@@ -97,8 +113,10 @@ fn go_literal(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(map) => {
-            let fields: Vec<String> =
-                map.iter().map(|(name, value)| format!("{}:{}", go_quote(name), go_literal(value))).collect();
+            let fields: Vec<String> = map
+                .iter()
+                .map(|(name, value)| format!("{}:{}", go_quote(name), go_literal(value)))
+                .collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
         scalar => scalar.to_string(),

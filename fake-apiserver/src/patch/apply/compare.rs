@@ -34,7 +34,10 @@ impl Comparison {
 
 /// Compares two values of a type. Parts that are equal are not walked.
 pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut walker = Walker { path: Vec::new(), found: Comparison::default() };
+    let mut walker = Walker {
+        path: Vec::new(),
+        found: Comparison::default(),
+    };
     walker.walk(of, Some(old), Some(new));
     walker.found
 }
@@ -112,7 +115,10 @@ impl Walker {
     ) {
         let old = |name: &str| before.and_then(|map| map.get(name));
         let new = |name: &str| after.and_then(|map| map.get(name));
-        let gone = before.into_iter().flat_map(Map::keys).filter(|name| new(name).is_none());
+        let gone = before
+            .into_iter()
+            .flat_map(Map::keys)
+            .filter(|name| new(name).is_none());
         for name in after.into_iter().flat_map(Map::keys).chain(gone) {
             if let Some(of) = shape.child(name)
                 && old(name) != new(name)

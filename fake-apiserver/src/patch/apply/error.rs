@@ -38,7 +38,9 @@ impl ApplyError {
 
     /// `details.causes` of the status: one `FieldManagerConflict` per conflict, empty for other errors.
     pub fn causes(&self) -> Vec<Value> {
-        let ApplyError::Conflict(conflicts) = self else { return Vec::new() };
+        let ApplyError::Conflict(conflicts) = self else {
+            return Vec::new();
+        };
         let cause = |conflict: &Conflict| {
             json!({
                 "reason": "FieldManagerConflict",
@@ -52,7 +54,11 @@ impl ApplyError {
 
 fn message(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
-        return format!("Apply failed with 1 conflict: conflict with {}: {}", only.manager.describe(), only.path);
+        return format!(
+            "Apply failed with 1 conflict: conflict with {}: {}",
+            only.manager.describe(),
+            only.path
+        );
     }
     let mut text = format!("Apply failed with {} conflicts: ", conflicts.len());
     let mut before: Option<&Manager> = None;

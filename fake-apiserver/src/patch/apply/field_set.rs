@@ -50,7 +50,9 @@ impl FieldSet {
 
     /// Adds a path; the empty path is the whole object, which no set holds.
     pub fn insert(&mut self, path: &[PathElement]) {
-        let Some((last, parents)) = path.split_last() else { return };
+        let Some((last, parents)) = path.split_last() else {
+            return;
+        };
         let mut at = self;
         for element in parents {
             at = &mut at.entry(element).children;
@@ -73,7 +75,10 @@ impl FieldSet {
 
     /// What the set holds below a step, if anything.
     pub(super) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
-        self.nodes.get(element).map(|node| &node.children).filter(|children| !children.is_empty())
+        self.nodes
+            .get(element)
+            .map(|node| &node.children)
+            .filter(|children| !children.is_empty())
     }
 
     /// The paths of either set.
@@ -99,7 +104,9 @@ impl FieldSet {
             };
             node.is_some().then(|| (element.clone(), node))
         });
-        FieldSet { nodes: shared.collect() }
+        FieldSet {
+            nodes: shared.collect(),
+        }
     }
 
     /// The paths of this set that are not in the other. What lies below a path of the other set stays.
@@ -108,14 +115,18 @@ impl FieldSet {
             return self.clone();
         }
         let left = self.nodes.iter().filter_map(|(element, ours)| {
-            let Some(theirs) = other.nodes.get(element) else { return Some((element.clone(), ours.clone())) };
+            let Some(theirs) = other.nodes.get(element) else {
+                return Some((element.clone(), ours.clone()));
+            };
             let node = Node {
                 member: ours.member && !theirs.member,
                 children: ours.children.difference(&theirs.children),
             };
             node.is_some().then(|| (element.clone(), node))
         });
-        FieldSet { nodes: left.collect() }
+        FieldSet {
+            nodes: left.collect(),
+        }
     }
 
     /// The paths of this set that are neither in the other nor below a path of it.
@@ -124,14 +135,21 @@ impl FieldSet {
             return self.clone();
         }
         let left = self.nodes.iter().filter_map(|(element, ours)| {
-            let Some(theirs) = other.nodes.get(element) else { return Some((element.clone(), ours.clone())) };
+            let Some(theirs) = other.nodes.get(element) else {
+                return Some((element.clone(), ours.clone()));
+            };
             if theirs.member {
                 return None;
             }
-            let node = Node { member: ours.member, children: ours.children.recursive_difference(&theirs.children) };
+            let node = Node {
+                member: ours.member,
+                children: ours.children.recursive_difference(&theirs.children),
+            };
             node.is_some().then(|| (element.clone(), node))
         });
-        FieldSet { nodes: left.collect() }
+        FieldSet {
+            nodes: left.collect(),
+        }
     }
 
     /// The same set with every node marked for which `keep` says so, walking down with a context made by `descend`.
@@ -145,17 +163,28 @@ impl FieldSet {
             let below = if node.children.is_empty() {
                 FieldSet::default()
             } else {
-                node.children.with_members(&descend(context, element), is_member, descend)
+                node.children
+                    .with_members(&descend(context, element), is_member, descend)
             };
             let member = node.member || (!node.children.is_empty() && is_member(context, element));
-            (element.clone(), Node { member, children: below })
+            (
+                element.clone(),
+                Node {
+                    member,
+                    children: below,
+                },
+            )
         });
-        FieldSet { nodes: nodes.collect() }
+        FieldSet {
+            nodes: nodes.collect(),
+        }
     }
 
     /// Every step at this level: the step, whether it is a path of the set, and what is below.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, &FieldSet)> {
-        self.nodes.iter().map(|(element, node)| (element, node.member, &node.children))
+        self.nodes
+            .iter()
+            .map(|(element, node)| (element, node.member, &node.children))
     }
 
     /// Every path as text, in the order in which the real server lists conflicts: at each level the paths that end there
@@ -192,13 +221,17 @@ impl FieldSet {
 
     /// Reads `fieldsV1`; the error says what cannot be read.
     pub fn decode(fields: &Value) -> Result<FieldSet, String> {
-        let Value::Object(map) = fields else { return Err("fieldsV1 is not an object".to_owned()) };
+        let Value::Object(map) = fields else {
+            return Err("fieldsV1 is not an object".to_owned());
+        };
         let mut set = FieldSet::default();
         for (key, below) in map {
             if key == "." {
                 continue;
             }
-            let Some(element) = PathElement::decode(key)? else { continue };
+            let Some(element) = PathElement::decode(key)? else {
+                continue;
+            };
             let children = FieldSet::decode(below)?;
             let member = children.is_empty() || below.get(".").is_some();
             set.nodes.insert(element, Node { member, children });

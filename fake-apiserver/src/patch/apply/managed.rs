@@ -46,7 +46,10 @@ impl Manager {
     pub(super) fn describe(&self) -> String {
         let mut text = crate::field_error::go_quote(&self.name);
         if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {}", crate::field_error::go_quote(&self.subresource)));
+            text.push_str(&format!(
+                " with subresource {}",
+                crate::field_error::go_quote(&self.subresource)
+            ));
         }
         if !self.applies {
             text.push_str(&format!(" using {}", self.version));
@@ -78,7 +81,11 @@ impl Managed {
             match text("fieldsType") {
                 "FieldsV1" => {}
                 "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
-                other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {at}")),
+                other => {
+                    return Err(format!(
+                        "invalid fieldsType {other:?} in managed fields entry {at}"
+                    ));
+                }
             }
             let manager = Manager {
                 name: text("manager").to_owned(),
@@ -87,7 +94,9 @@ impl Managed {
                 subresource: text("subresource").to_owned(),
             };
             let owned = Owned {
-                fields: entry.get("fieldsV1").map_or(Ok(FieldSet::default()), FieldSet::decode)?,
+                fields: entry
+                    .get("fieldsV1")
+                    .map_or(Ok(FieldSet::default()), FieldSet::decode)?,
                 version: version.to_owned(),
                 time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
             };
@@ -100,14 +109,28 @@ impl Managed {
     pub(super) fn encode(&self) -> Value {
         let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
-            (!manager.applies, seconds(owned), &manager.name, &owned.version, &manager.subresource)
+            (
+                !manager.applies,
+                seconds(owned),
+                &manager.name,
+                &owned.version,
+                &manager.subresource,
+            )
         });
-        entries.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect()
+        entries
+            .into_iter()
+            .map(|(manager, owned)| encode_entry(manager, owned))
+            .collect()
     }
 
     /// Merges the oldest plain updates of one version into `ancient-changes` until no more than the maximum are left.
     pub(super) fn cap(&mut self) {
-        let mut updaters: Vec<Manager> = self.0.keys().filter(|manager| !manager.applies).cloned().collect();
+        let mut updaters: Vec<Manager> = self
+            .0
+            .keys()
+            .filter(|manager| !manager.applies)
+            .cloned()
+            .collect();
         if updaters.len() <= UPDATE_MANAGERS_MAX {
             return;
         }
@@ -147,12 +170,21 @@ fn seconds(owned: &Owned) -> i64 {
 /// The text by which the real server sorts owners of one age.
 fn identifier(manager: &Manager) -> String {
     let mut fields = vec![format!("\"manager\":{}", Value::from(manager.name.as_str()))];
-    fields.push(format!("\"operation\":\"{}\"", if manager.applies { "Apply" } else { "Update" }));
+    fields.push(format!(
+        "\"operation\":\"{}\"",
+        if manager.applies { "Apply" } else { "Update" }
+    ));
     if !manager.version.is_empty() {
-        fields.push(format!("\"apiVersion\":{}", Value::from(manager.version.as_str())));
+        fields.push(format!(
+            "\"apiVersion\":{}",
+            Value::from(manager.version.as_str())
+        ));
     }
     if !manager.subresource.is_empty() {
-        fields.push(format!("\"subresource\":{}", Value::from(manager.subresource.as_str())));
+        fields.push(format!(
+            "\"subresource\":{}",
+            Value::from(manager.subresource.as_str())
+        ));
     }
     format!("{{{}}}", fields.join(","))
 }
@@ -169,7 +201,10 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
     if !manager.name.is_empty() {
         entry.insert("manager".to_owned(), manager.name.as_str().into());
     }
-    entry.insert("operation".to_owned(), if manager.applies { "Apply" } else { "Update" }.into());
+    entry.insert(
+        "operation".to_owned(),
+        if manager.applies { "Apply" } else { "Update" }.into(),
+    );
     entry.insert("apiVersion".to_owned(), owned.version.as_str().into());
     if let Some(time) = &owned.time {
         entry.insert("time".to_owned(), time.as_str().into());

@@ -25,13 +25,21 @@ pub(super) fn merge(of: Type<'_>, live: Option<&Value>, applied: Option<&Value>)
             Some(Value::Array(merge_items(list, live, applied)))
         }
         // Null applied to a map or list that has parts leaves the parts to their owners.
-        (Shape::Map(map), Value::Object(fields), Value::Null) if !map.atomic && !fields.is_empty() => Some(live.clone()),
-        (Shape::List(list), Value::Array(items), Value::Null) if !list.atomic() && !items.is_empty() => Some(live.clone()),
+        (Shape::Map(map), Value::Object(fields), Value::Null) if !map.atomic && !fields.is_empty() => {
+            Some(live.clone())
+        }
+        (Shape::List(list), Value::Array(items), Value::Null) if !list.atomic() && !items.is_empty() => {
+            Some(live.clone())
+        }
         _ => Some(value.clone()),
     }
 }
 
-fn merge_fields(shape: MapShape<'_>, live: Option<&Map<String, Value>>, applied: &Map<String, Value>) -> Value {
+fn merge_fields(
+    shape: MapShape<'_>,
+    live: Option<&Map<String, Value>>,
+    applied: &Map<String, Value>,
+) -> Value {
     let mut merged = Map::new();
     for (name, value) in live.into_iter().flatten() {
         if !applied.contains_key(name) {
@@ -52,15 +60,29 @@ fn merge_fields(shape: MapShape<'_>, live: Option<&Map<String, Value>>, applied:
 /// its place between its neighbours.
 fn merge_items(list: List<'_>, live: &[Value], applied: &[Value]) -> Vec<Value> {
     let index = |items: &[Value]| -> Vec<(PathElement, usize)> {
-        items.iter().enumerate().filter_map(|(at, item)| Some((list.element(item).ok()?, at))).collect()
+        items
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| Some((list.element(item).ok()?, at)))
+            .collect()
     };
     let (left, right) = (index(live), index(applied));
-    let live_at: BTreeMap<&PathElement, usize> = left.iter().rev().map(|(element, at)| (element, *at)).collect();
-    let applied_at: BTreeMap<&PathElement, usize> = right.iter().rev().map(|(element, at)| (element, *at)).collect();
-    let mut shared = right.iter().map(|(element, _)| element).filter(|element| live_at.contains_key(element)).peekable();
+    let live_at: BTreeMap<&PathElement, usize> =
+        left.iter().rev().map(|(element, at)| (element, *at)).collect();
+    let applied_at: BTreeMap<&PathElement, usize> =
+        right.iter().rev().map(|(element, at)| (element, *at)).collect();
+    let mut shared = right
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| live_at.contains_key(element))
+        .peekable();
     let both = |element: &PathElement| {
         let before = live_at.get(element).and_then(|at| live.get(*at));
-        merge(list.items(), before, applied_at.get(element).and_then(|at| applied.get(*at)))
+        merge(
+            list.items(),
+            before,
+            applied_at.get(element).and_then(|at| applied.get(*at)),
+        )
     };
 
     let mut merged = Vec::with_capacity(live.len() + applied.len());
@@ -76,7 +98,9 @@ fn merge_items(list: List<'_>, live: &[Value], applied: &[Value]) -> Vec<Value> 
                 (l, r) = (l + 1, r + 1);
             }
             // A shared item whose turn has not come: it will come with the applied ones.
-            (Some((ours, _)), Some(_)) if applied_at.contains_key(ours) && shared.peek().is_some_and(|next| *next != ours) => {
+            (Some((ours, _)), Some(_))
+                if applied_at.contains_key(ours) && shared.peek().is_some_and(|next| *next != ours) =>
+            {
                 l += 1;
             }
             (Some((ours, at)), _) if !applied_at.contains_key(ours) => {

@@ -18,6 +18,8 @@ mod operation;
 mod owners;
 mod path;
 mod remove;
+#[cfg(test)]
+mod tests;
 mod to_set;
 mod types;
 

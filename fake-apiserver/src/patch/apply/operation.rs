@@ -61,30 +61,41 @@ pub fn apply(
     operation: &Operation<'_>,
 ) -> Result<Value, ApplyError> {
     let of = Type::Known(schema, false);
-    let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let version = applied
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if version != operation.api_version {
         return Err(ApplyError::BadRequest(format!(
             "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
             operation.api_version
         )));
     }
-    if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
-        return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
+    if applied
+        .pointer("/metadata/managedFields")
+        .is_some_and(|fields| !fields.is_null())
+    {
+        return Err(ApplyError::BadRequest(
+            "metadata.managedFields must be nil".to_owned(),
+        ));
     }
     if let Some(errors) = joined(check::check(of, applied)) {
         let place = describe(applied);
-        return Err(ApplyError::Typed(format!("failed to create typed patch object ({place}): {errors}")));
+        return Err(ApplyError::Typed(format!(
+            "failed to create typed patch object ({place}): {errors}"
+        )));
     }
     let empty = schema.empty_object();
     let mut live = live.unwrap_or(&empty).clone();
     let mut managed = Managed::decode(take_entries(&mut live).as_ref())
         .map_err(|error| ApplyError::Typed(format!("failed to decode managed fields: {error}")))?;
-    for owned in managed.0.values_mut() {
-        owned.fields = owners::reconcile(of, &owned.fields);
-    }
+    owners::reconcile(schema, &mut managed);
     if managed.0.is_empty() {
         // Whatever is there was there before anybody was recorded.
-        let before = Operation { manager: BEFORE_FIRST_APPLY, ..*operation };
+        let before = Operation {
+            manager: BEFORE_FIRST_APPLY,
+            ..*operation
+        };
         record(&changes(of, &empty, &live, &before), &mut managed, &before);
     }
     let mut force = force;
@@ -120,7 +131,14 @@ fn merge_owned(
     let fields = to_set::to_field_set(of, applied).recursive_difference(operation.reset_fields);
     let last = managed.0.remove(&actor);
     let time = last.as_ref().and_then(|last| last.time.clone());
-    managed.0.insert(actor.clone(), Owned { fields, version: operation.api_version.to_owned(), time });
+    managed.0.insert(
+        actor.clone(),
+        Owned {
+            fields,
+            version: operation.api_version.to_owned(),
+            time,
+        },
+    );
     let object = owners::prune(of, merged, &managed, last.as_ref());
     let changes = changes(of, live, &object, operation);
     if !force {
@@ -130,7 +148,10 @@ fn merge_owned(
             .into_iter()
             .flat_map(|(manager, fields)| {
                 let paths = fields.paths();
-                paths.into_iter().map(move |path| Conflict { manager: manager.clone(), path })
+                paths.into_iter().map(move |path| Conflict {
+                    manager: manager.clone(),
+                    path,
+                })
             })
             .collect();
         if !conflicts.is_empty() {
@@ -151,7 +172,13 @@ fn merge_owned(
     Ok((changed.then_some(object), managed))
 }
 
-fn finish(live: &Value, object: Option<Value>, managed: Managed, applied: &Value, operation: &Operation<'_>) -> Value {
+fn finish(
+    live: &Value,
+    object: Option<Value>,
+    managed: Managed,
+    applied: &Value,
+    operation: &Operation<'_>,
+) -> Value {
     let mut object = object.unwrap_or_else(|| live.clone());
     if operation.manager == last_applied::KUBECTL {
         last_applied::refresh(&mut object, applied);
@@ -178,7 +205,9 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
             &empty
         }
     };
-    let old_entries = old.pointer("/metadata/managedFields").filter(|entries| !entries.is_null());
+    let old_entries = old
+        .pointer("/metadata/managedFields")
+        .filter(|entries| !entries.is_null());
     let new_entries = take_entries(new);
     let given = match operation.subresource {
         "" => new_entries.as_ref(),
@@ -203,9 +232,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
         set_entries(new, &managed);
         return;
     }
-    for owned in managed.0.values_mut() {
-        owned.fields = owners::reconcile(of, &owned.fields);
-    }
+    owners::reconcile(schema, &mut managed);
     record(&changes, &mut managed, operation);
     managed.cap();
     set_entries(new, &managed);
@@ -213,13 +240,19 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
 
 /// What a write changed, the record of owners aside.
 fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) -> Comparison {
-    compare(of, old, new).without(operation.reset_fields).without(&FieldSet::of(&[&["metadata", "managedFields"]]))
+    compare(of, old, new)
+        .without(operation.reset_fields)
+        .without(&FieldSet::of(&[&["metadata", "managedFields"]]))
 }
 
 /// Moves what changed to the operation's owner.
 fn record(changes: &Comparison, managed: &mut Managed, operation: &Operation<'_>) {
     owners::take(managed, changes, None);
-    let fields = changes.modified.clone().union(changes.added.clone()).difference(&owners::stripped());
+    let fields = changes
+        .modified
+        .clone()
+        .union(changes.added.clone())
+        .difference(&owners::stripped());
     if fields.is_empty() {
         return;
     }
@@ -229,7 +262,14 @@ fn record(changes: &Comparison, managed: &mut Managed, operation: &Operation<'_>
         None => fields,
     };
     let version = operation.api_version.to_owned();
-    managed.0.insert(owner, Owned { fields, version, time: Some(operation.now.to_owned()) });
+    managed.0.insert(
+        owner,
+        Owned {
+            fields,
+            version,
+            time: Some(operation.now.to_owned()),
+        },
+    );
 }
 
 /// Gives the entries of `new` the times of `old` if nothing else differs between the two objects, so that a write that changes
@@ -240,8 +280,15 @@ pub fn keep_times(old: &Value, new: &mut Value) -> bool {
     if old == new {
         return true;
     }
-    let entries = |object: &Value| object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned();
-    let (Some(before), Some(after)) = (entries(old), entries(new)) else { return false };
+    let entries = |object: &Value| {
+        object
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array)
+            .cloned()
+    };
+    let (Some(before), Some(after)) = (entries(old), entries(new)) else {
+        return false;
+    };
     let timeless = |entries: &[Value]| -> Vec<Value> {
         let mut entries = entries.to_vec();
         for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
@@ -268,7 +315,9 @@ fn is_reset(entries: &Value) -> bool {
 
 fn take_entries(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
-    metadata.remove("managedFields").filter(|entries| !entries.is_null())
+    metadata
+        .remove("managedFields")
+        .filter(|entries| !entries.is_null())
 }
 
 fn without_entries(object: &Value) -> Value {
@@ -285,7 +334,10 @@ fn set_entries(object: &mut Value, managed: &Managed) {
 
 fn insert_entries(object: &mut Value, entries: Value) {
     if let Some(object) = object.as_object_mut()
-        && let Some(metadata) = object.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
+        && let Some(metadata) = object
+            .entry("metadata")
+            .or_insert_with(|| json!({}))
+            .as_object_mut()
     {
         metadata.insert("managedFields".to_owned(), entries);
     }
@@ -296,7 +348,12 @@ fn describe(applied: &Value) -> String {
     let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let slash = if version.contains('/') { "" } else { "/" };
-    format!("{}/{}; {slash}{version}, Kind={}", text("/metadata/namespace"), text("/metadata/name"), text("/kind"))
+    format!(
+        "{}/{}; {slash}{version}, Kind={}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        text("/kind")
+    )
 }
 
 fn joined(errors: Vec<String>) -> Option<String> {

@@ -7,10 +7,15 @@ use super::path::PathElement;
 use super::remove::remove_fields;
 use super::to_set::to_field_set;
 use super::types::{Shape, Type};
+use crate::types::Schema;
 use serde_json::Value;
 
 /// Takes what changed from everybody but `actor`, and gives back what others would lose if the actor may not take it.
-pub(super) fn conflicts(managed: &Managed, changes: &Comparison, actor: &Manager) -> Vec<(Manager, FieldSet)> {
+pub(super) fn conflicts(
+    managed: &Managed,
+    changes: &Comparison,
+    actor: &Manager,
+) -> Vec<(Manager, FieldSet)> {
     let taken = changes.modified.clone().union(changes.added.clone());
     let others = managed.0.iter().filter(|(manager, _)| *manager != actor);
     let lost = others.map(|(manager, owned)| (manager.clone(), owned.fields.intersection(&taken)));
@@ -54,12 +59,17 @@ pub(super) fn stripped() -> FieldSet {
 ///
 /// `managed` already holds what the actor applies now.
 pub(super) fn prune(of: Type<'_>, merged: Value, managed: &Managed, last: Option<&Owned>) -> Value {
-    let Some(last) = last.filter(|last| !last.fields.is_empty()) else { return merged };
+    let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
+        return merged;
+    };
     let named = |set: &FieldSet| set.with_members(&Some(of), &is_declared, &descend);
     let last = named(&last.fields);
     let without = remove_fields(of, merged.clone(), &last);
     // What is owned by anybody comes back.
-    let owned = managed.0.values().fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
+    let owned = managed
+        .0
+        .values()
+        .fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
     let there = named(&to_field_set(of, &merged));
     let left = named(&to_field_set(of, &without)).union(named(&owned));
     let pruned = remove_fields(of, merged.clone(), &there.difference(&left));
@@ -85,10 +95,22 @@ fn descend<'s>(of: &Option<Type<'s>>, element: &PathElement) -> Option<Type<'s>>
 }
 
 /// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.
-pub(super) fn reconcile(of: Type<'_>, fields: &FieldSet) -> FieldSet {
-    let mut fitted = FieldSet::default();
-    fit(Some(of), fields, &mut Vec::new(), &mut fitted);
-    fitted
+///
+/// Only the types of custom resources change while their objects live.
+pub(super) fn reconcile(schema: &Schema, managed: &mut Managed) {
+    if schema.name.is_some() {
+        return;
+    }
+    for owned in managed.0.values_mut() {
+        let mut fitted = FieldSet::default();
+        fit(
+            Some(Type::Known(schema, false)),
+            &owned.fields,
+            &mut Vec::new(),
+            &mut fitted,
+        );
+        owned.fields = fitted;
+    }
 }
 
 fn fit(of: Option<Type<'_>>, fields: &FieldSet, path: &mut Vec<PathElement>, fitted: &mut FieldSet) {

@@ -47,17 +47,30 @@ fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
+            _ => a
+                .as_f64()
+                .unwrap_or(f64::NAN)
+                .total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
         },
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
-            let differs = a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne());
+            let differs = a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| compare(a, b))
+                .find(|order| order.is_ne());
             differs.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let differs = a.iter().zip(b).map(|((ka, a), (kb, b))| ka.cmp(kb).then_with(|| compare(a, b)));
-            differs.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+            let differs = a
+                .iter()
+                .zip(b)
+                .map(|((ka, a), (kb, b))| ka.cmp(kb).then_with(|| compare(a, b)));
+            differs
+                .into_iter()
+                .find(|order| order.is_ne())
+                .unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         _ => rank(a).cmp(&rank(b)),
     }
@@ -85,8 +98,10 @@ impl PathElement {
         match self {
             PathElement::Field(name) => format!("f:{name}"),
             PathElement::Key(fields) => {
-                let object: Map<String, Value> =
-                    fields.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
+                let object: Map<String, Value> = fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.0.clone()))
+                    .collect();
                 format!("k:{}", Value::Object(object))
             }
             PathElement::Value(value) => format!("v:{}", value.0),
@@ -96,16 +111,21 @@ impl PathElement {
 
     /// Reads a key of `fieldsV1`. `Ok(None)` is a kind of step from a future version, which is skipped.
     pub fn decode(key: &str) -> Result<Option<PathElement>, String> {
-        let (kind, rest) = key.split_at_checked(2).ok_or_else(|| format!("key must be 2 characters long: {key}"))?;
+        let (kind, rest) = key
+            .split_at_checked(2)
+            .ok_or_else(|| format!("key must be 2 characters long: {key}"))?;
         let json = || serde_json::from_str::<Value>(rest).map_err(|error| format!("{error} in {key:?}"));
         Ok(Some(match kind {
             "f:" => PathElement::field(rest),
             "v:" => PathElement::Value(Scalar(json()?)),
             "i:" => PathElement::Index(rest.parse().map_err(|error| format!("{error} in {key:?}"))?),
             "k:" => match json()? {
-                Value::Object(fields) => {
-                    PathElement::Key(fields.into_iter().map(|(name, value)| (name, Scalar(value))).collect())
-                }
+                Value::Object(fields) => PathElement::Key(
+                    fields
+                        .into_iter()
+                        .map(|(name, value)| (name, Scalar(value)))
+                        .collect(),
+                ),
                 _ => return Err(format!("expected an object in {key:?}")),
             },
             _ if kind.ends_with(':') => return Ok(None),
@@ -119,7 +139,10 @@ impl fmt::Display for PathElement {
         match self {
             PathElement::Field(name) => write!(f, ".{name}"),
             PathElement::Key(fields) => {
-                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", value.0)).collect();
+                let fields: Vec<String> = fields
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", value.0))
+                    .collect();
                 write!(f, "[{}]", fields.join(","))
             }
             PathElement::Value(value) => write!(f, "[={}]", value.0),

@@ -21,7 +21,11 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
                 };
                 left.insert(name, value);
             }
-            if left.is_empty() { Value::Null } else { Value::Object(left) }
+            if left.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(left)
+            }
         }
         (Shape::List(list), Value::Array(items)) if !list.atomic() => {
             let mut left = Vec::with_capacity(items.len());
@@ -38,7 +42,11 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
                     None => item,
                 });
             }
-            if left.is_empty() { Value::Null } else { Value::Array(left) }
+            if left.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(left)
+            }
         }
         (Shape::Scalar(_), value) => value,
         _ => Value::Null,

@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 /// The fields that a value sets: every scalar, every part that is owned as one, every item of a keyed list, every key of a
 /// map, and every field that is null or an empty object.
 pub(super) fn to_field_set(of: Type<'_>, value: &Value) -> FieldSet {
-    let mut walker = Walker { path: Vec::new(), set: FieldSet::default() };
+    let mut walker = Walker {
+        path: Vec::new(),
+        set: FieldSet::default(),
+    };
     walker.walk(of, value);
     walker.set
 }

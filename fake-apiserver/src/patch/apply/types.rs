@@ -63,9 +63,17 @@ impl<'s> Type<'s> {
                     None if preserve || object.fields.is_empty() => Some(Type::Deduced),
                     None => None,
                 };
-                Shape::Map(MapShape { object: Some(object), rest, preserve, atomic: object.atomic })
+                Shape::Map(MapShape {
+                    object: Some(object),
+                    rest,
+                    preserve,
+                    atomic: object.atomic,
+                })
             }
-            Kind::Array(array) => Shape::List(List { array: Some(array), preserve: inherited }),
+            Kind::Array(array) => Shape::List(List {
+                array: Some(array),
+                preserve: inherited,
+            }),
             Kind::String | Kind::Time | Kind::MicroTime | Kind::Bytes => Shape::Scalar(ScalarType::Text),
             Kind::Integer | Kind::Number => Shape::Scalar(ScalarType::Number),
             Kind::Boolean => Shape::Scalar(ScalarType::Boolean),
@@ -77,9 +85,17 @@ impl<'s> Type<'s> {
 
 fn undescribed<'s>(value: Option<&Value>, rest: Type<'s>, atomic: bool) -> Shape<'s> {
     match value {
-        Some(Value::Array(_)) => Shape::List(List { array: None, preserve: false }),
+        Some(Value::Array(_)) => Shape::List(List {
+            array: None,
+            preserve: false,
+        }),
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Shape::Scalar(ScalarType::Untyped),
-        _ => Shape::Map(MapShape { object: None, rest: Some(rest), preserve: false, atomic }),
+        _ => Shape::Map(MapShape {
+            object: None,
+            rest: Some(rest),
+            preserve: false,
+            atomic,
+        }),
     }
 }
 
@@ -116,7 +132,10 @@ fn key_element(keys: &[String], items: &Schema, item: &Value) -> Result<PathElem
     let mut fields: Vec<(String, Scalar)> = keys
         .iter()
         .filter_map(|key| {
-            let value = map.get(key).cloned().or_else(|| items.field(key).and_then(key_default))?;
+            let value = map
+                .get(key)
+                .cloned()
+                .or_else(|| items.field(key).and_then(key_default))?;
             Some((key.clone(), Scalar(value)))
         })
         .collect();

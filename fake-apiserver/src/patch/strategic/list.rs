@@ -18,7 +18,11 @@ pub(super) struct ListMerge<'s> {
 
 /// Merges `change` into `before`: objects by key, scalars as a set. The patch's items keep the patch's order, the others
 /// theirs.
-pub(super) fn merge(before: &[Value], change: &[Value], how: &ListMerge<'_>) -> Result<Vec<Value>, PatchError> {
+pub(super) fn merge(
+    before: &[Value],
+    change: &[Value],
+    how: &ListMerge<'_>,
+) -> Result<Vec<Value>, PatchError> {
     let objects = before.iter().chain(change).next().is_some_and(Value::is_object);
     if !objects {
         let mut merged: Vec<Value> = Vec::with_capacity(before.len() + change.len());
@@ -30,7 +34,9 @@ pub(super) fn merge(before: &[Value], change: &[Value], how: &ListMerge<'_>) -> 
         return in_order(merged, change, before, None);
     }
     let Some(key) = how.key else {
-        return Err(PatchError::Internal("cannot merge lists without merge key".to_owned()));
+        return Err(PatchError::Internal(
+            "cannot merge lists without merge key".to_owned(),
+        ));
     };
     let (mut merged, plain) = directives(before, change, key)?;
     for item in plain {
@@ -44,25 +50,37 @@ pub(super) fn merge(before: &[Value], change: &[Value], how: &ListMerge<'_>) -> 
             None => merged.push(Value::Object(item.clone())),
         }
     }
-    let patched: Vec<Value> =
-        change.iter().filter(|item| item.get(DIRECTIVE).is_none()).cloned().collect();
+    let patched: Vec<Value> = change
+        .iter()
+        .filter(|item| item.get(DIRECTIVE).is_none())
+        .cloned()
+        .collect();
     in_order(merged, &patched, before, Some(key))
 }
+
+/// Items of a patch.
+type Items<'p> = Vec<&'p Map<String, Value>>;
 
 /// Carries out `$patch` in list items: what is left of the list, and the items of the patch that are to be merged.
 fn directives<'p>(
     before: &[Value],
     change: &'p [Value],
     key: &str,
-) -> Result<(Vec<Value>, Vec<&'p Map<String, Value>>), PatchError> {
+) -> Result<(Vec<Value>, Items<'p>), PatchError> {
     let mut left = before.to_vec();
     let mut plain = Vec::new();
     let mut replace = false;
     for item in change {
         let Value::Object(item) = item else {
-            return Err(PatchError::Internal(format!("expected a map[string]interface {{}}, but received {}", go_print(item))));
+            return Err(PatchError::Internal(format!(
+                "expected a map[string]interface {{}}, but received {}",
+                go_print(item)
+            )));
         };
-        match item.get(DIRECTIVE).map(|directive| (directive, directive.as_str())) {
+        match item
+            .get(DIRECTIVE)
+            .map(|directive| (directive, directive.as_str()))
+        {
             None => plain.push(item),
             Some((_, Some("delete"))) => {
                 let value = item.get(key).ok_or_else(|| no_key(item, key))?;
@@ -70,13 +88,18 @@ fn directives<'p>(
             }
             Some((_, Some("replace"))) => replace = true,
             Some((_, Some("merge"))) => {
-                return Err(PatchError::Internal("merging lists cannot yet be specified in the patch".to_owned()));
+                return Err(PatchError::Internal(
+                    "merging lists cannot yet be specified in the patch".to_owned(),
+                ));
             }
             Some((directive, _)) => return Err(unknown_directive(directive, item)),
         }
     }
     match replace {
-        true => Ok((plain.into_iter().cloned().map(Value::Object).collect(), Vec::new())),
+        true => Ok((
+            plain.into_iter().cloned().map(Value::Object).collect(),
+            Vec::new(),
+        )),
         false => Ok((left, plain)),
     }
 }
@@ -120,12 +143,16 @@ pub(super) fn in_order(
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
     if let Some(key) = key
-        && let Some(item) = merged.iter().filter_map(Value::as_object).find(|item| !item.contains_key(key))
+        && let Some(item) = merged
+            .iter()
+            .filter_map(Value::as_object)
+            .find(|item| !item.contains_key(key))
     {
         return Err(no_key(item, key));
     }
-    let (mut patched, mut server_only): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| position(patch_order, item, key).is_some());
+    let (mut patched, mut server_only): (Vec<Value>, Vec<Value>) = merged
+        .into_iter()
+        .partition(|item| position(patch_order, item, key).is_some());
     patched.sort_by_key(|item| position(patch_order, item, key));
     server_only.sort_by_key(|item| position(server_order, item, key));
     let mut result = Vec::with_capacity(patched.len() + server_only.len());
@@ -179,9 +206,9 @@ pub(super) fn without_directives(value: &Value) -> Option<Value> {
                 .filter_map(|(name, value)| Some((name.clone(), without_directives(value)?)))
                 .collect(),
         )),
-        Value::Array(items) => {
-            Some(Value::Array(items.iter().filter_map(without_directives).collect()))
-        }
+        Value::Array(items) => Some(Value::Array(
+            items.iter().filter_map(without_directives).collect(),
+        )),
         other => Some(other.clone()),
     }
 }

@@ -55,21 +55,33 @@ fn replace_or_delete(
 
 pub(super) fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
     let patch = go_print(&Value::Object(patch.clone()));
-    PatchError::Internal(format!("unknown patch type: {} in map: {patch}", go_print(directive)))
+    PatchError::Internal(format!(
+        "unknown patch type: {} in map: {patch}",
+        go_print(directive)
+    ))
 }
 
 fn wrong_argument(expected: &Value, found: &Value) -> PatchError {
-    PatchError::Internal(format!("expected a {}, but received a {}", go_type(expected), go_type(found)))
+    PatchError::Internal(format!(
+        "expected a {}, but received a {}",
+        go_type(expected),
+        go_type(found)
+    ))
 }
 
 /// `$retainKeys` drops every field it does not list, and must list every field the patch sets.
 fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
-    let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
+    let Some(keys) = patch.get(RETAIN_KEYS) else {
+        return Ok(());
+    };
     let bad = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let keys = keys.as_array().ok_or_else(bad)?;
     let listed = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
     let mut set = patch.iter().filter(|(name, value)| {
-        !value.is_null() && *name != RETAIN_KEYS && !name.starts_with(DELETE_FROM) && !name.starts_with(SET_ORDER)
+        !value.is_null()
+            && *name != RETAIN_KEYS
+            && !name.starts_with(DELETE_FROM)
+            && !name.starts_with(SET_ORDER)
     });
     if !set.all(|(name, _)| listed(name)) {
         return Err(bad());
@@ -87,7 +99,9 @@ fn set_orders<'p>(
     let empty = Value::Array(Vec::new());
     let mut done = Vec::new();
     for (directive, order) in patch {
-        let Some(name) = directive.strip_prefix(SET_ORDER) else { continue };
+        let Some(name) = directive.strip_prefix(SET_ORDER) else {
+            continue;
+        };
         let order = order.as_array().ok_or_else(|| wrong_argument(&empty, order))?;
         let before = match target.get(name) {
             Some(Value::Array(items)) => Some(items),

@@ -15,15 +15,21 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
                 None => Ok(()),
             }
         }),
-        (Kind::Object(_), other) if schema.is_struct() => Err(format!("cannot restore struct from: {}", short(other))),
+        (Kind::Object(_), other) if schema.is_struct() => {
+            Err(format!("cannot restore struct from: {}", short(other)))
+        }
         (Kind::Object(_), other) => Err(format!("cannot restore map from {}", short(other))),
-        (Kind::Array(array), Value::Array(items)) => items.iter().try_for_each(|item| check(&array.items, item)),
+        (Kind::Array(array), Value::Array(items)) => {
+            items.iter().try_for_each(|item| check(&array.items, item))
+        }
         (Kind::Array(_), other) => Err(format!("cannot restore slice from {}", short(other))),
         // These decode themselves from JSON.
         (Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::Bytes, value) => {
             schema.check_types(value).map_err(|error| error.to_string())
         }
-        (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) | (Kind::Number, Value::Number(_)) => Ok(()),
+        (Kind::String, Value::String(_))
+        | (Kind::Boolean, Value::Bool(_))
+        | (Kind::Number, Value::Number(_)) => Ok(()),
         (Kind::Integer, Value::Number(_)) => match schema.check_types(value) {
             Ok(()) => Ok(()),
             Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),

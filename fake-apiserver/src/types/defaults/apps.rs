@@ -16,7 +16,11 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         set(strategy, &["rollingUpdate"], &json!({}));
     }
     if kind == "v1.StatefulSet" {
-        let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten();
+        let claims = spec
+            .get_mut("volumeClaimTemplates")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
         for claim in claims.filter_map(Value::as_object_mut) {
             set(claim, &["apiVersion"], &json!("v1"));
             set(claim, &["kind"], &json!("PersistentVolumeClaim"));

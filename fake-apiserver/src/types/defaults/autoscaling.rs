@@ -8,9 +8,16 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         return;
     }
     let Some(spec) = object(map, "spec") else { return };
-    if spec.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+    if spec
+        .get("metrics")
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
+    {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
-        spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+        spec.insert(
+            "metrics".to_owned(),
+            json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+        );
     }
     if let Some(behavior) = object(spec, "behavior") {
         let up = json!([
@@ -20,7 +27,11 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         set(behavior, &["scaleUp", "policies"], &up);
         set(behavior, &["scaleUp", "selectPolicy"], &json!("Max"));
         set(behavior, &["scaleUp", "stabilizationWindowSeconds"], &json!(0));
-        set(behavior, &["scaleDown", "policies"], &json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]));
+        set(
+            behavior,
+            &["scaleDown", "policies"],
+            &json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+        );
         set(behavior, &["scaleDown", "selectPolicy"], &json!("Max"));
     }
 }

@@ -7,7 +7,10 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     if kind != "v1.Job" {
         return;
     }
-    let labels = map.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+    let labels = map
+        .get("spec")
+        .and_then(|spec| spec.pointer("/template/metadata/labels"))
+        .cloned();
     if let Some(spec) = object(map, "spec") {
         job(spec);
     }
@@ -23,7 +26,15 @@ fn job(spec: &mut Map<String, Value>) {
     }
     set(spec, &["parallelism"], &json!(1));
     let per_index = !unset(spec, "backoffLimitPerIndex");
-    set(spec, &["backoffLimit"], &json!(if per_index { i32::MAX } else { 6 }));
-    let policy = if unset(spec, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" };
+    set(
+        spec,
+        &["backoffLimit"],
+        &json!(if per_index { i32::MAX } else { 6 }),
+    );
+    let policy = if unset(spec, "podFailurePolicy") {
+        "TerminatingOrFailed"
+    } else {
+        "Failed"
+    };
     set(spec, &["podReplacementPolicy"], &json!(policy));
 }

@@ -12,7 +12,11 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                 fill(table::short(name), object, map);
             }
             for (field, value) in map {
-                let child = object.fields.get(field).map(|field| &*field.schema).or(object.additional.as_deref());
+                let child = object
+                    .fields
+                    .get(field)
+                    .map(|field| &*field.schema)
+                    .or(object.additional.as_deref());
                 if let Some(child) = child
                     && (value.is_object() || value.is_array())
                 {
@@ -20,7 +24,9 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                 }
             }
         }
-        (Kind::Array(array), Value::Array(items)) => items.iter_mut().for_each(|item| apply(&array.items, item)),
+        (Kind::Array(array), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| apply(&array.items, item))
+        }
         _ => {}
     }
 }
@@ -44,7 +50,9 @@ fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
     let (group, kind) = name.split_once('.').unwrap_or(("", name));
     match group {
         "core" => match kind {
-            "v1.Pod" | "v1.PodSpec" | "v1.Container" | "v1.EphemeralContainer" | "v1.Volume" => pod::fill(kind, map),
+            "v1.Pod" | "v1.PodSpec" | "v1.Container" | "v1.EphemeralContainer" | "v1.Volume" => {
+                pod::fill(kind, map)
+            }
             _ => core::fill(kind, map),
         },
         "apps" => apps::fill(kind, map),

@@ -22,9 +22,19 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         }
         "v1.Secret" => string_data(map),
         "v1.Namespace" => {
-            let name = map.get("metadata").and_then(|metadata| metadata.get("name")).cloned();
-            if let Some(Value::String(name)) = name.filter(|name| name.as_str().is_some_and(|name| !name.is_empty())) {
-                set(map, &["metadata", "labels", "kubernetes.io/metadata.name"], &name.into());
+            let name = map
+                .get("metadata")
+                .and_then(|metadata| metadata.get("name"))
+                .cloned();
+            if let Some(Value::String(name)) =
+                name.filter(|name| name.as_str().is_some_and(|name| !name.is_empty()))
+            {
+                // Whatever the client says, the label is the name.
+                set(map, &["metadata", "labels"], &json!({}));
+                if let Some(labels) = object(map, "metadata").and_then(|metadata| object(metadata, "labels"))
+                {
+                    labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+                }
             }
         }
         "v1.NodeStatus" => {
@@ -42,7 +52,9 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
 
 /// `stringData` is written into `data` and not kept.
 fn string_data(secret: &mut Map<String, Value>) {
-    let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
+    let Some(Value::Object(texts)) = secret.remove("stringData") else {
+        return;
+    };
     let data = secret.entry("data").or_insert_with(|| json!({}));
     for (name, text) in texts {
         if let (Some(data), Value::String(text)) = (data.as_object_mut(), text) {
@@ -55,14 +67,21 @@ fn service(spec: &mut Map<String, Value>) {
     match text(spec, "sessionAffinity") {
         "ClientIP" => {
             let hours = &json!(10800);
-            set(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"], hours);
+            set(
+                spec,
+                &["sessionAffinityConfig", "clientIP", "timeoutSeconds"],
+                hours,
+            );
         }
         _ => {
             spec.remove("sessionAffinityConfig");
         }
     }
     let kind = text(spec, "type").to_owned();
-    let external_ips = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
+    let external_ips = spec
+        .get("externalIPs")
+        .and_then(Value::as_array)
+        .is_some_and(|ips| !ips.is_empty());
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer") || (kind == "ClusterIP" && external_ips) {
         set(spec, &["externalTrafficPolicy"], &json!("Cluster"));
     }
@@ -76,8 +95,16 @@ fn service(spec: &mut Map<String, Value>) {
 
 /// A container's default limit is the maximum; its default request is the default limit, or the minimum.
 fn limit_range_item(item: &mut Map<String, Value>) {
-    for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-        let amounts = item.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (from, to) in [
+        ("max", "default"),
+        ("default", "defaultRequest"),
+        ("min", "defaultRequest"),
+    ] {
+        let amounts = item
+            .get(from)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         for (name, amount) in amounts {
             set(item, &[to, &name], &amount);
         }
@@ -86,7 +113,13 @@ fn limit_range_item(item: &mut Map<String, Value>) {
 
 /// Labels and selector come from the template's labels.
 fn replication_controller(map: &mut Map<String, Value>) {
-    let Some(labels) = map.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned() else { return };
+    let Some(labels) = map
+        .get("spec")
+        .and_then(|spec| spec.pointer("/template/metadata/labels"))
+        .cloned()
+    else {
+        return;
+    };
     if let Some(spec) = object(map, "spec") {
         set(spec, &["selector"], &labels);
     }

@@ -10,17 +10,27 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
                 set(map, &["apiGroup"], &json!("rbac.authorization.k8s.io"));
             }
         }
-        "networking.v1.NetworkPolicySpec" => {
-            if map.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-                let egress = map.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
-                let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
-                map.insert("policyTypes".to_owned(), types);
-            }
+        "networking.v1.NetworkPolicySpec"
+            if map
+                .get("policyTypes")
+                .and_then(Value::as_array)
+                .is_none_or(Vec::is_empty) =>
+        {
+            let egress = map
+                .get("egress")
+                .and_then(Value::as_array)
+                .is_some_and(|rules| !rules.is_empty());
+            let types = if egress {
+                json!(["Ingress", "Egress"])
+            } else {
+                json!(["Ingress"])
+            };
+            map.insert("policyTypes".to_owned(), types);
         }
-        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest" => {
-            if text(map, "allocationMode") == "ExactCount" {
-                set(map, &["count"], &json!(1));
-            }
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest"
+            if text(map, "allocationMode") == "ExactCount" =>
+        {
+            set(map, &["count"], &json!(1));
         }
         "apiextensions.v1.CustomResourceDefinitionSpec" => {
             if let Some(names) = object(map, "names") {
@@ -28,7 +38,9 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
             }
         }
         "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
-            let queues = map.get("limitResponse").is_some_and(|response| response.get("type") == Some(&json!("Queue")));
+            let queues = map
+                .get("limitResponse")
+                .is_some_and(|response| response.get("type") == Some(&json!("Queue")));
             if queues {
                 set(map, &["limitResponse", "queuing"], &json!({}));
             }

@@ -8,12 +8,11 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         "v1.Pod" => pod(map),
         "v1.PodSpec" => service_account(map),
         "v1.Container" | "v1.EphemeralContainer" => pull_policy(map),
-        "v1.Volume" => {
+        "v1.Volume"
             // A volume that says nothing but its name is an empty directory.
-            if map.keys().all(|field| field == "name") {
+            if map.keys().all(|field| field == "name") => {
                 map.insert("emptyDir".to_owned(), json!({}));
             }
-        }
         _ => {}
     }
 }
@@ -23,7 +22,11 @@ fn pod(map: &mut Map<String, Value>) {
     let Some(spec) = object(map, "spec") else { return };
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in ["containers", "initContainers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        let containers = spec
+            .get_mut(list)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
         for container in containers.filter_map(Value::as_object_mut) {
             if let Some(resources) = object(container, "resources") {
                 requests_from_limits(resources);
@@ -37,7 +40,9 @@ fn pod(map: &mut Map<String, Value>) {
 
 /// What is limited and not requested is requested up to the limit.
 fn requests_from_limits(resources: &mut Map<String, Value>) {
-    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
+        return;
+    };
     for (name, amount) in limits {
         set(resources, &["requests", &name], &amount);
     }
@@ -45,7 +50,11 @@ fn requests_from_limits(resources: &mut Map<String, Value>) {
 
 /// On the host's network, a container's port is the host's.
 fn host_ports(container: &mut Map<String, Value>) {
-    let ports = container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+    let ports = container
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten();
     for port in ports.filter_map(Value::as_object_mut) {
         if let Some(number) = port.get("containerPort").cloned() {
             set(port, &["hostPort"], &number);
@@ -55,7 +64,10 @@ fn host_ports(container: &mut Map<String, Value>) {
 
 /// `serviceAccount` is the old name of `serviceAccountName`; both are always written.
 fn service_account(spec: &mut Map<String, Value>) {
-    let (new, old) = (text(spec, "serviceAccountName").to_owned(), text(spec, "serviceAccount").to_owned());
+    let (new, old) = (
+        text(spec, "serviceAccountName").to_owned(),
+        text(spec, "serviceAccount").to_owned(),
+    );
     let name = if new.is_empty() { old } else { new };
     if !name.is_empty() {
         spec.insert("serviceAccount".to_owned(), name.as_str().into());
@@ -66,14 +78,20 @@ fn service_account(spec: &mut Map<String, Value>) {
 /// Images without a tag, or with the tag `latest`, are always pulled.
 fn pull_policy(container: &mut Map<String, Value>) {
     if unset(container, "imagePullPolicy") {
-        let policy = if is_latest(text(container, "image")) { "Always" } else { "IfNotPresent" };
+        let policy = if is_latest(text(container, "image")) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
         container.insert("imagePullPolicy".to_owned(), policy.into());
     }
 }
 
 /// `img`, `img:latest`, `registry:5000/img`; not `img:1`, `img@sha256:…`.
 fn is_latest(image: &str) -> bool {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rsplit('/').next().unwrap_or(name);
     match last.split_once(':') {
         Some((_, tag)) => tag == "latest",

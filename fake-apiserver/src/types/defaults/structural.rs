@@ -12,7 +12,9 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                 None => true,
             });
             for (name, field) in &object.fields {
-                let Some(default) = &field.schema.default else { continue };
+                let Some(default) = &field.schema.default else {
+                    continue;
+                };
                 match map.get_mut(name) {
                     None => {
                         map.insert(name.clone(), default.clone());
@@ -30,7 +32,9 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                 }
             }
         }
-        (Kind::Array(array), Value::Array(items)) => items.iter_mut().for_each(|item| part(&array.items, item)),
+        (Kind::Array(array), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| part(&array.items, item))
+        }
         _ => {}
     }
 }

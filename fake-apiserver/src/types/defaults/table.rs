@@ -11,18 +11,27 @@ use std::sync::OnceLock;
 /// One default: the path to the field, and the value.
 pub(super) type Row = (Vec<&'static str>, Value);
 
-const PREFIXES: [&str; 3] =
-    ["io.k8s.api.", "io.k8s.apiextensions-apiserver.pkg.apis.", "io.k8s.kube-aggregator.pkg.apis."];
+const PREFIXES: [&str; 3] = [
+    "io.k8s.api.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.",
+    "io.k8s.kube-aggregator.pkg.apis.",
+];
 
 /// The name of a definition as the table has it.
 pub(super) fn short(definition: &str) -> &str {
-    PREFIXES.iter().find_map(|prefix| definition.strip_prefix(prefix)).unwrap_or(definition)
+    PREFIXES
+        .iter()
+        .find_map(|prefix| definition.strip_prefix(prefix))
+        .unwrap_or(definition)
 }
 
 /// The defaults of a definition, by its short name.
 pub(super) fn of(definition: &str) -> &'static [Row] {
     static TABLE: OnceLock<BTreeMap<&'static str, Vec<Row>>> = OnceLock::new();
-    TABLE.get_or_init(|| parse(include_str!("defaults.txt"))).get(definition).map_or(&[], Vec::as_slice)
+    TABLE
+        .get_or_init(|| parse(include_str!("defaults.txt")))
+        .get(definition)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn parse(text: &'static str) -> BTreeMap<&'static str, Vec<Row>> {
@@ -33,7 +42,10 @@ fn parse(text: &'static str) -> BTreeMap<&'static str, Vec<Row>> {
             None => definition = line,
             Some((path, json)) => {
                 if let Ok(value) = serde_json::from_str(json) {
-                    table.entry(definition).or_default().push((path.split('.').collect(), value));
+                    table
+                        .entry(definition)
+                        .or_default()
+                        .push((path.split('.').collect(), value));
                 }
             }
         }
@@ -53,7 +65,10 @@ mod tests {
             for field in object.fields.values() {
                 visit(&field.schema.shared(), known);
             }
-            object.additional.iter().for_each(|values| visit(&values.shared(), known));
+            object
+                .additional
+                .iter()
+                .for_each(|values| visit(&values.shared(), known));
         }
         if let Some(array) = schema.as_array() {
             visit(&array.items.shared(), known);
@@ -85,8 +100,14 @@ mod tests {
             let (path, json) = row.split_once(' ').unwrap();
             let schema = known.get(definition).unwrap_or_else(|| panic!("no {definition}"));
             let path: Vec<&str> = path.split('.').collect();
-            let field = schema.at(&path).unwrap_or_else(|| panic!("no {path:?} in {definition}"));
-            assert_eq!(field.check_types(&serde_json::from_str(json).unwrap()), Ok(()), "{definition} {row}");
+            let field = schema
+                .at(&path)
+                .unwrap_or_else(|| panic!("no {path:?} in {definition}"));
+            assert_eq!(
+                field.check_types(&serde_json::from_str(json).unwrap()),
+                Ok(()),
+                "{definition} {row}"
+            );
         }
     }
 }
