@@ -42,7 +42,33 @@ pub struct FakeCluster {
     _manager: JoinSet<()>,
 }
 
-fn webhooks() -> Vec<Webhook> { Vec::new() }
+/// The webhooks of OpenKruise, answered by the `controller` crate in this process.
+fn webhooks() -> Vec<Webhook> {
+    controller::webhook::rules()
+        .into_iter()
+        .map(|rule| {
+            let path = rule.path.to_owned();
+            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            Webhook {
+                name: rule.name.to_owned(),
+                kind: match rule.kind {
+                    controller::webhook::WebhookKind::Mutating => WebhookKind::Mutating,
+                    controller::webhook::WebhookKind::Validating => WebhookKind::Validating,
+                },
+                rules: vec![WebhookRule {
+                    groups: list(rule.groups),
+                    versions: list(rule.versions),
+                    resources: list(rule.resources),
+                    operations: list(rule.operations),
+                }],
+                handler: Arc::new(move |client, review| {
+                    let path = path.clone();
+                    Box::pin(async move { controller::webhook::review(&path, &review, Some(&client)).await })
+                }),
+            }
+        })
+        .collect()
+}
 
 /// The kinds whose history scenarios look at, under the names that recordings give them.
 pub(super) fn watched_kinds() -> Vec<(String, ApiResource)> {

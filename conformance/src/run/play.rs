@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use client_kit::Clock as _;
 use serde_json::Value;
 
 use super::compare;
@@ -10,11 +9,11 @@ use super::outcome::{ScenarioOutcome, Status, StepOutcome};
 use crate::action::{ActionError, Kubectl};
 use crate::backend::Backend;
 use crate::error::Error;
-use crate::history::{Change, Slice, cut};
+use crate::history::{Slice, cut};
 use crate::manifest;
 use crate::recording::divergences::{Divergence, forgives};
 use crate::recording::load::Action;
-use crate::recording::{Recording, Step};
+use crate::recording::{Recording, Step, pairing};
 use crate::render;
 
 /// What a step of a recording looks like, rendered.
@@ -38,7 +37,7 @@ pub async fn play(
     ensure_namespace(&kubectl).await;
     let clock = backend.clock();
     let began = clock.now();
-    let mut steps = Vec::new();
+    let mut played = Vec::new();
     for (index, step) in recording.steps.iter().enumerate() {
         let from = backend.history().len();
         let mut commands = Vec::new();
@@ -54,9 +53,18 @@ pub async fn play(
         let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
         tokio::time::sleep(length).await;
         backend.settle().await;
-        let history = backend.history();
-        steps.push(judge(recording, step, index, commands, &history, from, known));
+        played.push((step, commands, from..backend.history().len()));
     }
+    let history = backend.history();
+    let history = pairing::rename(&history, &pairing::pair(recording, &history));
+    let steps: Vec<StepOutcome> = played
+        .into_iter()
+        .enumerate()
+        .map(|(index, (step, commands, range))| {
+            let slice = Slice { before: &history[..range.start], during: &history[range] };
+            judge(recording, step, index, commands, slice, known)
+        })
+        .collect();
     let failed = steps.iter().any(|step| step.status == Status::Failed);
     let elapsed = clock.now().duration_since(began);
     Ok(ScenarioOutcome {
@@ -74,11 +82,10 @@ fn judge(
     step: &Step,
     index: usize,
     commands: Vec<String>,
-    history: &[Change],
-    from: usize,
+    slice: Slice<'_>,
     known: &[Divergence],
 ) -> StepOutcome {
-    let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+    let text = render::step(slice);
     let expected = rendered(recording, index);
     let source = format!("recording {}", recording.name);
     let lines = compare::lines(&expected, &text);

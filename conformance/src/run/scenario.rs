@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client_kit::Clock as _;
 use serde_json::Value;
 
 use super::operations::Player;
@@ -12,8 +11,8 @@ use super::{compare, play};
 use crate::assertion::Bindings;
 use crate::backend::Backend;
 use crate::error::Error;
-use crate::history::{Change, Slice};
-use crate::recording::Recording;
+use crate::history::Slice;
+use crate::recording::{Recording, pairing};
 use crate::render;
 use crate::scenario::Scenario;
 use crate::snapshot;
@@ -31,35 +30,12 @@ impl Judge {
     /// A recording, its pods renamed.
     #[must_use]
     pub fn new(recording: &Recording, names: &BTreeMap<String, String>) -> Self {
-        let mut renamed = recording.clone();
-        renamed.history = renamed.history.into_iter().map(|change| rename(change, names)).collect();
+        // The annotation speaks of suffixes; with the dash before them they are found in names only.
+        let names = names.iter().map(|(from, to)| (format!("-{from}"), format!("-{to}"))).collect();
+        let renamed = Recording { history: pairing::rename(&recording.history, &names), ..recording.clone() };
         let steps = (0..renamed.steps.len()).map(|index| play::rendered(&renamed, index)).collect();
         Self { name: recording.name.clone(), steps }
     }
-}
-
-/// Replaces pods' suffixes wherever they stand after a dash.
-fn rename(change: Change, names: &BTreeMap<String, String>) -> Change {
-    fn walk(value: &mut Value, names: &BTreeMap<String, String>) {
-        match value {
-            Value::String(text) => {
-                for (from, to) in names {
-                    let (from, to) = (format!("-{from}"), format!("-{to}"));
-                    if text.contains(&from) {
-                        *text = text.replace(&from, &to);
-                    }
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| walk(item, names)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, names)),
-            _ => {}
-        }
-    }
-    let mut change = change;
-    if !names.is_empty() {
-        walk(&mut change.object, names);
-    }
-    change
 }
 
 /// Called after each step, with its outcome.
