@@ -183,6 +183,9 @@ impl<'a> Player<'a> {
                 Ok(shown) => (shown.clone(), Value::Null),
                 Err(error) => (object.clone(), Value::from(error.to_string())),
             };
+            if let Some(refusal) = error.as_str() {
+                self.commands.push(format!("# {refusal}"));
+            }
             if !self.expected(&action.expect, &object, &shown, &error, &scope)? {
                 result.map_err(|error| format!("{origin}: {error}"))?;
             }

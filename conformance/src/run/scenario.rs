@@ -81,14 +81,16 @@ pub async fn run(
             forgiven: Vec::new(),
         };
         judge(scenario, &mut outcome, index, judges);
+        let stops = result.is_err();
         if let Err(why) = result {
             outcome.status = Status::Failed;
             outcome.diff = format!("{why}\n{}", outcome.diff);
         }
         on_step(&outcome);
-        failed = outcome.status == Status::Failed;
+        failed |= outcome.status == Status::Failed;
         steps.push(outcome);
-        if failed {
+        // What looks wrong is told and the scenario goes on; what could not be done ends it.
+        if stops {
             player.catch(&step.catch).await;
             player.catch(&scenario.test.spec.catch).await;
             break;
