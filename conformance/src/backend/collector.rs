@@ -33,8 +33,9 @@ impl Collector {
             watches.spawn(async move {
                 let mut known: BTreeMap<String, Value> = BTreeMap::new();
                 let api: Api<DynamicObject> = Api::all_with(client, &kind);
-                let mut events =
-                    watcher(api, watcher::Config::default().streaming_lists()).default_backoff().boxed();
+                let mut events = watcher(api, watcher::Config::default().streaming_lists())
+                    .default_backoff()
+                    .boxed();
                 loop {
                     let event = match events.try_next().await {
                         Ok(Some(event)) => event,
@@ -46,18 +47,27 @@ impl Collector {
                     };
                     let at_ms = clock.now().as_millisecond() - began_ms;
                     if let Some(change) = change(&mut known, &name, at_ms, event) {
-                        history.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+                        history
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(change);
                     }
                 }
             });
         }
-        Arc::new(Self { history, _watches: watches })
+        Arc::new(Self {
+            history,
+            _watches: watches,
+        })
     }
 
     /// What has been seen so far.
     #[must_use]
     pub fn history(&self) -> Vec<Change> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -88,5 +98,10 @@ fn change(
             None => ChangeKind::Added,
         }
     };
-    Some(Change { at_ms, resource: resource.to_owned(), kind, object })
+    Some(Change {
+        at_ms,
+        resource: resource.to_owned(),
+        kind,
+        object,
+    })
 }

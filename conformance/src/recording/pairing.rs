@@ -84,13 +84,19 @@ pub fn pair(recording: &Recording, run: &[Change]) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for burst in bursts(&recording.history) {
         // The run was given the recording's names, so that its burst has the same ones.
-        let free: Vec<String> =
-            burst.into_iter().filter(|name| !pinned.contains(name) && run_pods.contains(name)).collect();
+        let free: Vec<String> = burst
+            .into_iter()
+            .filter(|name| !pinned.contains(name) && run_pods.contains(name))
+            .collect();
         let mut theirs = free.clone();
         let mut ours = free;
         theirs.sort_by_key(|name| order(&recorded_mentions, name));
         ours.sort_by_key(|name| order(&run_mentions, name));
-        out.extend(ours.into_iter().zip(theirs).filter(|(ours, theirs)| ours != theirs));
+        out.extend(
+            ours.into_iter()
+                .zip(theirs)
+                .filter(|(ours, theirs)| ours != theirs),
+        );
     }
     out
 }
@@ -136,12 +142,22 @@ mod tests {
 
     fn pod(at_ms: i64, name: &str) -> Change {
         let object = json!({"metadata": {"name": name}});
-        Change { at_ms, resource: "pods".to_owned(), kind: ChangeKind::Added, object }
+        Change {
+            at_ms,
+            resource: "pods".to_owned(),
+            kind: ChangeKind::Added,
+            object,
+        }
     }
 
     fn event(at_ms: i64, message: &str) -> Change {
         let object = json!({"metadata": {"name": message}, "involvedObject": {"kind": "CloneSet"}, "reason": "X", "message": message});
-        Change { at_ms, resource: "events".to_owned(), kind: ChangeKind::Added, object }
+        Change {
+            at_ms,
+            resource: "events".to_owned(),
+            kind: ChangeKind::Added,
+            object,
+        }
     }
 
     fn recording(history: Vec<Change>) -> Recording {
@@ -156,9 +172,20 @@ mod tests {
 
     #[test]
     fn pairs_within_a_burst_only() {
-        let recorded =
-            recording(vec![pod(0, "a-1"), pod(1, "a-2"), pod(9_000, "a-3"), event(9_900, "update a-3"), event(9_950, "update a-1")]);
-        let same = [pod(0, "a-1"), pod(1, "a-2"), pod(9_000, "a-3"), event(9_900, "update a-3"), event(9_950, "update a-2")];
+        let recorded = recording(vec![
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-3"),
+            event(9_950, "update a-1"),
+        ]);
+        let same = [
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-3"),
+            event(9_950, "update a-2"),
+        ];
         let pairs = pair(&recorded, &same);
         assert_eq!(pairs.get("a-2").map(String::as_str), Some("a-1"));
         assert_eq!(pairs.get("a-3"), None);
@@ -166,7 +193,13 @@ mod tests {
         assert_eq!(text(&renamed[4].object, "/message"), "update a-1");
         assert_eq!(renamed[0].name(), "a-2");
         // A wrong order between bursts is not paired away.
-        let wrong = [pod(0, "a-1"), pod(1, "a-2"), pod(9_000, "a-3"), event(9_900, "update a-1"), event(9_950, "update a-3")];
+        let wrong = [
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-1"),
+            event(9_950, "update a-3"),
+        ];
         let renamed = rename(&wrong, &pair(&recorded, &wrong));
         assert_eq!(text(&renamed[3].object, "/message"), "update a-1");
     }

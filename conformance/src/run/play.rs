@@ -21,7 +21,10 @@ use crate::render;
 pub fn rendered(recording: &Recording, index: usize) -> String {
     let start = cut(&recording.history, recording.start_ms(index));
     let end = cut(&recording.history, recording.end_ms(index)).max(start);
-    render::step(Slice { before: &recording.history[..start], during: &recording.history[start..end] })
+    render::step(Slice {
+        before: &recording.history[..start],
+        during: &recording.history[start..end],
+    })
 }
 
 /// Plays a recording on a backend.
@@ -61,7 +64,10 @@ pub async fn play(
         .into_iter()
         .enumerate()
         .map(|(index, (step, commands, range))| {
-            let slice = Slice { before: &history[..range.start], during: &history[range] };
+            let slice = Slice {
+                before: &history[..range.start],
+                during: &history[range],
+            };
             judge(recording, step, index, commands, slice, known)
         })
         .collect();
@@ -90,15 +96,31 @@ fn judge(
     let source = format!("recording {}", recording.name);
     let lines = compare::lines(&expected, &text);
     let mut forgiven = Vec::new();
-    let mut status = if lines.is_empty() { Status::Passed } else { Status::Failed };
+    let mut status = if lines.is_empty() {
+        Status::Passed
+    } else {
+        Status::Failed
+    };
     if status == Status::Failed
         && let Some(divergence) = forgives(known, &recording.name, &step.name, &lines)
     {
         status = Status::Passed;
         forgiven.push(divergence.why.clone());
     }
-    let diff = if status == Status::Failed { compare::unified(&expected, &text, &source) } else { String::new() };
-    StepOutcome { name: step.name.clone(), commands, text, status, diff, judged_by: vec![source], forgiven }
+    let diff = if status == Status::Failed {
+        compare::unified(&expected, &text, &source)
+    } else {
+        String::new()
+    };
+    StepOutcome {
+        name: step.name.clone(),
+        commands,
+        text,
+        status,
+        diff,
+        judged_by: vec![source],
+        forgiven,
+    }
 }
 
 async fn ensure_namespace(kubectl: &Kubectl) {
@@ -120,7 +142,11 @@ async fn act(
     action: &Action,
 ) -> Result<(String, Result<(), ActionError>), Error> {
     let flag = |name: &str| action.flags.get(name).map(String::as_str);
-    let flags: String = action.flags.iter().map(|(key, value)| format!(" --{key}={value}")).collect();
+    let flags: String = action
+        .flags
+        .iter()
+        .map(|(key, value)| format!(" --{key}={value}"))
+        .collect();
     let resource = action.resource.as_deref().unwrap_or_default();
     let names = action.names.join(" ");
     let kubectl = match action.namespace.as_deref() {
@@ -153,12 +179,22 @@ async fn act(
             "kubectl patch {resource} {names}{flags} -p '{}'",
             action.body.as_ref().map(Value::to_string).unwrap_or_default()
         ),
-        verb => format!("kubectl {verb} {resource} {names} {}{flags}", action.changes.join(" ")).replace("  ", " "),
+        verb => format!(
+            "kubectl {verb} {resource} {names} {}{flags}",
+            action.changes.join(" ")
+        )
+        .replace("  ", " "),
     };
     let act = async {
         if action.verb == "request" {
-            let (method, path) = (action.method.as_deref().unwrap_or("GET"), action.path.as_deref().unwrap_or("/"));
-            return kubectl.request(method, path, action.body.as_ref()).await.map(|_| ());
+            let (method, path) = (
+                action.method.as_deref().unwrap_or("GET"),
+                action.path.as_deref().unwrap_or("/"),
+            );
+            return kubectl
+                .request(method, path, action.body.as_ref())
+                .await
+                .map(|_| ());
         }
         let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
         for name in &action.names {
@@ -166,7 +202,9 @@ async fn act(
                 "patch" => {
                     let body = action.body.clone().unwrap_or_default();
                     let kind = flag("type").unwrap_or("strategic");
-                    kubectl.patch(&api, name, kind, flag("subresource"), &body).await?;
+                    kubectl
+                        .patch(&api, name, kind, flag("subresource"), &body)
+                        .await?;
                 }
                 "label" => kubectl.mark(&api, name, "labels", &action.changes).await?,
                 "annotate" => kubectl.mark(&api, name, "annotations", &action.changes).await?,
@@ -175,11 +213,17 @@ async fn act(
                     kubectl.delete(&api, name, flag("cascade"), grace).await?;
                 }
                 "scale" => {
-                    let replicas: i64 = flag("replicas").and_then(|text| text.parse().ok()).unwrap_or_default();
+                    let replicas: i64 = flag("replicas")
+                        .and_then(|text| text.parse().ok())
+                        .unwrap_or_default();
                     let body = serde_json::json!({"spec": {"replicas": replicas}});
                     kubectl.patch(&api, name, "merge", None, &body).await?;
                 }
-                other => return Err(ActionError::Object(format!("the verb \"{other}\" is not played yet"))),
+                other => {
+                    return Err(ActionError::Object(format!(
+                        "the verb \"{other}\" is not played yet"
+                    )));
+                }
             }
         }
         Ok(())

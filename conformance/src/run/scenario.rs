@@ -31,10 +31,21 @@ impl Judge {
     #[must_use]
     pub fn new(recording: &Recording, names: &BTreeMap<String, String>) -> Self {
         // The annotation speaks of suffixes; with the dash before them they are found in names only.
-        let names = names.iter().map(|(from, to)| (format!("-{from}"), format!("-{to}"))).collect();
-        let renamed = Recording { history: pairing::rename(&recording.history, &names), ..recording.clone() };
-        let steps = (0..renamed.steps.len()).map(|index| play::rendered(&renamed, index)).collect();
-        Self { name: recording.name.clone(), steps }
+        let names = names
+            .iter()
+            .map(|(from, to)| (format!("-{from}"), format!("-{to}")))
+            .collect();
+        let renamed = Recording {
+            history: pairing::rename(&recording.history, &names),
+            ..recording.clone()
+        };
+        let steps = (0..renamed.steps.len())
+            .map(|index| play::rendered(&renamed, index))
+            .collect();
+        Self {
+            name: recording.name.clone(),
+            steps,
+        }
     }
 }
 
@@ -56,11 +67,18 @@ pub async fn run(
     for (prefix, suffixes) in &scenario.extras.pod_names {
         backend.name_pods(prefix, suffixes);
     }
-    let namespace = scenario.test.spec.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let namespace = scenario
+        .test
+        .spec
+        .namespace
+        .clone()
+        .unwrap_or_else(|| "default".to_owned());
     let mut bindings = Bindings::default();
     bindings.set("namespace", Value::from(namespace.clone()));
     let mut player = Player::new(scenario, backend, &namespace, bindings);
-    player.bind(&scenario.test.spec.bindings).map_err(|why| scenario_error(scenario, &why))?;
+    player
+        .bind(&scenario.test.spec.bindings)
+        .map_err(|why| scenario_error(scenario, &why))?;
     let mut steps: Vec<StepOutcome> = Vec::new();
     let mut failed = false;
     for (index, step) in scenario.test.spec.steps.iter().enumerate() {
@@ -68,9 +86,16 @@ pub async fn run(
         let result = player.step(step).await;
         backend.settle().await;
         let history = backend.history();
-        let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+        let text = render::step(Slice {
+            before: &history[..from],
+            during: &history[from..],
+        });
         let commands = player.take_commands();
-        let name = if step.name.is_empty() { format!("step {}", index + 1) } else { step.name.clone() };
+        let name = if step.name.is_empty() {
+            format!("step {}", index + 1)
+        } else {
+            step.name.clone()
+        };
         let mut outcome = StepOutcome {
             name,
             commands,
@@ -121,7 +146,9 @@ fn scenario_error(scenario: &Scenario, why: &str) -> Error {
 /// Compares a step with what the recordings show, and with its snapshot.
 fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge]) {
     for judge in judges {
-        let Some(expected) = judge.steps.get(index) else { continue };
+        let Some(expected) = judge.steps.get(index) else {
+            continue;
+        };
         let source = format!("recording {}", judge.name);
         let diff = compare::unified(expected, &outcome.text, &source);
         if !diff.is_empty() {
@@ -140,10 +167,11 @@ fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &
             outcome.judged_by.push("snapshot".to_owned());
         }
         None if judges.is_empty() => {
-            outcome.diff.push_str("the step has neither a recording nor a snapshot; look at it, then run with --bless\n");
+            outcome.diff.push_str(
+                "the step has neither a recording nor a snapshot; look at it, then run with --bless\n",
+            );
             outcome.status = Status::Failed;
         }
         None => {}
     }
 }
-
