@@ -42,7 +42,7 @@ pub async fn play(
     let began = clock.now();
     let mut played = Vec::new();
     for (index, step) in recording.steps.iter().enumerate() {
-        let from = backend.history().len();
+        let from = backend.history_len();
         let mut commands = Vec::new();
         for action in &step.actions {
             let (command, result) = act(&kubectl, recording, action).await?;
@@ -56,7 +56,7 @@ pub async fn play(
         let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
         tokio::time::sleep(length).await;
         backend.settle().await;
-        played.push((step, commands, from..backend.history().len()));
+        played.push((step, commands, from..backend.history_len()));
     }
     let history = backend.history();
     let history = pairing::rename(&history, &pairing::pair(recording, &history));

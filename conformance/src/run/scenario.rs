@@ -82,7 +82,7 @@ pub async fn run(
     let mut steps: Vec<StepOutcome> = Vec::new();
     let mut failed = false;
     for (index, step) in scenario.test.spec.steps.iter().enumerate() {
-        let from = backend.history().len();
+        let from = backend.history_len();
         let result = player.step(step).await;
         backend.settle().await;
         let history = backend.history();
