@@ -102,7 +102,11 @@ impl Encoder {
                 Bytes::from(table.to_string())
             }
             View::MetadataOnly => {
-                let items: Vec<Value> = page.items.iter().map(|stored| metadata_only(&stored.value)).collect();
+                let items: Vec<Value> = page
+                    .items
+                    .iter()
+                    .map(|stored| metadata_only(&stored.value))
+                    .collect();
                 Bytes::from(
                     json!({
                         "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",

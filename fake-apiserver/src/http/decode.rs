@@ -26,14 +26,16 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 
 /// Decodes JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })
 }
 
 /// Decodes YAML, of which JSON is a part.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
 pub(crate) fn unsupported(media_type: &str) -> ApiError {

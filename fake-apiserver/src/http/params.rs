@@ -59,10 +59,13 @@ impl Params {
                 "fieldSelector" => params.field_selector = value,
                 "resourceVersion" => params.resource_version = value,
                 "resourceVersionMatch" => params.resource_version_match = value,
-                "limit" if !value.is_empty() => params.limit = usize::try_from(number(&value)?).unwrap_or_default(),
+                "limit" if !value.is_empty() => {
+                    params.limit = usize::try_from(number(&value)?).unwrap_or_default()
+                }
                 "continue" => params.continue_token = value,
                 "timeoutSeconds" if !value.is_empty() => {
-                    params.timeout_seconds = u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
+                    params.timeout_seconds =
+                        u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
                 }
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
                 "sendInitialEvents" => params.send_initial_events = flag(&value),
@@ -72,7 +75,9 @@ impl Params {
                 "force" => params.force = flag(&value),
                 "pretty" => params.pretty = flag(&value),
                 "propagationPolicy" => params.propagation_policy = value,
-                "gracePeriodSeconds" if !value.is_empty() => params.grace_period_seconds = Some(number(&value)?),
+                "gracePeriodSeconds" if !value.is_empty() => {
+                    params.grace_period_seconds = Some(number(&value)?)
+                }
                 "orphanDependents" => params.orphan_dependents = Some(flag(&value)),
                 _ => {}
             }
@@ -133,7 +138,8 @@ mod tests {
 
     #[test]
     fn reads_a_query() {
-        let params = Params::parse("labelSelector=a%3Db%2Cc+in+%28d%29&limit=5&watch=1&dryRun=All").expect("a query");
+        let params =
+            Params::parse("labelSelector=a%3Db%2Cc+in+%28d%29&limit=5&watch=1&dryRun=All").expect("a query");
         assert_eq!(params.label_selector, "a=b,c in (d)");
         assert_eq!((params.limit, params.watch, params.dry_run), (5, true, true));
         assert!(Params::parse("dryRun=Some").is_err());

@@ -132,17 +132,41 @@ mod tests {
     #[case("GET", "/api/v1/watch/pods", "watch /v1 pods ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces", "list /v1 namespaces ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces/a", "get /v1 namespaces ns= name=a sub=")]
-    #[case("PUT", "/api/v1/namespaces/a/finalize", "update /v1 namespaces ns= name=a sub=finalize")]
+    #[case(
+        "PUT",
+        "/api/v1/namespaces/a/finalize",
+        "update /v1 namespaces ns= name=a sub=finalize"
+    )]
     #[case("POST", "/api/v1/namespaces/a/pods", "create /v1 pods ns=a name= sub=")]
-    #[case("PATCH", "/api/v1/namespaces/a/pods/x/status", "patch /v1 pods ns=a name=x sub=status")]
-    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments ns=a name= sub=")]
-    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments/d", "delete apps/v1 deployments ns=a name=d sub=")]
+    #[case(
+        "PATCH",
+        "/api/v1/namespaces/a/pods/x/status",
+        "patch /v1 pods ns=a name=x sub=status"
+    )]
+    #[case(
+        "DELETE",
+        "/apis/apps/v1/namespaces/a/deployments",
+        "deletecollection apps/v1 deployments ns=a name= sub="
+    )]
+    #[case(
+        "DELETE",
+        "/apis/apps/v1/namespaces/a/deployments/d",
+        "delete apps/v1 deployments ns=a name=d sub="
+    )]
     fn paths(#[case] method: &str, #[case] path: &str, #[case] expected: &str) {
         let method = method.parse().expect("a method");
-        let Target::Resource(r) = target(&method, path, false) else { panic!("{path} is no resource") };
+        let Target::Resource(r) = target(&method, path, false) else {
+            panic!("{path} is no resource")
+        };
         let got = format!(
             "{} {}/{} {} ns={} name={} sub={}",
-            r.verb.as_str(), r.group, r.version, r.resource, r.namespace, r.name, r.subresource
+            r.verb.as_str(),
+            r.group,
+            r.version,
+            r.resource,
+            r.namespace,
+            r.name,
+            r.subresource
         );
         assert_eq!(got, expected);
     }

@@ -54,7 +54,12 @@ where
         Ok(body) => body.to_bytes(),
         Err(_) => return failure(&ApiError::too_large(BODY_BYTES_MAX), Accepted::default()),
     };
-    let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let header = |name| {
+        head.headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+            .unwrap_or_default()
+    };
     let Some(accepted) = accept(header(ACCEPT)) else {
         let message = "only the following media types are accepted: application/json, application/yaml";
         let error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
@@ -88,7 +93,11 @@ fn manager(params: &Params, user_agent: &str) -> String {
         return params.field_manager.clone();
     }
     let program = user_agent.split('/').next().unwrap_or_default();
-    if program.is_empty() { "unknown".to_owned() } else { program.to_owned() }
+    if program.is_empty() {
+        "unknown".to_owned()
+    } else {
+        program.to_owned()
+    }
 }
 
 /// The answers that concern no object.
@@ -121,18 +130,36 @@ async fn resource_request(
         .find(&request.group, &request.version, &request.resource)
         .ok_or_else(ApiError::no_such_resource)?;
     check_scope(&resource, &request)?;
-    let context = Context { server, resource, request, params, accepted, content_type, manager };
+    let context = Context {
+        server,
+        resource,
+        request,
+        params,
+        accepted,
+        content_type,
+        manager,
+    };
     if !context.request.subresource.is_empty() {
         return subresource_request(&context, &body).await;
     }
-    if !context.resource.verbs.iter().any(|verb| verb == context.request.verb.as_str()) {
+    if !context
+        .resource
+        .verbs
+        .iter()
+        .any(|verb| verb == context.request.verb.as_str())
+    {
         return Err(ApiError::method_not_allowed());
     }
     let answer = match context.request.verb {
         Verb::Get => Answer::ok(Shown::Stored(context.existing()?)),
         Verb::List => {
             let page = read::list(&context)?;
-            return Ok(response(StatusCode::OK, Encoder::new(&context).list(&page), accepted, &[]));
+            return Ok(response(
+                StatusCode::OK,
+                Encoder::new(&context).list(&page),
+                accepted,
+                &[],
+            ));
         }
         Verb::Watch => {
             let stream = watch::watch(&context)?;
@@ -150,8 +177,18 @@ async fn resource_request(
             let options = DeleteOptions::read(&context, &decode::decode(&context.content_type, &body)?)?;
             let items = delete::delete_collection(&context, &options).await?;
             let revision = context.state().store.revision();
-            let page = read::Page { revision, items, continue_token: String::new(), remaining: None };
-            return Ok(response(StatusCode::OK, Encoder::new(&context).list(&page), accepted, &[]));
+            let page = read::Page {
+                revision,
+                items,
+                continue_token: String::new(),
+                remaining: None,
+            };
+            return Ok(response(
+                StatusCode::OK,
+                Encoder::new(&context).list(&page),
+                accepted,
+                &[],
+            ));
         }
     };
     Ok(object_response(&context, &answer))
@@ -160,8 +197,11 @@ async fn resource_request(
 /// A namespaced object has a namespace in its path, a cluster's has none; collections may be of all namespaces.
 fn check_scope(resource: &crate::resources::Resource, request: &ResourceRequest) -> Result<(), ApiError> {
     let named = !request.namespace.is_empty();
-    let of_all = request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-    if resource.namespaced == named || (resource.namespaced && of_all && request.verb != Verb::DeleteCollection) {
+    let of_all =
+        request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    if resource.namespaced == named
+        || (resource.namespaced && of_all && request.verb != Verb::DeleteCollection)
+    {
         return Ok(());
     }
     if resource.namespaced && request.verb == Verb::Create {
@@ -171,15 +211,25 @@ fn check_scope(resource: &crate::resources::Resource, request: &ResourceRequest)
 }
 
 async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response<ResponseBody>, ApiError> {
-    let served = context.resource.subresources.get(&context.request.subresource).ok_or_else(ApiError::no_such_resource)?;
-    if !served.verbs.iter().any(|verb| verb == context.request.verb.as_str()) {
+    let served = context
+        .resource
+        .subresources
+        .get(&context.request.subresource)
+        .ok_or_else(ApiError::no_such_resource)?;
+    if !served
+        .verbs
+        .iter()
+        .any(|verb| verb == context.request.verb.as_str())
+    {
         return Err(ApiError::method_not_allowed());
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
             update::put(context, decode::decode(&context.content_type, body)?).await?
         }
-        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Patch) => patch::patch(context, body).await?,
+        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Patch) => {
+            patch::patch(context, body).await?
+        }
         _ => subresource::handle(context, body).await?,
     };
     Ok(object_response(context, &answer))
@@ -190,14 +240,21 @@ fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody>
     response(answer.code, bytes, context.accepted, &answer.warnings)
 }
 
-fn response(code: StatusCode, json: Bytes, accepted: Accepted, warnings: &[String]) -> Response<ResponseBody> {
+fn response(
+    code: StatusCode,
+    json: Bytes,
+    accepted: Accepted,
+    warnings: &[String],
+) -> Response<ResponseBody> {
     let (bytes, content_type) = match accepted.encoding {
         Encoding::Json => (json, "application/json"),
         Encoding::Yaml => (to_yaml(&json), "application/yaml"),
     };
     let mut response = Response::new(ResponseBody::whole(bytes));
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
         if let Ok(value) = HeaderValue::from_str(&text) {
@@ -209,22 +266,33 @@ fn response(code: StatusCode, json: Bytes, accepted: Accepted, warnings: &[Strin
 
 fn to_yaml(json: &Bytes) -> Bytes {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
-    serde_saphyr::to_string(&value).map(Bytes::from).unwrap_or_else(|_| json.clone())
+    serde_saphyr::to_string(&value)
+        .map(Bytes::from)
+        .unwrap_or_else(|_| json.clone())
 }
 
 fn stream_response(body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 fn text(text: &'static str) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(Bytes::from_static(text.as_bytes())));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }
 
 fn failure(error: &ApiError, accepted: Accepted) -> Response<ResponseBody> {
-    response(error.code, Bytes::from(error.to_status().to_string()), accepted, &[])
+    response(
+        error.code,
+        Bytes::from(error.to_status().to_string()),
+        accepted,
+        &[],
+    )
 }
-

@@ -13,12 +13,16 @@ use crate::strategy;
 use crate::types::Schema;
 
 fn text(value: &Value, path: &str) -> String {
-    at(value, path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    at(value, path)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn texts(value: &Value, path: &str) -> Vec<String> {
     let list = at(value, path).and_then(Value::as_array);
-    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default()
 }
 
 /// The resources that a CustomResourceDefinition serves, one per served version.
@@ -29,7 +33,10 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
     let group = text(definition, "spec.group");
     let plural = text(definition, "spec.names.plural");
     let kind = text(definition, "spec.names.kind");
-    let versions = at(definition, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let versions = at(definition, "spec.versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let storage = versions
         .iter()
         .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
@@ -61,9 +68,18 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
             short_names: texts(definition, "spec.names.shortNames"),
             categories: texts(definition, "spec.names.categories"),
             namespaced: text(definition, "spec.scope") == "Namespaced",
-            verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-                .map(str::to_owned)
-                .to_vec(),
+            verbs: [
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
+                "update",
+                "watch",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             list_kind,
             storage_version_hash: None,
             table: GroupResource::new(&group, &plural),
@@ -92,18 +108,30 @@ fn custom_version(version: &Value) -> Result<CustomVersion, Vec<FieldError>> {
         scale,
         selectable: selectable
             .map(|fields| {
-                fields.iter().map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect()
+                fields
+                    .iter()
+                    .map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned())
+                    .collect()
             })
             .unwrap_or_default(),
     })
 }
 
-fn subresources(custom: &CustomVersion, group: &str, version: &str, kind: &str) -> BTreeMap<String, Subresource> {
+fn subresources(
+    custom: &CustomVersion,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> BTreeMap<String, Subresource> {
     let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
     let mut out = BTreeMap::new();
     if custom.status {
-        let status =
-            Subresource { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned(), verbs: verbs() };
+        let status = Subresource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: verbs(),
+        };
         out.insert("status".to_owned(), status);
     }
     if custom.scale.is_some() {

@@ -84,7 +84,11 @@ pub(crate) struct Resource {
 impl Resource {
     /// `apps/v1`, `v1`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The name used in error messages.

@@ -32,7 +32,9 @@ pub(crate) async fn create_shaped(
 ) -> Result<Answer, ApiError> {
     check_namespace(context, &mut object)?;
     if !object.resource_version().is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     fill_metadata(context, &mut object);
     if ownership == Ownership::Tracked {
@@ -55,7 +57,11 @@ pub(crate) async fn create_shaped(
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let object = attributes.object.take().unwrap_or_default();
     let shown = commit(context, object)?;
-    Ok(Answer { code: StatusCode::CREATED, object: shown, warnings })
+    Ok(Answer {
+        code: StatusCode::CREATED,
+        object: shown,
+        warnings,
+    })
 }
 
 fn attributes(context: &Context, object: Value) -> Attributes {
@@ -94,13 +100,23 @@ pub(crate) fn check_namespace(context: &Context, object: &mut Value) -> Result<(
 fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
     if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
-        let base: String = object.meta_str("generateName").chars().take(GENERATED_BASE_MAX).collect();
+        let base: String = object
+            .meta_str("generateName")
+            .chars()
+            .take(GENERATED_BASE_MAX)
+            .collect();
         let name = format!("{base}{}", state.names.suffix(&base));
         object.set_meta("name", name);
     }
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+        "resourceVersion",
+    ] {
         meta.remove(field);
     }
     object.set_meta("uid", uid);
@@ -131,7 +147,12 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        object.name(),
+        &errors,
+    ))
 }
 
 fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
@@ -150,17 +171,24 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
         if state.store.get(context.table(), &key).is_some() {
             return Err(exists());
         }
-        state.registry.define(&object).map_err(|errors| {
-            ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors)
-        })?;
+        state
+            .registry
+            .define(&object)
+            .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
     let stored = conversion::to_storage(resource, object);
-    let stored = state.store.commit(context.table(), &key, None, Change::Put(stored)).map_err(|_| exists())?;
+    let stored = state
+        .store
+        .commit(context.table(), &key, None, Change::Put(stored))
+        .map_err(|_| exists())?;
     if defines {
         // The real server accepts the names and establishes the resource a moment later, by a write of its own.
         let value = crd::established(&stored.value, &state.now());
         // Only this server's own requests could have come between, and none can before the answer.
-        let _established = state.store.commit(context.table(), &key, Some(stored.revision), Change::Put(value));
+        let _established =
+            state
+                .store
+                .commit(context.table(), &key, Some(stored.revision), Change::Put(value));
     }
     Ok(Shown::Stored(stored))
 }

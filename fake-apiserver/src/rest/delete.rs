@@ -35,8 +35,13 @@ impl DeleteOptions {
     pub(crate) fn read(context: &Context, body: &Value) -> Result<Self, ApiError> {
         let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
-        let listed_dry_run = at(body, "dryRun").and_then(Value::as_array).and_then(|list| list.first()).and_then(Value::as_str);
-        let orphan = at(body, "orphanDependents").and_then(Value::as_bool).or(params.orphan_dependents);
+        let listed_dry_run = at(body, "dryRun")
+            .and_then(Value::as_array)
+            .and_then(|list| list.first())
+            .and_then(Value::as_str);
+        let orphan = at(body, "orphanDependents")
+            .and_then(Value::as_bool)
+            .or(params.orphan_dependents);
         let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
         if propagation.is_empty()
             && let Some(orphan) = orphan
@@ -54,7 +59,9 @@ impl DeleteOptions {
             ));
         }
         Ok(Self {
-            grace_seconds: at(body, "gracePeriodSeconds").and_then(Value::as_i64).or(params.grace_period_seconds),
+            grace_seconds: at(body, "gracePeriodSeconds")
+                .and_then(Value::as_i64)
+                .or(params.grace_period_seconds),
             propagation,
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
@@ -77,7 +84,10 @@ pub(crate) async fn delete(context: &Context, options: &DeleteOptions) -> Result
             return Ok(answer);
         }
     }
-    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+    Err(ApiError::modified(
+        &context.resource.group_resource(),
+        &context.request.name,
+    ))
 }
 
 async fn attempt(
@@ -133,7 +143,11 @@ fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Valu
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return Err(mismatch("UID", uid, object.uid()));
     }
-    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != object.resource_version()) {
+    if let Some(version) = options
+        .resource_version
+        .as_deref()
+        .filter(|version| *version != object.resource_version())
+    {
         return Err(mismatch("ResourceVersion", version, object.resource_version()));
     }
     Ok(())
@@ -155,7 +169,9 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     let deletion = resource.strategy.deletion(old, options.grace_seconds);
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     if is_namespace {
-        let held = at(old, "spec.finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let held = at(old, "spec.finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
         if old.is_terminating() && held {
             return Err(ApiError::conflict(
                 &resource.group_resource(),
@@ -176,9 +192,16 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     match deletion {
         Deletion::Graceful { seconds } => {
             if old.is_terminating() {
-                let left = old.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
+                let left = old
+                    .metadata()
+                    .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+                    .and_then(Value::as_i64);
                 if options.grace_seconds.is_none() || left.is_some_and(|left| left <= seconds) {
-                    return Ok(if object == *old { Outcome::Unchanged } else { Outcome::Mark(object) });
+                    return Ok(if object == *old {
+                        Outcome::Unchanged
+                    } else {
+                        Outcome::Mark(object)
+                    });
                 }
             }
             mark(context, &mut object, seconds);
@@ -186,7 +209,8 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         }
         Deletion::Immediate if object.finalizers().is_empty() => Ok(Outcome::Remove(object)),
         Deletion::Immediate => {
-            if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty() {
+            if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty()
+            {
                 let graceless = old
                     .metadata()
                     .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
@@ -207,7 +231,9 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
 fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     let was_terminating = object.is_terminating();
     let now = context.state().clock.now_seconds();
-    let end = now.saturating_add(jiff::SignedDuration::from_secs(grace_seconds)).unwrap_or(now);
+    let end = now
+        .saturating_add(jiff::SignedDuration::from_secs(grace_seconds))
+        .unwrap_or(now);
     object.set_meta("deletionTimestamp", rfc3339(end));
     object.set_meta("deletionGracePeriodSeconds", grace_seconds);
     if !was_terminating && object.generation() > 0 {
@@ -247,12 +273,22 @@ fn success(context: &Context, object: &Value) -> Value {
 }
 
 /// Deletes every object that the selectors choose; answers with what they were.
-pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Vec<Arc<Stored>>, ApiError> {
+pub(crate) async fn delete_collection(
+    context: &Context,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<Stored>>, ApiError> {
     let selection = Selection::parse(context)?;
     let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let snapshot =
-        context.state().store.list(context.table(), namespace, None, None).map_err(ApiError::expired)?;
-    let chosen: Vec<Arc<Stored>> = snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
+    let snapshot = context
+        .state()
+        .store
+        .list(context.table(), namespace, None, None)
+        .map_err(ApiError::expired)?;
+    let chosen: Vec<Arc<Stored>> = snapshot
+        .items
+        .into_iter()
+        .filter(|stored| selection.matches(&stored.value))
+        .collect();
     for stored in &chosen {
         let mut request = context.request.clone();
         request.namespace.clone_from(&stored.key.namespace);

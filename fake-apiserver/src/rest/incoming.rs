@@ -20,21 +20,31 @@ pub(crate) fn check_kind(resource: &Resource, object: &mut Value) -> Result<(), 
         )));
     };
     let api_version = resource.api_version();
-    let given = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let given = |field: &str| {
+        map.get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (given_version, given_kind) = (given("apiVersion"), given("kind"));
     if resource.is_custom() {
         if given_kind.is_empty() {
-            return Err(ApiError::bad_request("Object 'Kind' is missing in 'unstructured object has no kind'"));
+            return Err(ApiError::bad_request(
+                "Object 'Kind' is missing in 'unstructured object has no kind'",
+            ));
         }
         if given_kind != resource.kind {
             return Err(ApiError::bad_request(format!(
-                "{} in the URL does not match the kind of the object ({given_kind})", resource.kind
+                "{} in the URL does not match the kind of the object ({given_kind})",
+                resource.kind
             )));
         }
     } else if !given_kind.is_empty() && given_kind != resource.kind {
         return Err(ApiError::bad_request(format!(
             "{given_kind} in version \"{}\" cannot be handled as a {}: no kind \"{given_kind}\" is registered for version \"{}\"",
-            last(&given_version), resource.kind, given_version
+            last(&given_version),
+            resource.kind,
+            given_version
         )));
     }
     if !given_version.is_empty() && given_version != api_version {
@@ -66,7 +76,9 @@ fn type_name(value: &Value) -> &'static str {
 /// # Errors
 /// 400 for what the type's decoder would refuse, and for unknown fields where the client asked for strictness.
 pub(crate) fn shape(context: &Context, object: &mut Value) -> Result<Vec<String>, ApiError> {
-    let Some(schema) = context.resource.schema() else { return Ok(Vec::new()) };
+    let Some(schema) = context.resource.schema() else {
+        return Ok(Vec::new());
+    };
     let unknown = schema.prune(object);
     let warnings = unknown_fields(context, unknown)?;
     normalise(context, &schema, object)?;
@@ -98,7 +110,10 @@ fn unknown_fields(context: &Context, unknown: Vec<String>) -> Result<Vec<String>
     if unknown.is_empty() {
         return Ok(Vec::new());
     }
-    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    let texts: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
     match context.params.field_validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(texts),
@@ -108,7 +123,10 @@ fn unknown_fields(context: &Context, unknown: Vec<String>) -> Result<Vec<String>
             Err(ApiError::bad_request(if resource.is_custom() {
                 text
             } else {
-                format!("{} in version \"{}\" cannot be handled as a {}: {text}", resource.kind, resource.version, resource.kind)
+                format!(
+                    "{} in version \"{}\" cannot be handled as a {}: {text}",
+                    resource.kind, resource.version, resource.kind
+                )
             }))
         }
     }

@@ -37,7 +37,8 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(allowed) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-static QUALIFIED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$").ok());
+static QUALIFIED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$").ok());
 
 fn is_qualified_part(text: &str) -> bool {
     text.len() <= 63 && QUALIFIED.as_ref().is_some_and(|pattern| pattern.is_match(text))
@@ -50,13 +51,20 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
             return vec![format!("may not be '{name}'")];
         }
         let found = ["/", "%"].iter().find(|bad| name.contains(*bad));
-        return found.map(|bad| vec![format!("may not contain '{bad}'")]).unwrap_or_default();
+        return found
+            .map(|bad| vec![format!("may not contain '{bad}'")])
+            .unwrap_or_default();
     }
-    let (limit, valid, text): (usize, fn(&str) -> bool, &str) = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => (63, is_label, LABEL_TEXT),
-        ("", "services") => (63, |name| is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()), DNS1035_TEXT),
-        _ => (253, is_subdomain, SUBDOMAIN_TEXT),
-    };
+    let (limit, valid, text): (usize, fn(&str) -> bool, &str) =
+        match (resource.group.as_str(), resource.plural.as_str()) {
+            ("", "namespaces") => (63, is_label, LABEL_TEXT),
+            ("", "services") => (
+                63,
+                |name| is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()),
+                DNS1035_TEXT,
+            ),
+            _ => (253, is_subdomain, SUBDOMAIN_TEXT),
+        };
     let mut problems = Vec::new();
     if name.len() > limit {
         problems.push(format!("must be no more than {limit} bytes"));
@@ -92,7 +100,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = object.name();
     if name.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else {
         for problem in name_problems(resource, name) {
             errors.push(FieldError::invalid("metadata.name", Value::from(name), &problem));
@@ -100,20 +111,36 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     for (key, value) in string_map(object, "labels") {
         for problem in qualified_problems(key) {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(key.clone()), &problem));
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                Value::from(key.clone()),
+                &problem,
+            ));
         }
         let value = value.as_str().unwrap_or_default();
         if value.len() > 63 {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(value), "must be no more than 63 bytes"));
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                Value::from(value),
+                "must be no more than 63 bytes",
+            ));
         } else if !value.is_empty() && !is_qualified_part(value) {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(value), LABEL_VALUE_TEXT));
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                Value::from(value),
+                LABEL_VALUE_TEXT,
+            ));
         }
     }
     let mut annotation_bytes = 0;
     for (key, value) in string_map(object, "annotations") {
         annotation_bytes += key.len() + value.as_str().map_or(0, str::len);
         for problem in qualified_problems(&key.to_lowercase()) {
-            errors.push(FieldError::invalid("metadata.annotations", Value::from(key.clone()), &problem));
+            errors.push(FieldError::invalid(
+                "metadata.annotations",
+                Value::from(key.clone()),
+                &problem,
+            ));
         }
     }
     if annotation_bytes > ANNOTATION_BYTES_MAX {
@@ -121,7 +148,11 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     for finalizer in object.finalizers() {
         for problem in qualified_problems(finalizer) {
-            errors.push(FieldError::invalid("metadata.finalizers", Value::from(finalizer), &problem));
+            errors.push(FieldError::invalid(
+                "metadata.finalizers",
+                Value::from(finalizer),
+                &problem,
+            ));
         }
     }
     validate_owners(object, &mut errors);
@@ -129,7 +160,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
-    let owners = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
+    let owners = object
+        .metadata()
+        .and_then(|meta| meta.get("ownerReferences"))
+        .and_then(Value::as_array);
     let owners = owners.map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<&str> = None;
     for owner in owners {
@@ -137,7 +171,11 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
         for (field, what) in [("apiVersion", "version"), ("kind", ""), ("name", ""), ("uid", "")] {
             if text(field).is_empty() {
                 let path = format!("metadata.ownerReferences.{field}");
-                let detail = if what.is_empty() { "must not be empty".to_owned() } else { format!("{what} must not be empty") };
+                let detail = if what.is_empty() {
+                    "must not be empty".to_owned()
+                } else {
+                    format!("{what} must not be empty")
+                };
                 errors.push(FieldError::invalid(&path, Value::from(""), &detail));
             }
         }
@@ -147,7 +185,11 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {}",
                     text("kind").to_owned() + "/" + text("name")
                 );
-                errors.push(FieldError::invalid("metadata.ownerReferences", Value::Array(owners.to_vec()), &detail));
+                errors.push(FieldError::invalid(
+                    "metadata.ownerReferences",
+                    Value::Array(owners.to_vec()),
+                    &detail,
+                ));
             }
             controller.get_or_insert_with(|| owner.get("name").and_then(Value::as_str).unwrap_or_default());
         }
@@ -157,7 +199,14 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
 /// Validates what an update may not change.
 pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         let value = |object: &Value| object.metadata().and_then(|meta| meta.get(field)).cloned();
         if value(object) != value(old) {
             errors.push(FieldError::invalid(
@@ -169,11 +218,19 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     }
     if old.is_terminating() {
         let before = old.finalizers();
-        let added: Vec<&str> = object.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
+        let added: Vec<&str> = object
+            .finalizers()
+            .into_iter()
+            .filter(|name| !before.contains(name))
+            .collect();
         if !added.is_empty() {
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+                added
+                    .iter()
+                    .map(|name| format!("\"{name}\""))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
             errors.push(FieldError::forbidden("metadata.finalizers", &detail));
         }

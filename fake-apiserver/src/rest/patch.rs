@@ -64,7 +64,9 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         return apply(context, decode::yaml(body)?).await;
     }
     if context.params.force {
-        return Err(ApiError::bad_request("PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"));
+        return Err(ApiError::bad_request(
+            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+        ));
     }
     let document = decode::json(body)?;
     let schema = context.resource.schema();
@@ -80,7 +82,15 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         check_name(context, &object)?;
         Ok((object, warnings))
     };
-    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: true,
+        },
+    )
+    .await
 }
 
 fn check_name(context: &Context, object: &Value) -> Result<(), ApiError> {
@@ -88,7 +98,9 @@ fn check_name(context: &Context, object: &Value) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::bad_request(format!(
-        "the name of the object ({}) does not match the name on the URL ({})", object.name(), context.request.name
+        "the name of the object ({}) does not match the name on the URL ({})",
+        object.name(),
+        context.request.name
     )))
 }
 
@@ -138,18 +150,38 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
     }
     check_name(context, &applied)?;
     check_namespace(context, &mut applied)?;
-    let schema = context.resource.schema().ok_or_else(ApiError::method_not_allowed)?;
+    let schema = context
+        .resource
+        .schema()
+        .ok_or_else(ApiError::method_not_allowed)?;
     let merged = |live: Option<&Value>| {
-        with_operation(context, |operation| server_side::apply(&schema, live, &applied, context.params.force, operation))
-            .map_err(|error| apply_failed(&error))
+        with_operation(context, |operation| {
+            server_side::apply(&schema, live, &applied, context.params.force, operation)
+        })
+        .map_err(|error| apply_failed(&error))
     };
-    if context.state().store.get(context.table(), &context.key()).is_none() {
+    if context
+        .state()
+        .store
+        .get(context.table(), &context.key())
+        .is_none()
+    {
         if !context.request.subresource.is_empty() {
-            return Err(ApiError::not_found(&context.resource.group_resource(), &context.request.name));
+            return Err(ApiError::not_found(
+                &context.resource.group_resource(),
+                &context.request.name,
+            ));
         }
         if !applied.uid().is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", applied.uid());
-            return Err(ApiError::conflict(&context.resource.group_resource(), &context.request.name, &why));
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                applied.uid()
+            );
+            return Err(ApiError::conflict(
+                &context.resource.group_resource(),
+                &context.request.name,
+                &why,
+            ));
         }
         let mut object = merged(None)?;
         incoming::normalise(context, &schema, &mut object)?;
@@ -160,5 +192,13 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
         incoming::normalise(context, &schema, &mut object)?;
         Ok((object, Vec::new()))
     };
-    update(context, &Update { make: &make, ownership: Ownership::Applied, unconditional: true }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Applied,
+            unconditional: true,
+        },
+    )
+    .await
 }

@@ -29,7 +29,10 @@ impl Selection {
             let separator = if text.is_empty() { "" } else { "," };
             text = format!("{text}{separator}metadata.name={}", context.request.name);
         }
-        Ok(Self { labels, fields: FieldSelector::parse(&text, &context.resource)? })
+        Ok(Self {
+            labels,
+            fields: FieldSelector::parse(&text, &context.resource)?,
+        })
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -63,7 +66,11 @@ const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
 
 impl ContinueToken {
     fn encode(revision: Revision, last: &ObjectKey) -> String {
-        let token = Self { v: CONTINUE_VERSION.to_owned(), rv: revision.0, start: format!("{last}\0") };
+        let token = Self {
+            v: CONTINUE_VERSION.to_owned(),
+            rv: revision.0,
+            start: format!("{last}\0"),
+        };
         // A struct of strings and numbers always encodes.
         let json = serde_json::to_vec(&token).unwrap_or_default();
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
@@ -71,11 +78,14 @@ impl ContinueToken {
 
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
         let bad = || ApiError::bad_request("continue key is not valid: malformed value");
-        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| bad())?;
         let token: Self = serde_json::from_slice(&json).map_err(|_| bad())?;
         if token.v != CONTINUE_VERSION {
             return Err(ApiError::bad_request(format!(
-                "continue key is not valid: server does not recognize this encoded version \"{}\"", token.v
+                "continue key is not valid: server does not recognize this encoded version \"{}\"",
+                token.v
             )));
         }
         let start = token.start.trim_end_matches('\0');
@@ -94,23 +104,41 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         (asked_revision(context)?, None)
     } else {
         if !matches!(params.resource_version.as_str(), "" | "0") {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         (Some(revision), Some(start))
     };
-    let snapshot = store.list(context.table(), namespace, at, start.as_ref()).map_err(|compacted| {
-        if start.is_some() { continue_expired() } else { ApiError::expired(compacted) }
-    })?;
+    let snapshot = store
+        .list(context.table(), namespace, at, start.as_ref())
+        .map_err(|compacted| {
+            if start.is_some() {
+                continue_expired()
+            } else {
+                ApiError::expired(compacted)
+            }
+        })?;
     let revision = snapshot.revision;
-    let mut items: Vec<Arc<Stored>> =
-        snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
-    let mut page = Page { revision, items: Vec::new(), continue_token: String::new(), remaining: None };
+    let mut items: Vec<Arc<Stored>> = snapshot
+        .items
+        .into_iter()
+        .filter(|stored| selection.matches(&stored.value))
+        .collect();
+    let mut page = Page {
+        revision,
+        items: Vec::new(),
+        continue_token: String::new(),
+        remaining: None,
+    };
     if params.limit > 0 && items.len() > params.limit {
         let left = items.len() - params.limit;
         items.truncate(params.limit);
-        page.continue_token =
-            items.last().map(|last| ContinueToken::encode(revision, &last.key)).unwrap_or_default();
+        page.continue_token = items
+            .last()
+            .map(|last| ContinueToken::encode(revision, &last.key))
+            .unwrap_or_default();
         page.remaining = selection.is_everything().then_some(left);
     }
     page.items = items;
@@ -164,7 +192,11 @@ pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| ApiError::bad_request(format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")))
+    text.parse().map(Some).map_err(|_| {
+        ApiError::bad_request(format!(
+            "Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+        ))
+    })
 }
 
 /// A version that does not exist yet: the real server waits for it and gives up.

@@ -39,15 +39,32 @@ pub(crate) async fn put(context: &Context, mut object: Value) -> Result<Answer, 
             return Err(ApiError::bad_request("name must be provided"));
         }
         return Err(ApiError::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})", object.name(), context.request.name
+            "the name of the object ({}) does not match the name on the URL ({})",
+            object.name(),
+            context.request.name
         )));
     }
-    let missing = context.state().store.get(context.table(), &context.key()).is_none();
-    if missing && context.resource.strategy.allows_create_on_update() && context.request.subresource.is_empty() {
+    let missing = context
+        .state()
+        .store
+        .get(context.table(), &context.key())
+        .is_none();
+    if missing
+        && context.resource.strategy.allows_create_on_update()
+        && context.request.subresource.is_empty()
+    {
         return create_shaped(context, object, Ownership::Tracked).await;
     }
     let make = |_: &Value| Ok((object.clone(), warnings.clone()));
-    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: false }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: false,
+        },
+    )
+    .await
 }
 
 /// Applies a change to the object that the path names.
@@ -58,7 +75,10 @@ pub(crate) async fn update(context: &Context, change: &Update<'_>) -> Result<Ans
             return Ok(answer);
         }
     }
-    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+    Err(ApiError::modified(
+        &context.resource.group_resource(),
+        &context.request.name,
+    ))
 }
 
 /// One try; `None` if another write came between and the change does not say what it was based on.
@@ -102,17 +122,37 @@ async fn attempt(
     let ends = admitted.is_terminating()
         && !old.finalizers().is_empty()
         && admitted.finalizers().is_empty()
-        && admitted.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64).unwrap_or(0) == 0;
+        && admitted
+            .metadata()
+            .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0;
     if !ends && is_unchanged(&admitted, &old) {
-        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(Arc::clone(existing)), warnings }));
+        return Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Stored(Arc::clone(existing)),
+            warnings,
+        }));
     }
     if context.params.dry_run {
-        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Made(admitted), warnings }));
+        return Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Made(admitted),
+            warnings,
+        }));
     }
     let stored = conversion::to_storage(resource, admitted);
     match commit(context, existing, stored, ends)? {
-        Some(stored) => Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(stored), warnings })),
-        None if based_on => Err(ApiError::modified(&resource.group_resource(), &context.request.name)),
+        Some(stored) => Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Stored(stored),
+            warnings,
+        })),
+        None if based_on => Err(ApiError::modified(
+            &resource.group_resource(),
+            &context.request.name,
+        )),
         None => Ok(None),
     }
 }
@@ -130,12 +170,24 @@ pub(crate) fn commit(
             state.registry.undefine(&super::delete::defined_table(&object));
         } else {
             state.registry.define(&object).map_err(|errors| {
-                ApiError::invalid(&context.resource.group, &context.resource.kind, object.name(), &errors)
+                ApiError::invalid(
+                    &context.resource.group,
+                    &context.resource.kind,
+                    object.name(),
+                    &errors,
+                )
             })?;
         }
     }
-    let change = if ends { Change::Delete(object) } else { Change::Put(object) };
-    Ok(state.store.commit(context.table(), &existing.key, Some(existing.revision), change).ok())
+    let change = if ends {
+        Change::Delete(object)
+    } else {
+        Change::Put(object)
+    };
+    Ok(state
+        .store
+        .commit(context.table(), &existing.key, Some(existing.revision), change)
+        .ok())
 }
 
 /// Whether the change names the version it is based on. An error if that is not the present one.
@@ -149,14 +201,20 @@ fn check_preconditions(
     let name = &context.request.name;
     if !object.uid().is_empty() && object.uid() != old.uid() {
         let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid()
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            object.uid(),
+            old.uid()
         );
         return Err(ApiError::conflict(&resource.group_resource(), name, &why));
     }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
         if !change.unconditional && !resource.strategy.allows_unconditional_update() {
-            let error = FieldError::invalid("metadata.resourceVersion", Value::from(0), "must be specified for an update");
+            let error = FieldError::invalid(
+                "metadata.resourceVersion",
+                Value::from(0),
+                "must be specified for an update",
+            );
             return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
         }
         return Ok(false);
@@ -170,8 +228,17 @@ fn check_preconditions(
 
 /// What the server alone writes stays as it was, unless the client says otherwise (and is refused for it).
 fn keep_system_metadata(object: &mut Value, old: &Value) {
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-        let absent = object.metadata().and_then(|meta| meta.get(field)).is_none_or(Value::is_null);
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        let absent = object
+            .metadata()
+            .and_then(|meta| meta.get(field))
+            .is_none_or(Value::is_null);
         if absent {
             object.copy_meta(old, field);
         }
@@ -191,7 +258,10 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
         "status" => strategy.prepare_status_update(object, old),
         _ => {}
     }
-    if strategy.has_generation() && context.request.subresource != "status" && strategy.changes_generation(object, old) {
+    if strategy.has_generation()
+        && context.request.subresource != "status"
+        && strategy.changes_generation(object, old)
+    {
         object.set_meta("generation", old.generation() + 1);
     }
 }
@@ -209,7 +279,12 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiErr
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        object.name(),
+        &errors,
+    ))
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
@@ -225,13 +300,21 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
         };
         Some(entries.iter().map(strip).collect())
     }
-    let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else { return false };
+    let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else {
+        return false;
+    };
     let same_parts = new_map.len() == old_map.len()
-        && new_map.iter().all(|(key, value)| key == "metadata" || old_map.get(key) == Some(value));
-    let (Some(new_meta), Some(old_meta)) = (object.metadata(), old.metadata()) else { return same_parts };
+        && new_map
+            .iter()
+            .all(|(key, value)| key == "metadata" || old_map.get(key) == Some(value));
+    let (Some(new_meta), Some(old_meta)) = (object.metadata(), old.metadata()) else {
+        return same_parts;
+    };
     let ignored = |key: &str| key == "managedFields" || key == "resourceVersion";
     let same_meta = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
-        a.iter().filter(|(key, _)| !ignored(key)).all(|(key, value)| b.get(key) == Some(value))
+        a.iter()
+            .filter(|(key, _)| !ignored(key))
+            .all(|(key, value)| b.get(key) == Some(value))
     };
     same_parts
         && same_meta(new_meta, old_meta)

@@ -40,11 +40,18 @@ impl FieldSelector {
                 let message = if resource.is_custom() || resource.selectable.len() <= 2 {
                     format!("field label not supported: {field}")
                 } else {
-                    format!("\"{field}\" is not a known field selector: only {}", known(resource))
+                    format!(
+                        "\"{field}\" is not a known field selector: only {}",
+                        known(resource)
+                    )
                 };
                 return Err(ApiError::bad_request(message));
             }
-            terms.push(Term { field: field.to_owned(), value: value.to_owned(), equal });
+            terms.push(Term {
+                field: field.to_owned(),
+                value: value.to_owned(),
+                equal,
+            });
         }
         Ok(Self(terms))
     }
@@ -55,7 +62,10 @@ impl FieldSelector {
 
     /// The name that the selector demands, if it does.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.0.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
+        self.0
+            .iter()
+            .find(|term| term.equal && term.field == "metadata.name")
+            .map(|term| term.value.as_str())
     }
 
     /// Whether the selector says nothing but a name.
@@ -65,12 +75,19 @@ impl FieldSelector {
 
     /// Whether `object` is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.0.iter().all(|term| (field_text(object, &term.field) == term.value) == term.equal)
+        self.0
+            .iter()
+            .all(|term| (field_text(object, &term.field) == term.value) == term.equal)
     }
 }
 
 fn known(resource: &Resource) -> String {
-    resource.selectable.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", ")
+    resource
+        .selectable
+        .iter()
+        .map(|field| format!("\"{field}\""))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The value of a field as selectors see it: absent is the empty text, or what the type's default says.

@@ -24,9 +24,7 @@ impl LabelSelector {
     /// # Errors
     /// 400 for what is not a selector.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let bad = |why: &str| {
-            ApiError::bad_request(format!("unable to parse requirement: {why}"))
-        };
+        let bad = |why: &str| ApiError::bad_request(format!("unable to parse requirement: {why}"));
         let mut requirements = Vec::new();
         for part in split_outside_parentheses(text) {
             let part = part.trim();
@@ -53,12 +51,12 @@ impl LabelSelector {
             Requirement::Absent(key) => !labels.contains_key(key),
             Requirement::In(key, values) => get(key).is_some_and(|value| values.iter().any(|v| v == value)),
             Requirement::NotIn(key, values) => get(key).is_none_or(|value| values.iter().all(|v| v != value)),
-            Requirement::Greater(key, bound) => {
-                get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value > *bound)
-            }
-            Requirement::Less(key, bound) => {
-                get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value < *bound)
-            }
+            Requirement::Greater(key, bound) => get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value > *bound),
+            Requirement::Less(key, bound) => get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value < *bound),
         })
     }
 }
@@ -83,10 +81,18 @@ fn split_outside_parentheses(text: &str) -> Vec<&str> {
 fn key(text: &str) -> Result<String, String> {
     let text = text.trim();
     let valid = !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    if valid { Ok(text.to_owned()) } else { Err(format!("<nil>: Invalid value: \"{text}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")) }
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "<nil>: Invalid value: \"{text}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+        ))
+    }
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {
@@ -99,15 +105,23 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     if let Some((left, right)) = text.split_once("==").or_else(|| text.split_once('=')) {
         return Ok(Requirement::In(key(left)?, vec![right.trim().to_owned()]));
     }
-    for (operator, make) in [('>', Requirement::Greater as fn(String, i64) -> Requirement), ('<', Requirement::Less)] {
+    for (operator, make) in [
+        ('>', Requirement::Greater as fn(String, i64) -> Requirement),
+        ('<', Requirement::Less),
+    ] {
         if let Some((left, right)) = text.split_once(operator) {
-            let bound = right.trim().parse().map_err(|_| "for 'Gt', 'Lt' operators, the value must be an integer".to_owned())?;
+            let bound = right
+                .trim()
+                .parse()
+                .map_err(|_| "for 'Gt', 'Lt' operators, the value must be an integer".to_owned())?;
             return Ok(make(key(left)?, bound));
         }
     }
     let mut words = text.splitn(2, char::is_whitespace);
     let name = words.next().unwrap_or_default();
-    let Some(rest) = words.next().map(str::trim) else { return Ok(Requirement::Exists(key(name)?)) };
+    let Some(rest) = words.next().map(str::trim) else {
+        return Ok(Requirement::Exists(key(name)?));
+    };
     let (operator, list) = match rest.find('(') {
         Some(at) => (rest[..at].trim(), &rest[at..]),
         None => (rest, ""),
@@ -115,7 +129,11 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     let values = list
         .strip_prefix('(')
         .and_then(|list| list.strip_suffix(')'))
-        .map(|list| list.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>());
+        .map(|list| {
+            list.split(',')
+                .map(|value| value.trim().to_owned())
+                .collect::<Vec<_>>()
+        });
     match (operator, values) {
         ("in", Some(values)) => Ok(Requirement::In(key(name)?, values)),
         ("notin", Some(values)) => Ok(Requirement::NotIn(key(name)?, values)),
@@ -144,7 +162,11 @@ mod tests {
     fn selects(#[case] text: &str, #[case] expected: bool) {
         let labels = json!({"app": "cs", "n": "5"});
         let labels = labels.as_object().expect("labels");
-        assert_eq!(LabelSelector::parse(text).expect("a selector").matches(labels), expected, "{text}");
+        assert_eq!(
+            LabelSelector::parse(text).expect("a selector").matches(labels),
+            expected,
+            "{text}"
+        );
     }
 
     #[rstest]

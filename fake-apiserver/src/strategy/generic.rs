@@ -8,11 +8,20 @@ pub(super) struct Generic {
 }
 
 /// Nothing special.
-pub(super) static PLAIN: Generic = Generic { create_on_update: false, returns_object: false };
+pub(super) static PLAIN: Generic = Generic {
+    create_on_update: false,
+    returns_object: false,
+};
 /// An update creates the object if it is missing.
-pub(super) static CREATE_ON_UPDATE: Generic = Generic { create_on_update: true, returns_object: false };
+pub(super) static CREATE_ON_UPDATE: Generic = Generic {
+    create_on_update: true,
+    returns_object: false,
+};
 /// Deleting answers with the object.
-pub(super) static RETURNS_OBJECT: Generic = Generic { create_on_update: false, returns_object: true };
+pub(super) static RETURNS_OBJECT: Generic = Generic {
+    create_on_update: false,
+    returns_object: true,
+};
 
 impl Strategy for Generic {
     fn allows_create_on_update(&self) -> bool {

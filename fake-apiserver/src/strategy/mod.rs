@@ -84,7 +84,9 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether a change counts for `metadata.generation`: by default any change outside metadata and status.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return false };
+        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
+            return false;
+        };
         let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
         let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
         keys.into_iter().any(|key| new.get(key) != old.get(key))
@@ -98,7 +100,9 @@ pub(crate) trait Strategy: Send + Sync {
 
 /// Makes `field` of `object` what it is in `from`.
 pub(crate) fn copy_field(object: &mut Value, from: &Value, field: &str) {
-    let Some(object) = object.as_object_mut() else { return };
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
     match from.get(field) {
         Some(value) => object.insert(field.to_owned(), value.clone()),
         None => object.remove(field),
@@ -118,9 +122,8 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         | ("policy", "poddisruptionbudgets")
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
-        ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges" | "resourcequotas" | "podtemplates") => {
-            &generic::CREATE_ON_UPDATE
-        }
+        ("coordination.k8s.io", "leases")
+        | ("", "endpoints" | "limitranges" | "resourcequotas" | "podtemplates") => &generic::CREATE_ON_UPDATE,
         ("", "services" | "persistentvolumeclaims" | "persistentvolumes" | "serviceaccounts") => {
             &generic::RETURNS_OBJECT
         }

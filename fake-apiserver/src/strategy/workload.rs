@@ -14,13 +14,20 @@ impl Strategy for WorkloadStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if !matches!(kind, "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" | "Job") {
+        if !matches!(
+            kind,
+            "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" | "Job"
+        ) {
             return Vec::new();
         }
         let (new, old) = (object.pointer("/spec/selector"), old.pointer("/spec/selector"));
         if new == old {
             return Vec::new();
         }
-        vec![FieldError::invalid("spec.selector", new.cloned().unwrap_or_default(), "field is immutable")]
+        vec![FieldError::invalid(
+            "spec.selector",
+            new.cloned().unwrap_or_default(),
+            "field is immutable",
+        )]
     }
 }

@@ -31,7 +31,11 @@ pub(crate) async fn send(
     content_type: &str,
     body: &Value,
 ) -> (u16, Value) {
-    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let bytes = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
     let request = http::Request::builder()
         .method(method)
         .uri(path)
