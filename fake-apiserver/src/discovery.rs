@@ -107,6 +107,21 @@ pub(crate) fn group_list(registry: &Registry) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
+/// `/`: the paths that lead somewhere.
+pub(crate) fn root_paths(registry: &Registry) -> Value {
+    let mut paths: Vec<String> =
+        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).to_vec();
+    let mut groups = groups(registry);
+    groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (group, versions) in groups.iter().filter(|(group, _)| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(versions.keys().map(|(_, _, _, version)| format!("/apis/{group}/{version}")));
+    }
+    let others = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
+    paths.extend(others.map(str::to_owned));
+    json!({"paths": paths})
+}
+
 /// `/apis/<group>`
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let all = groups(registry);
@@ -130,7 +145,7 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     let mut resources = Vec::new();
     for resource in &served {
         resources.push(main_entry(resource));
-        for (name, sub) in &resource.subresources {
+        for (name, sub) in subresources(resource) {
             let mut entry = json!({
                 "name": format!("{}/{name}", resource.plural), "singularName": "",
                 "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,
@@ -152,6 +167,15 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
         list["apiVersion"] = Value::from("v1");
     }
     Some(list)
+}
+
+/// The subresources in the order in which they are listed: by name, a custom resource's status first.
+fn subresources(resource: &Resource) -> Vec<(&String, &crate::resources::Subresource)> {
+    let mut list: Vec<_> = resource.subresources.iter().collect();
+    if resource.is_custom() {
+        list.reverse();
+    }
+    list
 }
 
 fn main_entry(resource: &Resource) -> Value {
@@ -203,8 +227,13 @@ fn aggregated_entry(resource: &Resource) -> Value {
     } else {
         "Cluster"
     };
-    let kind =
-        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    // What a built-in resource has in common with its list is left out.
+    let kind = |group: &str, version: &str, kind: &str| {
+        let same =
+            !resource.is_custom() && (group, version) == (resource.group.as_str(), resource.version.as_str());
+        let (group, version) = if same { ("", "") } else { (group, version) };
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
@@ -218,9 +247,8 @@ fn aggregated_entry(resource: &Resource) -> Value {
             entry[field] = Value::from(list.clone());
         }
     }
-    let subresources: Vec<Value> = resource
-        .subresources
-        .iter()
+    let subresources: Vec<Value> = subresources(resource)
+        .into_iter()
         .map(|(name, sub)| {
             json!({
                 "subresource": name, "responseKind": kind(&sub.group, &sub.version, &sub.kind), "verbs": sub.verbs,

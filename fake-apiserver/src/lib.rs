@@ -25,6 +25,7 @@ mod encode;
 pub mod field_error;
 mod http;
 mod meta;
+mod names;
 pub mod nodes;
 pub mod patch;
 mod resources;

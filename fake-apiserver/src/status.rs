@@ -196,6 +196,9 @@ impl ApiError {
             "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if self.reason.is_empty() {
+            status.as_object_mut().map(|status| status.remove("reason"));
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

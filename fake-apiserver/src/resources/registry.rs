@@ -41,6 +41,11 @@ impl Registry {
         })
     }
 
+    /// Whether a built-in resource is served in this version.
+    pub(crate) fn is_builtin_version(&self, group: &str, version: &str) -> bool {
+        builtin::all().iter().any(|resource| resource.group == group && resource.version == version)
+    }
+
     /// Everything served, built-in resources first, in the order of their paths.
     pub(crate) fn all(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);

@@ -16,9 +16,8 @@ use crate::strategy::crd;
 const GENERATED_BASE_MAX: usize = 58;
 
 /// Creates the object that a client sent.
-pub(crate) async fn create(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
-    incoming::check_kind(&context.resource, &mut object)?;
-    let warnings = incoming::shape(context, &mut object)?;
+pub(crate) async fn create(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let (object, warnings) = incoming::read(context, body)?;
     let mut answer = create_shaped(context, object, Ownership::Tracked).await?;
     answer.warnings.splice(0..0, warnings);
     Ok(answer)
@@ -114,7 +113,6 @@ fn fill_metadata(context: &Context, object: &mut Value) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
-        "generation",
         "resourceVersion",
     ] {
         meta.remove(field);
@@ -159,7 +157,14 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
     let state = context.state();
     let resource = &context.resource;
     let key = ObjectKey::new(object.namespace(), object.name());
-    let exists = || ApiError::already_exists(&resource.group_resource(), &key.name);
+    let exists = || {
+        let mut error = ApiError::already_exists(&resource.group_resource(), &key.name);
+        let present = state.store.get(context.table(), &key);
+        if present.is_some_and(|present| present.value.is_terminating()) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    };
     let defines = resource.group == "apiextensions.k8s.io";
     if context.params.dry_run {
         if state.store.get(context.table(), &key).is_some() {

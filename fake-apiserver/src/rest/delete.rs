@@ -5,19 +5,23 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::conversion;
+use super::{conversion, options};
 use super::read::Selection;
 use super::update::commit;
 use crate::admission::{self, Attributes, Operation};
-use crate::http::params::dry_run;
+use crate::field_error::FieldError;
+use crate::http::decode;
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
 use crate::strategy::Deletion;
+use crate::types;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
+/// What the real server calls the table of kinds that options are read with.
+const OPTIONS_SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 const RETRIES_MAX: usize = 5;
 
 /// What a deletion was asked with, in its body or its query.
@@ -31,41 +35,57 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads the body, and the query where the body says nothing.
-    pub(crate) fn read(context: &Context, body: &Value) -> Result<Self, ApiError> {
+    /// Reads the body of a deletion, or its query if there is no body.
+    ///
+    /// # Errors
+    /// 400 for a body that is no `DeleteOptions`, 422 for options that make no sense.
+    pub(crate) fn read(context: &Context, body: &[u8]) -> Result<Self, ApiError> {
+        let body = decode::decode(&context.content_type, body)?;
+        let kind = at(&body, "kind").and_then(Value::as_str).unwrap_or_default();
+        if !matches!(kind, "" | "DeleteOptions") {
+            let version = at(&body, "apiVersion").and_then(Value::as_str).unwrap_or("v1");
+            return Err(ApiError::bad_request(format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{OPTIONS_SCHEME}\""
+            )));
+        }
+        Self::from_value(context, &body)
+    }
+
+    /// Reads options that are given as a value; `Null` is none.
+    pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
+        if let Some(schema) = types::builtin(("", "v1", "DeleteOptions")) {
+            schema.check_types(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
         let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
-        let listed_dry_run = at(body, "dryRun")
-            .and_then(Value::as_array)
-            .and_then(|list| list.first())
-            .and_then(Value::as_str);
-        let orphan = at(body, "orphanDependents")
-            .and_then(Value::as_bool)
-            .or(params.orphan_dependents);
-        let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
-        if propagation.is_empty()
-            && let Some(orphan) = orphan
-        {
-            propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
+        let listed = at(body, "dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut dry_run: Vec<String> = listed.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        dry_run.extend(params.dry_run_given.iter().cloned());
+        let orphan = at(body, "orphanDependents").and_then(Value::as_bool).or(params.orphan_dependents);
+        let mut propagation =
+            text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
+        let mut errors = Vec::new();
+        if orphan.is_some() && !propagation.is_empty() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", propagation.as_str(), detail));
         }
         if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
-            return Err(ApiError::new(
-                http::StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid",
-                format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{propagation}\": \
-                     supported values: \"Background\", \"Foreground\", \"Orphan\""
-                ),
-            ));
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported("propagationPolicy", propagation.as_str(), &supported));
+        }
+        errors.extend(options::dry_run(&dry_run));
+        if !errors.is_empty() {
+            return Err(options::invalid("DeleteOptions", &errors));
+        }
+        if let (true, Some(orphan)) = (propagation.is_empty(), orphan) {
+            propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
         }
         Ok(Self {
-            grace_seconds: at(body, "gracePeriodSeconds")
-                .and_then(Value::as_i64)
-                .or(params.grace_period_seconds),
+            grace_seconds: at(body, "gracePeriodSeconds").and_then(Value::as_i64).or(params.grace_period_seconds),
             propagation,
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
-            dry_run: params.dry_run || dry_run(listed_dry_run.unwrap_or_default())?,
+            dry_run: !dry_run.is_empty(),
         })
     }
 }

@@ -77,14 +77,14 @@ impl ContinueToken {
     }
 
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
-        let bad = || ApiError::bad_request("continue key is not valid: malformed value");
+        let bad = || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
         let json = base64::engine::general_purpose::URL_SAFE_NO_PAD
             .decode(text)
             .map_err(|_| bad())?;
         let token: Self = serde_json::from_slice(&json).map_err(|_| bad())?;
         if token.v != CONTINUE_VERSION {
             return Err(ApiError::bad_request(format!(
-                "continue key is not valid: server does not recognize this encoded version \"{}\"",
+                "invalid continue token: continue key is not valid: server does not recognize this encoded version \"{}\"",
                 token.v
             )));
         }
@@ -187,16 +187,26 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
     }
 }
 
+/// Checks the resource version of a get, of which every valid one is served from what is newest.
+pub(crate) fn check_get_version(text: &str) -> Result<(), ApiError> {
+    if text.is_empty() || text.parse::<Revision>().is_ok() {
+        return Ok(());
+    }
+    Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", bad_version(text)))
+}
+
+fn bad_version(text: &str) -> String {
+    format!("resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")
+}
+
 /// Parses a resource version parameter; absent is `None`.
 pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| {
-        ApiError::bad_request(format!(
-            "Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
-        ))
-    })
+    text.parse()
+        .map(Some)
+        .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", bad_version(text))))
 }
 
 /// A version that does not exist yet: the real server waits for it and gives up.

@@ -34,7 +34,7 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
         ("pods", "eviction", Verb::Create) => {
             let eviction = decode::decode(&context.content_type, body)?;
             let options =
-                DeleteOptions::read(context, eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
+                DeleteOptions::from_value(context, eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
             let mut target = context_of_object(context);
             target.request.verb = Verb::Delete;
             delete(&target, &options).await?;
@@ -135,7 +135,7 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
             Verb::Update => decode::decode(&context.content_type, body)?,
             _ => {
                 let patch = decode::yaml(body)?;
-                let patched = match PatchKind::of(&context.content_type)? {
+                let patched = match PatchKind::of(&context.content_type, context.resource.is_custom())? {
                     PatchKind::Json => json_patch::apply(&present, &patch),
                     PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
                         merge::apply(&present, &patch)

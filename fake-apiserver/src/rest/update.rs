@@ -30,20 +30,10 @@ pub(crate) struct Update<'a> {
 }
 
 /// Put: replaces the object that the path names with the one that was sent.
-pub(crate) async fn put(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
-    incoming::check_kind(&context.resource, &mut object)?;
-    let warnings = incoming::shape(context, &mut object)?;
+pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let (mut object, warnings) = incoming::read(context, body)?;
+    check_name(context, &object)?;
     check_namespace(context, &mut object)?;
-    if object.name() != context.request.name {
-        if object.name().is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
-        }
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            object.name(),
-            context.request.name
-        )));
-    }
     let missing = context
         .state()
         .store
@@ -65,6 +55,22 @@ pub(crate) async fn put(context: &Context, mut object: Value) -> Result<Answer, 
         },
     )
     .await
+}
+
+/// The names of path and object must agree.
+pub(crate) fn check_name(context: &Context, object: &Value) -> Result<(), ApiError> {
+    let (name, wanted) = (object.name(), &context.request.name);
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if name != wanted {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    Ok(())
 }
 
 /// Applies a change to the object that the path names.
@@ -199,9 +205,12 @@ fn check_preconditions(
 ) -> Result<bool, ApiError> {
     let resource = &context.resource;
     let name = &context.request.name;
-    if !object.uid().is_empty() && object.uid() != old.uid() {
+    // A patch that names another uid is refused by the validation of metadata instead.
+    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
         let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {}, UID in object meta: {}",
+            registry_key(context),
             object.uid(),
             old.uid()
         );
@@ -210,14 +219,14 @@ fn check_preconditions(
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
         if !change.unconditional && !resource.strategy.allows_unconditional_update() {
-            let error = FieldError::invalid(
-                "metadata.resourceVersion",
-                Value::from(0),
-                "must be specified for an update",
-            );
-            return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(ApiError::invalid(&resource.group, &resource.plural, name, &[error]));
         }
         return Ok(false);
+    }
+    if given.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing \"{given}\": invalid syntax");
+        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     if given != old.resource_version() {
         return Err(ApiError::modified(&resource.group_resource(), name));
@@ -226,25 +235,27 @@ fn check_preconditions(
     Ok(!change.unconditional)
 }
 
-/// What the server alone writes stays as it was, unless the client says otherwise (and is refused for it).
+/// The object's key in the real server's store, which some of its errors quote.
+fn registry_key(context: &Context) -> String {
+    let resource = &context.resource;
+    let group = if resource.is_custom() { format!("{}/", resource.group) } else { String::new() };
+    format!("/registry/{group}{}/{}", resource.plural, context.key())
+}
+
+/// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
 fn keep_system_metadata(object: &mut Value, old: &Value) {
-    for field in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-    ] {
-        let absent = object
-            .metadata()
-            .and_then(|meta| meta.get(field))
-            .is_none_or(Value::is_null);
+    for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
+        let absent = object.metadata().and_then(|meta| meta.get(field)).is_none_or(Value::is_null);
         if absent {
             object.copy_meta(old, field);
         }
     }
-    object.copy_meta(old, "generation");
-    object.copy_meta(old, "resourceVersion");
+    if old.is_terminating() {
+        object.copy_meta(old, "deletionTimestamp");
+    }
+    for field in ["creationTimestamp", "generation", "resourceVersion"] {
+        object.copy_meta(old, field);
+    }
 }
 
 fn prepare(context: &Context, object: &mut Value, old: &Value) {
@@ -268,8 +279,10 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
 
 fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiError> {
     let resource = &context.resource;
-    let mut errors = metadata::validate(resource, object);
+    // The real server checks this twice, in its generic update and in the type's own, and lists both.
+    let mut errors = metadata::validate_update(object, old);
     errors.extend(metadata::validate_update(object, old));
+    errors.extend(metadata::validate(resource, object));
     if let Some(schema) = resource.schema() {
         errors.extend(schema.validate(object));
     }

@@ -2,6 +2,7 @@
 
 mod field;
 mod label;
+mod lexer;
 
 pub(crate) use field::FieldSelector;
 pub(crate) use label::LabelSelector;
