@@ -23,7 +23,7 @@ pub(crate) struct Params {
     pub continue_token: String,
     pub timeout_seconds: Option<u64>,
     pub allow_watch_bookmarks: bool,
-    pub send_initial_events: bool,
+    pub send_initial_events: Option<bool>,
     /// The values of `dryRun` as given; [`crate::rest::options`] checks them.
     pub dry_run_given: Vec<String>,
     pub dry_run: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Params {
     /// `fieldValidation` as given.
     pub field_validation_given: String,
     pub field_validation: FieldValidation,
-    pub force: bool,
+    pub force: Option<bool>,
     pub pretty: bool,
     pub propagation_policy: String,
     pub grace_period_seconds: Option<i64>,
@@ -72,11 +72,11 @@ impl Params {
                         u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
                 }
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
-                "sendInitialEvents" => params.send_initial_events = flag(&value),
+                "sendInitialEvents" => params.send_initial_events = Some(flag(&value)),
                 "dryRun" if !value.is_empty() => params.dry_run_given.push(value),
                 "fieldManager" => params.field_manager = value,
                 "fieldValidation" => params.field_validation_given = value,
-                "force" => params.force = flag(&value),
+                "force" => params.force = Some(flag(&value)),
                 "export" if flag(&value) => {
                     return Err(ApiError::bad_request(
                         "the export parameter, deprecated since v1.14, is no longer supported",

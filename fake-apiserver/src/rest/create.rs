@@ -133,6 +133,10 @@ fn prepare(context: &Context, object: &mut Value) {
     if strategy.has_generation() {
         object.set_meta("generation", 1);
     }
+    // What the strategy wrote takes the form in which Go's encoder would write it.
+    if let Some(schema) = context.resource.schema().filter(|_| !context.resource.is_custom()) {
+        schema.canonicalize(object);
+    }
 }
 
 fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {

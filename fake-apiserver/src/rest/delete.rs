@@ -132,7 +132,13 @@ async fn attempt(
 
     let outcome = plan(context, options, &existing.value)?;
     if options.dry_run {
-        return Ok(Some(Answer::ok(Shown::Stored(Arc::clone(existing)))));
+        let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
+        return Ok(Some(Answer::ok(match outcome {
+            Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
+            Outcome::Mark(object) => shown(object),
+            Outcome::Remove(object) if resource.strategy.returns_deleted_object() => shown(object),
+            Outcome::Remove(object) => Shown::Made(success(context, &object)),
+        })));
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
@@ -152,23 +158,21 @@ async fn attempt(
 }
 
 fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Value) -> Result<(), ApiError> {
-    let resource = context.resource.group_resource();
-    let mismatch = |what: &str, wanted: &str, is: &str| {
-        ApiError::conflict(
-            &resource,
-            object.name(),
-            &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"),
-        )
+    let resource = &context.resource;
+    // The real server names the kind here, not the resource.
+    let kind = GroupResource::new(&resource.group, &resource.kind);
+    let mismatch = |what: &str, wanted: &str, is: &str, happened: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have \
+             been {happened}"
+        );
+        ApiError::conflict(&kind, object.name(), &why)
     };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
-        return Err(mismatch("UID", uid, object.uid()));
+        return Err(mismatch("UID", uid, object.uid(), "deleted and then recreated"));
     }
-    if let Some(version) = options
-        .resource_version
-        .as_deref()
-        .filter(|version| *version != object.resource_version())
-    {
-        return Err(mismatch("ResourceVersion", version, object.resource_version()));
+    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != object.resource_version()) {
+        return Err(mismatch("ResourceVersion", version, object.resource_version(), "modified"));
     }
     Ok(())
 }

@@ -42,8 +42,7 @@ impl PatchKind {
                 "UnsupportedMediaType",
                 format!(
                     "the body of the request was in an unknown format - accepted media types include: \
-                     application/json-patch+json, application/merge-patch+json{}, application/apply-patch+yaml, \
-                     application/apply-patch+cbor",
+                     application/json-patch+json, application/merge-patch+json{}, application/apply-patch+yaml",
                     if custom { "" } else { ", application/strategic-merge-patch+json" }
                 ),
             )),
@@ -168,13 +167,15 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
         applied.set_meta("name", context.request.name.clone());
     }
     check_name(context, &applied)?;
-    check_namespace(context, &mut applied)?;
+    // Errors of the merge and the last applied configuration show the object as it was sent.
+    check_namespace(context, &mut applied.clone())?;
     let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
     let merged = |live: Option<&Value>| {
         let mut object = with_operation(context, |operation| {
-            server_side::apply(&schema, live, &applied, context.params.force, operation)
+            server_side::apply(&schema, live, &applied, context.params.force.unwrap_or(false), operation)
         })
         .map_err(|error| apply_failed(&error))?;
+        check_namespace(context, &mut object)?;
         incoming::normalise(context, &schema, &mut object).map_err(|error| undecodable(context, &error))?;
         Ok(object)
     };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::context::Context;
+use super::options;
 use crate::meta::string_map;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
@@ -78,16 +79,17 @@ impl ContinueToken {
 
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
         let bad = || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
-        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD
-            .decode(text)
-            .map_err(|_| bad())?;
-        let token: Self = serde_json::from_slice(&json).map_err(|_| bad())?;
-        if token.v != CONTINUE_VERSION {
+        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let document = crate::http::json::parse(&json).map_err(|error| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {error}"))
+        })?;
+        let version = document.value.get("v").and_then(Value::as_str).unwrap_or_default();
+        if version != CONTINUE_VERSION {
             return Err(ApiError::bad_request(format!(
-                "invalid continue token: continue key is not valid: server does not recognize this encoded version \"{}\"",
-                token.v
+                "invalid continue token: continue key is not valid: server does not recognize this encoded version {version}"
             )));
         }
+        let token: Self = serde_json::from_value(document.value).map_err(|_| bad())?;
         let start = token.start.trim_end_matches('\0');
         let (namespace, name) = start.split_once('/').unwrap_or(("", start));
         Ok((Revision(token.rv), ObjectKey::new(namespace, name)))
@@ -98,6 +100,7 @@ impl ContinueToken {
 pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let selection = Selection::parse(context)?;
     let params = &context.params;
+    options::check_list(params, false)?;
     let store = &context.state().store;
     let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let (at, start) = if params.continue_token.is_empty() {
@@ -156,34 +159,14 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
             check_not_future(context, given)?;
             Ok(given.filter(|_| exact))
         }
-        "NotOlderThan" if given.is_some() => {
-            check_not_future(context, given)?;
-            Ok(None)
-        }
-        "Exact" if given.is_some_and(|revision| revision.0 > 0) => {
+        "Exact" => {
             check_not_future(context, given)?;
             Ok(given)
         }
-        "Exact" if given.is_some() => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is \
-             forbidden for resourceVersion \"0\"",
-        )),
-        "NotOlderThan" | "Exact" => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden \
-             unless resourceVersion is provided",
-        )),
-        other => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!(
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"{other}\": supported \
-                 values: \"Exact\", \"NotOlderThan\", \"\""
-            ),
-        )),
+        _ => {
+            check_not_future(context, given)?;
+            Ok(None)
+        }
     }
 }
 

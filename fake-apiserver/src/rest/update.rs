@@ -149,7 +149,19 @@ async fn attempt(
         }));
     }
     let stored = conversion::to_storage(resource, admitted);
-    match commit(context, existing, stored, ends)? {
+    if ends {
+        let mut shown = conversion::from_storage(resource, stored.clone());
+        shown.copy_meta(&old, "resourceVersion");
+        return Ok(match commit(context, existing, stored, true)? {
+            // What removes an object writes no new version of it.
+            Some(_) => Some(Answer { code: StatusCode::OK, object: Shown::Made(shown), warnings }),
+            None if based_on => {
+                return Err(ApiError::modified(&resource.group_resource(), &context.request.name));
+            }
+            None => None,
+        });
+    }
+    match commit(context, existing, stored, false)? {
         Some(stored) => Ok(Some(Answer {
             code: StatusCode::OK,
             object: Shown::Stored(stored),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};
+use super::options;
 use super::read::{Selection, parse_revision};
 use crate::encode::{self, Encoder};
 use crate::http::negotiate::View;
@@ -42,12 +43,15 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
     let selection = Selection::parse(context)?;
     let store = &context.state().store;
     let asked = parse_revision(&params.resource_version)?;
-    check_initial_events(context)?;
+    options::check_list(params, true)?;
+    let send_initial = params.send_initial_events == Some(true);
+    let without_initial = params.send_initial_events == Some(false);
     let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
 
     let mut initial = Vec::new();
     let start = match asked {
-        Some(revision) if revision.0 > 0 && !params.send_initial_events => revision,
+        Some(revision) if revision.0 > 0 && !send_initial => revision,
+        _ if without_initial => store.revision(),
         _ => {
             let snapshot = store
                 .list(context.table(), namespace.as_deref(), None, None)
@@ -82,7 +86,7 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
         let frame = watch.frame(EventKind::Added, stored);
         watch.ready.push_back(frame);
     }
-    if params.send_initial_events && params.allow_watch_bookmarks {
+    if send_initial && params.allow_watch_bookmarks {
         let bookmark = watch.bookmark(start, true);
         watch.ready.push_back(bookmark);
     }
@@ -90,29 +94,6 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
         watch.next().await.map(|bytes| (bytes, watch))
     })
     .boxed())
-}
-
-fn check_initial_events(context: &Context) -> Result<(), ApiError> {
-    let params = &context.params;
-    let invalid = |text: &str| {
-        Err(ApiError::new(
-            http::StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!("ListOptions.meta.k8s.io \"\" is invalid: {text}"),
-        ))
-    };
-    if params.send_initial_events && params.resource_version_match != "NotOlderThan" {
-        return invalid(
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
-    }
-    if !params.send_initial_events && !params.resource_version_match.is_empty() {
-        return invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is \
-             provided",
-        );
-    }
-    Ok(())
 }
 
 impl Watch {

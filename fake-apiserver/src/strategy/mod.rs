@@ -6,7 +6,9 @@
 pub(crate) mod crd;
 mod custom;
 mod event;
+mod data;
 mod generic;
+mod immutable;
 pub(crate) mod namespace;
 mod node;
 mod pod;
@@ -72,6 +74,11 @@ pub(crate) trait Strategy: Send + Sync {
         }
     }
 
+    /// What a client should be told of an object that is accepted.
+    fn warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is wrong with a new object, besides its schema.
     fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
@@ -122,11 +129,17 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         | ("policy", "poddisruptionbudgets")
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
-        ("coordination.k8s.io", "leases")
-        | ("", "endpoints" | "limitranges" | "resourcequotas" | "podtemplates") => &generic::CREATE_ON_UPDATE,
-        ("", "services" | "persistentvolumeclaims" | "persistentvolumes" | "serviceaccounts") => {
-            &generic::RETURNS_OBJECT
-        }
+        ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &generic::CREATE_ON_UPDATE,
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &generic::ROLE_BINDING,
+        ("", "podtemplates") => &generic::POD_TEMPLATE,
+        ("discovery.k8s.io", "endpointslices") => &generic::COUNTED,
+        ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
+        ("storage.k8s.io", "storageclasses") => &generic::STORAGE_CLASS,
+        ("", "configmaps") => &data::ConfigMapStrategy,
+        ("", "secrets") => &data::SecretStrategy,
+        ("", "services" | "persistentvolumeclaims" | "persistentvolumes" | "serviceaccounts" | "resourcequotas")
+        | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }
 }
