@@ -164,6 +164,7 @@ async fn resource_request(
     }
     let mut params = params;
     options::check(&mut params, request.verb, content_type.starts_with(APPLY_TYPE))?;
+    let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
     let context = Context {
         server,
         resource,
@@ -195,7 +196,7 @@ async fn resource_request(
                 StatusCode::OK,
                 Encoder::new(&context).list(&page),
                 accepted,
-                &[],
+                &deprecated,
             ));
         }
         Verb::Watch => {
@@ -224,7 +225,7 @@ async fn resource_request(
                 StatusCode::OK,
                 Encoder::new(&context).list(&page),
                 accepted,
-                &[],
+                &deprecated,
             ));
         }
     };
@@ -274,7 +275,9 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
 
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
     let bytes = Encoder::new(context).object(&answer.object);
-    response(answer.code, bytes, context.accepted, &answer.warnings)
+    let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
+    warnings.extend(answer.warnings.iter().cloned());
+    response(answer.code, bytes, context.accepted, &warnings)
 }
 
 fn response(

@@ -106,6 +106,7 @@ fn read() -> Vec<Arc<Resource>> {
                 storage_api_version: storage_api_version(&group_version, &entry.name),
                 strategy: strategy::of_builtin(&table),
                 table,
+                deprecation: deprecation(&group_version, &entry.name),
                 kind: entry.kind,
                 plural: entry.name,
                 custom: None,
@@ -114,6 +115,16 @@ fn read() -> Vec<Arc<Resource>> {
         }
     }
     out
+}
+
+/// The deprecated versions that are still served.
+fn deprecation(group_version: &str, resource: &str) -> Option<String> {
+    let text = match (group_version, resource) {
+        ("v1", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
+        ("v1", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 fn subresource(entry: &Entry, group: &str, version: &str) -> Subresource {

@@ -51,6 +51,7 @@ pub(crate) async fn create_shaped(
     }
     prepare(context, &mut object);
     validate(context, &object)?;
+    warnings.extend(context.resource.strategy.warnings(&object));
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);

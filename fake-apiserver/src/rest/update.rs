@@ -121,6 +121,9 @@ async fn attempt(
     }
     prepare(context, &mut admitted, &old);
     validate(context, &admitted, &old)?;
+    if context.request.subresource.is_empty() {
+        warnings.extend(resource.strategy.warnings(&admitted));
+    }
     attributes.object = Some(admitted);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let admitted = attributes.object.take().unwrap_or_default();

@@ -83,17 +83,20 @@ impl Strategy for DefinitionStrategy {
                 "must be spec.names.plural+\".\"+spec.group",
             ));
         }
-        let versions = at(object, "spec.versions")
+        errors.extend(super::crd_check::check(object));
+        errors
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let established = old
+            .pointer("/status/conditions")
             .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let storage = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
-        if versions.iter().filter(storage).count() != 1 {
-            errors.push(FieldError::invalid(
-                "spec.versions",
-                Value::Array(versions.to_vec()),
-                "must have exactly one version marked as storage version",
-            ));
+            .is_some_and(|list| list.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True"));
+        let mut errors = super::crd_check::check(object);
+        if established {
+            use super::immutable::{Words, check};
+            let fields = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
+            errors.extend(check(&fields.map(|field| (field, Words::Immutable)), object, old));
         }
         errors
     }

@@ -20,9 +20,6 @@ pub(super) static PLAIN: Generic = Generic::new();
 pub(super) static CREATE_ON_UPDATE: Generic = Generic { create_on_update: true, ..Generic::new() };
 /// Deleting answers with the object.
 pub(super) static RETURNS_OBJECT: Generic = Generic { returns_object: true, ..Generic::new() };
-/// Pod templates.
-pub(super) static POD_TEMPLATE: Generic =
-    Generic { create_on_update: true, returns_object: true, generation: true, ..Generic::new() };
 /// Endpoint slices.
 pub(super) static COUNTED: Generic = Generic { generation: true, ..Generic::new() };
 /// Priority classes.

@@ -4,14 +4,18 @@
 //! that must exist, a quota) is admission.
 
 pub(crate) mod crd;
+mod crd_check;
 mod custom;
 mod event;
 mod data;
 mod generic;
 mod immutable;
+mod job;
 pub(crate) mod namespace;
 mod node;
 mod pod;
+mod pod_spec;
+mod storage;
 mod workload;
 
 use serde_json::Value;
@@ -125,20 +129,23 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("", "events") => &event::EventStrategy,
         ("apiextensions.k8s.io", "customresourcedefinitions") => &crd::DefinitionStrategy,
         ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs" | "cronjobs")
+        | ("batch", "cronjobs")
         | ("policy", "poddisruptionbudgets")
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
         ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &generic::CREATE_ON_UPDATE,
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &generic::ROLE_BINDING,
-        ("", "podtemplates") => &generic::POD_TEMPLATE,
+        ("", "podtemplates") => &workload::PodTemplateStrategy,
         ("discovery.k8s.io", "endpointslices") => &generic::COUNTED,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
         ("storage.k8s.io", "storageclasses") => &generic::STORAGE_CLASS,
         ("", "configmaps") => &data::ConfigMapStrategy,
         ("", "secrets") => &data::SecretStrategy,
-        ("", "services" | "persistentvolumeclaims" | "persistentvolumes" | "serviceaccounts" | "resourcequotas")
+        ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
+        ("", "persistentvolumes") => &storage::VolumeStrategy,
+        ("batch", "jobs") => &job::JobStrategy,
+        ("", "services" | "serviceaccounts" | "resourcequotas")
         | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }

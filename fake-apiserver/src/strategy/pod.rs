@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Deletion, Strategy, copy_field};
+use super::{Deletion, Strategy, copy_field, pod_spec};
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, at};
 
@@ -52,12 +52,30 @@ impl Strategy for PodStrategy {
         }
     }
 
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = pod_spec::validate(object, "spec");
+        if at(object, "spec.ephemeralContainers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+            errors.push(FieldError::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+        }
+        errors
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_spec::warnings(object, "spec")
+    }
+
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         validate_spec_update(object, old)
     }
 
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        object.get("spec") != old.get("spec")
+        // Being assigned to a node is no change of what was asked for.
+        let asked = |object: &Value| {
+            let mut spec = object.get("spec").cloned().unwrap_or_default();
+            spec.as_object_mut().map(|spec| spec.remove("nodeName"));
+            spec
+        };
+        asked(object) != asked(old)
     }
 
     fn deletion(&self, object: &Value, grace_seconds: Option<i64>) -> Deletion {
