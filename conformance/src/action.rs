@@ -62,7 +62,10 @@ impl Kubectl {
     /// A kubectl whose objects live in `namespace` unless they say otherwise.
     #[must_use]
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned() }
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+        }
     }
 
     /// The default namespace.
@@ -83,7 +86,11 @@ impl Kubectl {
     /// If the kind is not served.
     pub async fn api_of(&self, object: &Value) -> Result<Api<DynamicObject>, ActionError> {
         let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
-        let unknown = || ActionError::Object(format!("no matches for kind \"{kind}\" in version \"{api_version}\""));
+        let unknown = || {
+            ActionError::Object(format!(
+                "no matches for kind \"{kind}\" in version \"{api_version}\""
+            ))
+        };
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let list = if group.is_empty() {
             self.client.list_core_api_resources(version).await
@@ -107,12 +114,20 @@ impl Kubectl {
             plural: entry.name,
         };
         let given = text(object, "/metadata/namespace");
-        Ok(self.api(&resource, entry.namespaced, Some(given.as_str()).filter(|name| !name.is_empty())))
+        Ok(self.api(
+            &resource,
+            entry.namespaced,
+            Some(given.as_str()).filter(|name| !name.is_empty()),
+        ))
     }
 
     fn api(&self, resource: &ApiResource, namespaced: bool, namespace: Option<&str>) -> Api<DynamicObject> {
         if namespaced {
-            Api::namespaced_with(self.client.clone(), namespace.unwrap_or(&self.namespace), resource)
+            Api::namespaced_with(
+                self.client.clone(),
+                namespace.unwrap_or(&self.namespace),
+                resource,
+            )
         } else {
             Api::all_with(self.client.clone(), resource)
         }
@@ -122,7 +137,11 @@ impl Kubectl {
     ///
     /// # Errors
     /// If no such resource is served.
-    pub async fn api_named(&self, name: &str, namespace: Option<&str>) -> Result<Api<DynamicObject>, ActionError> {
+    pub async fn api_named(
+        &self,
+        name: &str,
+        namespace: Option<&str>,
+    ) -> Result<Api<DynamicObject>, ActionError> {
         let (short, group) = name.split_once('.').unwrap_or((name, ""));
         let discovery = Discovery::new(self.client.clone()).run_aggregated().await?;
         let mut found = None;
@@ -149,7 +168,10 @@ impl Kubectl {
     pub async fn create(&self, object: &Value) -> Result<(), ActionError> {
         let api = self.api_of(object).await?;
         let object = dynamic(object)?;
-        let params = PostParams { field_manager: Some("kubectl-create".to_owned()), ..PostParams::default() };
+        let params = PostParams {
+            field_manager: Some("kubectl-create".to_owned()),
+            ..PostParams::default()
+        };
         api.create(&params, &object).await?;
         Ok(())
     }
@@ -183,7 +205,10 @@ impl Kubectl {
         if patch == json!({}) {
             return Ok(Applied::Unchanged);
         }
-        let params = PatchParams { field_manager: Some("kubectl-client-side-apply".to_owned()), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: Some("kubectl-client-side-apply".to_owned()),
+            ..PatchParams::default()
+        };
         api.patch(&name, &params, &Patch::Merge(&patch)).await?;
         Ok(Applied::Configured)
     }
@@ -200,10 +225,14 @@ impl Kubectl {
         subresource: Option<&str>,
         body: &Value,
     ) -> Result<(), ActionError> {
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
         let patch: Patch<Value> = match kind {
             "json" => Patch::Json(
-                serde_json::from_value(body.clone()).map_err(|error| ActionError::Object(error.to_string()))?,
+                serde_json::from_value(body.clone())
+                    .map_err(|error| ActionError::Object(error.to_string()))?,
             ),
             "merge" => Patch::Merge(body.clone()),
             _ => Patch::Strategic(body.clone()),
@@ -233,8 +262,12 @@ impl Kubectl {
                 None => map.insert(change.trim_end_matches('-').to_owned(), Value::Null),
             };
         }
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch(name, &params, &Patch::Merge(json!({"metadata": {field: map}}))).await?;
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        api.patch(name, &params, &Patch::Merge(json!({"metadata": {field: map}})))
+            .await?;
         Ok(())
     }
 
@@ -267,7 +300,12 @@ impl Kubectl {
     ///
     /// # Errors
     /// If the server refuses it.
-    pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, ActionError> {
+    pub async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ActionError> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = http::Request::builder()
             .method(method)
@@ -302,7 +340,9 @@ fn dynamic(object: &Value) -> Result<DynamicObject, ActionError> {
 /// The merge patch of an apply: what was applied before and is not any more goes, what differs from the live object is set.
 fn three_way(before: &Value, wanted: &Value, live: &Value) -> Value {
     let mut patch = Map::new();
-    let (Some(wanted), Some(live)) = (wanted.as_object(), live.as_object()) else { return json!({}) };
+    let (Some(wanted), Some(live)) = (wanted.as_object(), live.as_object()) else {
+        return json!({});
+    };
     for (key, value) in wanted {
         match live.get(key) {
             Some(present) if present == value => {}

@@ -22,10 +22,16 @@ const REPEATS: usize = 10;
 /// How long a large CloneSet may take, in virtual time.
 const VIRTUAL_LIMIT: Duration = Duration::from_secs(3600 * 24);
 
-fn simulate_on<T: Send>(simulate: Simulate<'_>, body: impl AsyncFnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+fn simulate_on<T: Send>(
+    simulate: Simulate<'_>,
+    body: impl AsyncFnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     let mut result = None;
     let job: Job<'_> = Box::new(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
         result = runtime.ok().map(|runtime| runtime.block_on(body()));
     });
     simulate(client_kit::Seed(1), job);
@@ -54,9 +60,17 @@ fn ms(duration: Duration) -> String {
 ///
 /// # Errors
 /// If a cluster does not start or a run does not come to its end.
-pub fn run(scenarios: &Path, sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
+pub fn run(
+    scenarios: &Path,
+    sizes: &[u32],
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<(), Error> {
     let print = |out: &mut (dyn Write + Send), line: String| {
-        writeln!(out, "{line}").map_err(|source| Error::Write { path: "standard output".into(), source })
+        writeln!(out, "{line}").map_err(|source| Error::Write {
+            path: "standard output".into(),
+            source,
+        })
     };
     let start = fastest(|| {
         simulate_on(simulate, async || {
@@ -67,7 +81,10 @@ pub fn run(scenarios: &Path, sizes: &[u32], out: &mut (dyn Write + Send), simula
             Ok(took)
         })
     })?;
-    print(out, format!("start a cluster of three nodes               {}", ms(start)))?;
+    print(
+        out,
+        format!("start a cluster of three nodes               {}", ms(start)),
+    )?;
     let with_manager = fastest(|| {
         simulate_on(simulate, async || {
             let stopwatch = Stopwatch::start();
@@ -75,7 +92,13 @@ pub fn run(scenarios: &Path, sizes: &[u32], out: &mut (dyn Write + Send), simula
             Ok(stopwatch.elapsed())
         })
     })?;
-    print(out, format!("start it with OpenKruise installed           {}", ms(with_manager)))?;
+    print(
+        out,
+        format!(
+            "start it with OpenKruise installed           {}",
+            ms(with_manager)
+        ),
+    )?;
     let tutorial = Scenario::read(scenarios, &scenarios.join("tutorial/chainsaw-test.yaml"))?;
     let whole = fastest(|| {
         simulate_on(simulate, async || {
@@ -85,18 +108,40 @@ pub fn run(scenarios: &Path, sizes: &[u32], out: &mut (dyn Write + Send), simula
             Ok(stopwatch.elapsed())
         })
     })?;
-    print(out, format!("the whole tutorial, cluster start included   {}", ms(whole)))?;
+    print(
+        out,
+        format!("the whole tutorial, cluster start included   {}", ms(whole)),
+    )?;
     let mut before: Option<(u32, Duration, Duration)> = None;
     for size in sizes {
         let (create, update) = simulate_on(simulate, async || large(*size).await)?;
-        let per = |total: Duration| format!("{:.0} µs a pod", total.as_secs_f64() * 1e6 / f64::from((*size).max(1)));
-        print(out, format!("{size} pods: created in {} ({}), updated in place in {} ({})", ms(create), per(create), ms(update), per(update)))?;
+        let per = |total: Duration| {
+            format!(
+                "{:.0} µs a pod",
+                total.as_secs_f64() * 1e6 / f64::from((*size).max(1))
+            )
+        };
+        print(
+            out,
+            format!(
+                "{size} pods: created in {} ({}), updated in place in {} ({})",
+                ms(create),
+                per(create),
+                ms(update),
+                per(update)
+            ),
+        )?;
         if let Some((smaller, created, updated)) = before {
             let grows = |now: Duration, then: Duration| now.as_secs_f64() / then.as_secs_f64();
-            print(out, format!(
-                "{smaller} -> {size} pods ({:.0} times as many): creating takes {:.1} times as long, updating {:.1} times",
-                f64::from(*size) / f64::from(smaller), grows(create, created), grows(update, updated)
-            ))?;
+            print(
+                out,
+                format!(
+                    "{smaller} -> {size} pods ({:.0} times as many): creating takes {:.1} times as long, updating {:.1} times",
+                    f64::from(*size) / f64::from(smaller),
+                    grows(create, created),
+                    grows(update, updated)
+                ),
+            )?;
         }
         before = Some((*size, create, update));
     }
@@ -105,7 +150,11 @@ pub fn run(scenarios: &Path, sizes: &[u32], out: &mut (dyn Write + Send), simula
 
 /// Creates a CloneSet and updates it in place; the wall time of each.
 async fn large(replicas: u32) -> Result<(Duration, Duration), Error> {
-    let cluster = FakeCluster::start(FakeOptions { nodes: Some(replicas / 100 + 1), ..FakeOptions::default() }).await?;
+    let cluster = FakeCluster::start(FakeOptions {
+        nodes: Some(replicas / 100 + 1),
+        ..FakeOptions::default()
+    })
+    .await?;
     let client = cluster.client();
     let set = |image: &str| {
         json!({
@@ -130,12 +179,17 @@ async fn large(replicas: u32) -> Result<(Duration, Duration), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     let stopwatch = Stopwatch::start();
     kubectl.create(&set("nginx:1")).await.map_err(failed)?;
-    until(&client, |set| number(set, "/status/readyReplicas") == i64::from(replicas)).await?;
+    until(&client, |set| {
+        number(set, "/status/readyReplicas") == i64::from(replicas)
+    })
+    .await?;
     let create = stopwatch.elapsed();
     let stopwatch = Stopwatch::start();
     let patch = json!({"spec": {"template": set("nginx:2")["spec"]["template"]}});
     let api = clonesets(&client);
-    let patched = api.patch("large", &PatchParams::default(), &Patch::Merge(&patch)).await;
+    let patched = api
+        .patch("large", &PatchParams::default(), &Patch::Merge(&patch))
+        .await;
     patched.map_err(|error| Error::refused("patch", None, &error))?;
     until(&client, |set| {
         number(set, "/status/updatedReadyReplicas") == i64::from(replicas)
@@ -154,7 +208,10 @@ fn clonesets(client: &kube::Client) -> Api<DynamicObject> {
 async fn until(client: &kube::Client, done: impl Fn(&Value) -> bool) -> Result<(), Error> {
     let deadline = tokio::time::Instant::now() + VIRTUAL_LIMIT;
     loop {
-        let set = clonesets(client).get("large").await.map_err(|error| Error::refused("get", None, &error))?;
+        let set = clonesets(client)
+            .get("large")
+            .await
+            .map_err(|error| Error::refused("get", None, &error))?;
         let set = serde_json::to_value(set).unwrap_or_default();
         if done(&set) {
             return Ok(());

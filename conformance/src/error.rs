@@ -117,7 +117,9 @@ impl Error {
     /// A file that is not the YAML it should be.
     #[must_use]
     pub fn yaml(path: &Path, error: &serde_saphyr::Error) -> Self {
-        let (line, column) = error.location().map_or((0, 0), |at| (at.line() as usize, at.column() as usize));
+        let (line, column) = error
+            .location()
+            .map_or((0, 0), |at| (at.line() as usize, at.column() as usize));
         Self::Parse {
             path: path.to_owned(),
             line,
@@ -134,6 +136,10 @@ impl Error {
             kube::Error::Api(status) => status.message.clone(),
             other => other.to_string(),
         };
-        Self::Refused { action: action.to_owned(), origin, why }
+        Self::Refused {
+            action: action.to_owned(),
+            origin,
+            why,
+        }
     }
 }

@@ -35,7 +35,11 @@ impl Change {
     /// Whose change it is.
     #[must_use]
     pub fn id(&self) -> Id {
-        (self.resource.clone(), text(&self.object, "/metadata/namespace"), self.name())
+        (
+            self.resource.clone(),
+            text(&self.object, "/metadata/namespace"),
+            self.name(),
+        )
     }
 
     /// The object's name.
@@ -48,13 +52,20 @@ impl Change {
 /// The text at a JSON pointer; empty if there is none.
 #[must_use]
 pub(crate) fn text(object: &Value, pointer: &str) -> String {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The number at a JSON pointer; 0 if there is none.
 #[must_use]
 pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
 }
 
 /// The objects that are there at some moment.
@@ -82,7 +93,10 @@ impl State {
 
     /// The objects of a resource, by namespace and name.
     pub fn of<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.0.iter().filter(move |((res, _, _), _)| res == resource).map(|(_, object)| object)
+        self.0
+            .iter()
+            .filter(move |((res, _, _), _)| res == resource)
+            .map(|(_, object)| object)
     }
 }
 

@@ -21,9 +21,17 @@ pub struct Snapshot {
 pub fn path(scenario_folder: &Path, index: usize, step: &str) -> PathBuf {
     let name: String = step
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
         .collect();
-    scenario_folder.join(FOLDER).join(format!("{:02}-{name}.snap", index + 1))
+    scenario_folder
+        .join(FOLDER)
+        .join(format!("{:02}-{name}.snap", index + 1))
 }
 
 /// Reads a step's snapshot, if it has one.
@@ -31,8 +39,14 @@ pub fn path(scenario_folder: &Path, index: usize, step: &str) -> PathBuf {
 pub fn read(scenario_folder: &Path, index: usize, step: &str) -> Option<Snapshot> {
     let content = std::fs::read_to_string(path(scenario_folder, index, step)).ok()?;
     let (header, text) = content.strip_prefix("---\n")?.split_once("\n---\n")?;
-    let description = header.lines().find_map(|line| line.strip_prefix("description: ")).unwrap_or_default();
-    Some(Snapshot { description: description.trim_matches('"').to_owned(), text: text.to_owned() })
+    let description = header
+        .lines()
+        .find_map(|line| line.strip_prefix("description: "))
+        .unwrap_or_default();
+    Some(Snapshot {
+        description: description.trim_matches('"').to_owned(),
+        text: text.to_owned(),
+    })
 }
 
 /// Writes a step's snapshot.
@@ -41,10 +55,18 @@ pub fn read(scenario_folder: &Path, index: usize, step: &str) -> Option<Snapshot
 /// If the file cannot be written.
 pub fn write(scenario_folder: &Path, index: usize, step: &str, snapshot: &Snapshot) -> Result<(), Error> {
     let path = path(scenario_folder, index, step);
-    let failed = |source| Error::Write { path: path.clone(), source };
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
     std::fs::create_dir_all(scenario_folder.join(FOLDER)).map_err(failed)?;
-    let failed = |source| Error::Write { path: path.clone(), source };
-    let content =
-        format!("---\nsource: conformance\ndescription: \"{}\"\n---\n{}", snapshot.description, snapshot.text);
+    let failed = |source| Error::Write {
+        path: path.clone(),
+        source,
+    };
+    let content = format!(
+        "---\nsource: conformance\ndescription: \"{}\"\n---\n{}",
+        snapshot.description, snapshot.text
+    );
     std::fs::write(&path, content).map_err(failed)
 }

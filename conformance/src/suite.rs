@@ -14,8 +14,8 @@ use crate::report::console::Console;
 use crate::report::stopwatch::Stopwatch;
 use crate::report::{Totals, json, junit};
 use crate::run::outcome::{ScenarioOutcome, Status, StepOutcome};
-use crate::run::scenario::{self as player, Judge};
 use crate::run::play;
+use crate::run::scenario::{self as player, Judge};
 use crate::scenario::{self, Scenario};
 use crate::snapshot::{self, Snapshot};
 
@@ -81,11 +81,16 @@ pub type Simulate<'a> = &'a (dyn Fn(Seed, Job<'_>) + Sync);
 pub fn names(options: &SuiteOptions) -> Result<Vec<String>, Error> {
     let (scenarios, recordings) = read(options)?;
     let scenarios = scenarios.into_iter().map(|scenario| scenario.name);
-    Ok(scenarios.chain(recordings.into_iter().map(|recording| recording.name)).collect())
+    Ok(scenarios
+        .chain(recordings.into_iter().map(|recording| recording.name))
+        .collect())
 }
 
 fn selected(options: &SuiteOptions, name: &str) -> bool {
-    options.only.as_deref().is_none_or(|glob| matches_glob(glob, name))
+    options
+        .only
+        .as_deref()
+        .is_none_or(|glob| matches_glob(glob, name))
 }
 
 /// Whether a name matches a glob of `*` and `?`.
@@ -93,7 +98,9 @@ fn matches_glob(glob: &str, name: &str) -> bool {
     fn go(glob: &[u8], name: &[u8]) -> bool {
         match (glob.split_first(), name.split_first()) {
             (None, None) => true,
-            (Some((b'*', rest)), _) => go(rest, name) || name.split_first().is_some_and(|(_, name)| go(glob, name)),
+            (Some((b'*', rest)), _) => {
+                go(rest, name) || name.split_first().is_some_and(|(_, name)| go(glob, name))
+            }
             (Some((b'?', rest)), Some((_, name))) => go(rest, name),
             (Some((one, rest)), Some((other, name))) => one == other && go(rest, name),
             _ => false,
@@ -112,14 +119,22 @@ fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error
     let mut recordings = Vec::new();
     if options.play_recordings {
         for folder in load::find(&options.recordings)? {
-            let name = folder.strip_prefix(&options.recordings).unwrap_or(&folder).to_string_lossy().replace('\\', "/");
+            let name = folder
+                .strip_prefix(&options.recordings)
+                .unwrap_or(&folder)
+                .to_string_lossy()
+                .replace('\\', "/");
             if selected(options, &name) || name.is_empty() {
                 recordings.push(Recording::read(&options.recordings, &folder)?);
             }
         }
     }
     if scenarios.is_empty() && recordings.is_empty() {
-        let place = if options.play_scenarios { &options.scenarios } else { &options.recordings };
+        let place = if options.play_scenarios {
+            &options.scenarios
+        } else {
+            &options.recordings
+        };
         return Err(Error::Nothing {
             what: match &options.only {
                 Some(glob) => format!("anything named \"{glob}\""),
@@ -136,7 +151,11 @@ fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error
 ///
 /// # Errors
 /// Bad input, or a cluster that cannot be had. What the cluster does wrong is in the totals.
-pub fn run(options: &SuiteOptions, out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<Totals, Error> {
+pub fn run(
+    options: &SuiteOptions,
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
     check_backend(&options.backend)?;
     let mut outcomes = Vec::new();
@@ -148,21 +167,31 @@ pub fn run(options: &SuiteOptions, out: &mut (dyn Write + Send), simulate: Simul
         let outcome = play_recording(options, recording, &known, simulate)?;
         let mut console = Console::new(&mut *out, options.colour, options.verbose);
         let told = console.scenario(&recording.name, "").and_then(|()| {
-            outcome.steps.iter().try_for_each(|step| console.step(step)).and_then(|()| console.end(&outcome))
+            outcome
+                .steps
+                .iter()
+                .try_for_each(|step| console.step(step))
+                .and_then(|()| console.end(&outcome))
         });
         told.map_err(output_error)?;
         outcomes.push(outcome);
     }
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", json::report(&outcomes));
-        std::fs::write(path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+        std::fs::write(path, text).map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
     }
     if let Some(path) = &options.junit {
         let text = junit::report(&outcomes).map_err(|error| Error::Write {
             path: path.clone(),
             source: std::io::Error::other(error.to_string()),
         })?;
-        std::fs::write(path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+        std::fs::write(path, text).map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
     }
     let totals = Totals::of(&outcomes);
     writeln!(out, "{totals}").map_err(output_error)?;
@@ -170,7 +199,10 @@ pub fn run(options: &SuiteOptions, out: &mut (dyn Write + Send), simulate: Simul
 }
 
 fn output_error(source: std::io::Error) -> Error {
-    Error::Write { path: PathBuf::from("standard output"), source }
+    Error::Write {
+        path: PathBuf::from("standard output"),
+        source,
+    }
 }
 
 fn check_backend(backend: &BackendChoice) -> Result<(), Error> {
@@ -179,7 +211,9 @@ fn check_backend(backend: &BackendChoice) -> Result<(), Error> {
         BackendChoice::K3s => "docker",
         BackendChoice::Fake | BackendChoice::Kubeconfig(_) => return Ok(()),
     };
-    let answer = std::process::Command::new("docker").args(["info", "--format", "{{.ServerVersion}}"]).output();
+    let answer = std::process::Command::new("docker")
+        .args(["info", "--format", "{{.ServerVersion}}"])
+        .output();
     let why = match answer {
         Ok(answer) if answer.status.success() => {
             format!("making a cluster with {tool} is not built yet")
@@ -204,10 +238,16 @@ fn block_on<T: Send>(
     let fake = options.backend == BackendChoice::Fake;
     let mut result = None;
     let job: Job<'_> = Box::new(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(fake).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(fake)
+            .build();
         result = Some(match runtime {
             Ok(runtime) => runtime.block_on(body()),
-            Err(source) => Err(Error::Read { path: PathBuf::from("a tokio runtime"), source }),
+            Err(source) => Err(Error::Read {
+                path: PathBuf::from("a tokio runtime"),
+                source,
+            }),
         });
     });
     if fake {
@@ -226,11 +266,15 @@ fn block_on<T: Send>(
 
 async fn start(options: &SuiteOptions, seed: u64, environment: Environment) -> Result<Backend, Error> {
     match &options.backend {
-        BackendChoice::Kubeconfig(path) => {
-            RealCluster::connect(path.as_deref(), options.manager, seed).await.map(Backend::Real)
-        }
+        BackendChoice::Kubeconfig(path) => RealCluster::connect(path.as_deref(), options.manager, seed)
+            .await
+            .map(Backend::Real),
         _ => {
-            let fake = FakeOptions { seed, environment, ..FakeOptions::default() };
+            let fake = FakeOptions {
+                seed,
+                environment,
+                ..FakeOptions::default()
+            };
             FakeCluster::start(fake).await.map(Backend::Fake)
         }
     }
@@ -243,7 +287,9 @@ fn play_scenario(
     simulate: Simulate<'_>,
 ) -> Result<ScenarioOutcome, Error> {
     let mut console = Console::new(out, options.colour, true);
-    console.scenario(&scenario.name, &scenario.test.spec.description).map_err(output_error)?;
+    console
+        .scenario(&scenario.name, &scenario.test.spec.description)
+        .map_err(output_error)?;
     if scenario.test.spec.skip {
         let outcome = ScenarioOutcome::skipped(&scenario.name, "the scenario says skip".to_owned());
         console.end(&outcome).map_err(output_error)?;
@@ -277,7 +323,10 @@ fn play_scenario(
         bless(scenario, &mut outcome)?;
     }
     if outcome.status == Status::Failed {
-        let line = format!("run it again: cargo xtask conformance --scenario '{}' --seed {seed}", scenario.name);
+        let line = format!(
+            "run it again: cargo xtask conformance --scenario '{}' --seed {seed}",
+            scenario.name
+        );
         console.line(&line).map_err(output_error)?;
     }
     console.end(&outcome).map_err(output_error)?;
@@ -326,12 +375,20 @@ fn bless(scenario: &Scenario, outcome: &mut ScenarioOutcome) -> Result<(), Error
             continue;
         }
         let description = if recorded {
-            let judges: Vec<&str> = step.judged_by.iter().map(String::as_str).filter(|j| j.starts_with("recording")).collect();
+            let judges: Vec<&str> = step
+                .judged_by
+                .iter()
+                .map(String::as_str)
+                .filter(|j| j.starts_with("recording"))
+                .collect();
             format!("equal to {}", judges.join(", "))
         } else {
             "no recording of the real system is behind this".to_owned()
         };
-        let snapshot = Snapshot { description, text: step.text.clone() };
+        let snapshot = Snapshot {
+            description,
+            text: step.text.clone(),
+        };
         snapshot::write(scenario.folder(), index, &step.name, &snapshot)?;
         step.status = Status::Passed;
         step.diff.clear();

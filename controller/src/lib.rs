@@ -13,6 +13,8 @@
 pub mod api;
 mod crds;
 
+pub mod webhook;
+
 pub use crds::crds;
 pub use manager::{Manager, Options};
 

@@ -48,7 +48,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             names: Arc::new(SeededNames::new(seed)),
             workers: DEFAULT_WORKERS,
-            planner: Arc::new(CloneSetPlanner),
+            planner: Arc::new(CloneSetPlanner::default()),
         }
     }
 }

@@ -75,11 +75,8 @@ impl TestPod {
         self
     }
 
-    pub(crate) fn without_condition(mut self, kind: &str) -> Self {
-        self.0["status"]["conditions"]
-            .as_array_mut()
-            .unwrap()
-            .retain(|condition| condition["type"] != kind);
+    pub(crate) fn without_label(mut self, key: &str) -> Self {
+        self.0["metadata"]["labels"].as_object_mut().unwrap().remove(key);
         self
     }
 

@@ -7,7 +7,15 @@ use miette::{IntoDiagnostic as _, WrapErr as _};
 /// The commands, in order; the first that fails ends it.
 const COMMANDS: [&[&str]; 3] = [
     &["fmt", "--all", "--check"],
-    &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"],
+    &[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "--deny",
+        "warnings",
+    ],
     &["test", "--workspace", "--quiet"],
 ];
 

@@ -92,7 +92,9 @@ fn options(arguments: Arguments) -> SuiteOptions {
         play_scenarios: own_recordings,
         play_recordings: !own_recordings || (arguments.dir.is_none() && backend == BackendChoice::Fake),
         scenarios: arguments.dir.unwrap_or_else(|| fixtures.join("scenarios")),
-        recordings: arguments.recordings.unwrap_or_else(|| fixtures.join("recordings")),
+        recordings: arguments
+            .recordings
+            .unwrap_or_else(|| fixtures.join("recordings")),
         divergences: fixtures.join("recordings/divergences.yaml"),
         only: arguments.scenario,
         backend,
@@ -121,6 +123,12 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let totals = suite::run(&options, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
-    Ok(if totals.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let totals = suite::run(&options, &mut out, &|seed, job| {
+        seeded_entropy::simulate(seed, job)
+    })?;
+    Ok(if totals.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

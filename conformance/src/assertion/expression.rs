@@ -59,9 +59,13 @@ fn substitute(expression: &str, bindings: &Bindings) -> Result<String, String> {
             (None, '\'' | '"' | '`') => quote = Some(c),
             (None, '$') => {
                 let rest = &expression[at + 1..];
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                let end = rest
+                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .unwrap_or(rest.len());
                 let name = &rest[..end];
-                let value = bindings.get(name).ok_or_else(|| format!("the variable ${name} is not defined"))?;
+                let value = bindings
+                    .get(name)
+                    .ok_or_else(|| format!("the variable ${name} is not defined"))?;
                 out.push('`');
                 out.push_str(&value.to_string().replace('`', "\\`"));
                 out.push('`');
@@ -87,7 +91,11 @@ pub fn fill(template: &Value, bindings: &Bindings) -> Result<Value, String> {
             Some(expression) => evaluate(expression, &Value::Null, bindings)?,
             None => template.clone(),
         },
-        Value::Array(items) => items.iter().map(|item| fill(item, bindings)).collect::<Result<Vec<_>, _>>()?.into(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| fill(item, bindings))
+            .collect::<Result<Vec<_>, _>>()?
+            .into(),
         Value::Object(fields) => fields
             .iter()
             .map(|(key, value)| Ok((key.clone(), fill(value, bindings)?)))

@@ -18,7 +18,11 @@ pub fn check(tree: &Value, value: &Value, bindings: &Bindings) -> Vec<String> {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 fn compare(tree: &Value, value: &Value, bindings: &Bindings, path: &str, problems: &mut Vec<String>) {
@@ -35,7 +39,9 @@ fn compare(tree: &Value, value: &Value, bindings: &Bindings, path: &str, problem
             };
             if items.len() != wanted.len() {
                 let (has, wants) = (items.len(), wanted.len());
-                problems.push(format!("{path}: Invalid value: lengths of slices don't match: has {has}, expected {wants}"));
+                problems.push(format!(
+                    "{path}: Invalid value: lengths of slices don't match: has {has}, expected {wants}"
+                ));
                 return;
             }
             for (index, (wanted, item)) in wanted.iter().zip(items).enumerate() {
@@ -60,11 +66,20 @@ fn equal(wanted: &Value, value: &Value, path: &str, problems: &mut Vec<String>) 
         (one, other) => one == other,
     };
     if !same {
-        problems.push(format!("{path}: Invalid value: {value}: Expected value: {wanted}"));
+        problems.push(format!(
+            "{path}: Invalid value: {value}: Expected value: {wanted}"
+        ));
     }
 }
 
-fn field(key: &str, below: &Value, value: &Value, bindings: &Bindings, path: &str, problems: &mut Vec<String>) {
+fn field(
+    key: &str,
+    below: &Value,
+    value: &Value,
+    bindings: &Bindings,
+    path: &str,
+    problems: &mut Vec<String>,
+) {
     let (rest, each) = match key.strip_prefix("~.") {
         Some(rest) => (rest, true),
         None => (key, false),
@@ -84,12 +99,17 @@ fn field(key: &str, below: &Value, value: &Value, bindings: &Bindings, path: &st
         },
         None => {
             // A parenthesis that belongs to a field's name is written with a backslash.
-            let name = rest.strip_prefix('\\').and_then(|name| name.strip_suffix('\\')).unwrap_or(rest);
+            let name = rest
+                .strip_prefix('\\')
+                .and_then(|name| name.strip_suffix('\\'))
+                .unwrap_or(rest);
             match value.get(name) {
                 Some(found) => found.clone(),
                 None if below.is_null() => return,
                 None => {
-                    problems.push(format!("{here}: Required value: field not found in the input object"));
+                    problems.push(format!(
+                        "{here}: Required value: field not found in the input object"
+                    ));
                     return;
                 }
             }
@@ -108,7 +128,13 @@ fn field(key: &str, below: &Value, value: &Value, bindings: &Bindings, path: &st
         return;
     };
     for (index, item) in items.iter().enumerate() {
-        compare(below, item, &inner_bindings, &format!("{here}[{index}]"), problems);
+        compare(
+            below,
+            item,
+            &inner_bindings,
+            &format!("{here}[{index}]"),
+            problems,
+        );
     }
 }
 
@@ -138,7 +164,8 @@ mod tests {
     #[case::function(json!({"(split(name, '-'))": ["cs", "demo"]}), 0)]
     #[case::in_two_places(json!({"spec": {"replicas": 1}, "name": "x"}), 2)]
     fn trees(#[case] tree: Value, #[case] problems: usize) {
-        let value = json!({"name": "cs-demo", "spec": {"replicas": 3}, "list": [{"a": 1}, {"a": 2, "b": "x"}]});
+        let value =
+            json!({"name": "cs-demo", "spec": {"replicas": 3}, "list": [{"a": 1}, {"a": 2, "b": "x"}]});
         let mut bindings = Bindings::default();
         bindings.set("want", json!(3));
         let found = check(&tree, &value, &bindings);

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use client_kit::SharedClock;
-use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Api, DynamicObject};
+use client_kit::{JsonChange, SharedClock, watch_json};
+use futures::StreamExt as _;
+use kube::Client;
 use kube::core::ApiResource;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
-use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::history::{Change, ChangeKind};
+use crate::history::{Change, ChangeKind, text};
 
 /// Collects the changes of some kinds of objects.
 pub struct Collector {
@@ -31,21 +28,13 @@ impl Collector {
         for (name, kind) in kinds {
             let (client, clock, history) = (client.clone(), Arc::clone(clock), Arc::clone(&history));
             watches.spawn(async move {
-                let mut known: BTreeMap<String, Value> = BTreeMap::new();
-                let api: Api<DynamicObject> = Api::all_with(client, &kind);
-                let mut events =
-                    watcher(api, watcher::Config::default().streaming_lists()).default_backoff().boxed();
-                loop {
-                    let event = match events.try_next().await {
-                        Ok(Some(event)) => event,
-                        Ok(None) => return,
-                        Err(error) => {
-                            tracing::debug!(%error, kind = %kind.kind, "watch for the history");
-                            continue;
-                        }
-                    };
+                let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
+                let path = format!("/{root}/{}/{}", kind.version, kind.plural);
+                let mut versions: BTreeMap<String, String> = BTreeMap::new();
+                let mut changes = watch_json(client, &path, "", true);
+                while let Some(change) = changes.next().await {
                     let at_ms = clock.now().as_millisecond() - began_ms;
-                    if let Some(change) = change(&mut known, &name, at_ms, event) {
+                    if let Some(change) = translate(&mut versions, &name, at_ms, change) {
                         history.lock().unwrap_or_else(PoisonError::into_inner).push(change);
                     }
                 }
@@ -59,34 +48,42 @@ impl Collector {
     pub fn history(&self) -> Vec<Change> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// How much has been seen so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether nothing has been seen yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
-fn change(
-    known: &mut BTreeMap<String, Value>,
+/// A change as histories tell it; `versions` holds the last version of each object, by uid.
+fn translate(
+    versions: &mut BTreeMap<String, String>,
     resource: &str,
     at_ms: i64,
-    event: watcher::Event<DynamicObject>,
+    change: JsonChange,
 ) -> Option<Change> {
-    let (object, gone) = match event {
-        watcher::Event::Apply(object) | watcher::Event::InitApply(object) => (object, false),
-        watcher::Event::Delete(object) => (object, true),
-        watcher::Event::Init | watcher::Event::InitDone => return None,
-    };
-    let uid = object.uid().unwrap_or_default();
-    let mut object = serde_json::to_value(object).ok()?;
-    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("managedFields");
-    }
-    let kind = if gone {
-        known.remove(&uid);
-        ChangeKind::Deleted
-    } else {
-        match known.insert(uid, object.clone()) {
-            // A list after an interruption repeats what is known.
-            Some(before) if before == object => return None,
-            Some(_) => ChangeKind::Modified,
-            None => ChangeKind::Added,
+    let (kind, object) = match change {
+        JsonChange::Present(object) => {
+            let version = text(&object, "/metadata/resourceVersion");
+            match versions.insert(text(&object, "/metadata/uid"), version.clone()) {
+                // A list after an interruption repeats what is known.
+                Some(before) if before == version => return None,
+                Some(_) => (ChangeKind::Modified, object),
+                None => (ChangeKind::Added, object),
+            }
         }
+        JsonChange::Gone(object) => {
+            versions.remove(&text(&object, "/metadata/uid"));
+            (ChangeKind::Deleted, object)
+        }
+        JsonChange::Synced => return None,
     };
     Some(Change { at_ms, resource: resource.to_owned(), kind, object })
 }

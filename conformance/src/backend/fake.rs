@@ -51,7 +51,10 @@ fn webhooks() -> Vec<Webhook> {
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
             Webhook {
                 name: rule.name.to_owned(),
-                kind: if rule.mutating { WebhookKind::Mutating } else { WebhookKind::Validating },
+                kind: match rule.kind {
+                    controller::webhook::WebhookKind::Mutating => WebhookKind::Mutating,
+                    controller::webhook::WebhookKind::Validating => WebhookKind::Validating,
+                },
                 rules: vec![WebhookRule {
                     groups: list(rule.groups),
                     versions: list(rule.versions),
@@ -70,7 +73,10 @@ fn webhooks() -> Vec<Webhook> {
 /// The kinds whose history scenarios look at, under the names that recordings give them.
 pub(super) fn watched_kinds() -> Vec<(String, ApiResource)> {
     let kind = |name: &str, group: &str, version: &str, kind: &str| {
-        (name.to_owned(), ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)))
+        (
+            name.to_owned(),
+            ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+        )
     };
     vec![
         kind("clonesets", "apps.kruise.io", "v1alpha1", "CloneSet"),
@@ -100,8 +106,11 @@ impl FakeCluster {
         for (prefix, suffixes) in &options.environment.names {
             names.push(prefix, suffixes.iter().cloned());
         }
-        let mut builder =
-            Cluster::builder().seed(options.seed).names(names.clone()).images(images).trace(options.trace);
+        let mut builder = Cluster::builder()
+            .seed(options.seed)
+            .names(names.clone())
+            .images(images)
+            .trace(options.trace);
         if let Some(nodes) = options.nodes {
             builder = builder.nodes(nodes);
         }
@@ -116,7 +125,11 @@ impl FakeCluster {
             why: error.to_string(),
             help: "this is a defect of Seatrial, not of your input".to_owned(),
         })?;
-        let mut manager_options = Options { clock: cluster.clock(), names: names.clone(), ..Options::default() };
+        let mut manager_options = Options {
+            clock: cluster.clock(),
+            names: names.clone(),
+            ..Options::default()
+        };
         if let Some(tweak) = &options.tweak {
             manager_options = tweak(manager_options);
         }
@@ -125,7 +138,12 @@ impl FakeCluster {
         tasks.spawn(manager.run(std::future::pending::<()>()));
         let collector = Collector::start(&cluster.client(), &cluster.clock(), watched_kinds());
         cluster.settle().await;
-        Ok(Self { cluster, names, collector, _manager: tasks })
+        Ok(Self {
+            cluster,
+            names,
+            collector,
+            _manager: tasks,
+        })
     }
 
     /// A client of the cluster.
@@ -143,7 +161,10 @@ impl FakeCluster {
     /// Every commit so far, if that was asked for.
     #[must_use]
     pub fn trace(&self) -> String {
-        self.cluster.trace().map(fake_apiserver::Trace::text).unwrap_or_default()
+        self.cluster
+            .trace()
+            .map(fake_apiserver::Trace::text)
+            .unwrap_or_default()
     }
 
     pub(super) fn names(&self) -> &AliasNames {

@@ -39,11 +39,18 @@ impl RealCluster {
     ///
     /// # Errors
     /// If the kubeconfig cannot be read, the cluster cannot be reached, or it refuses our definitions.
-    pub async fn connect(kubeconfig: Option<&Path>, manager: ManagerChoice, seed: u64) -> Result<Self, Error> {
+    pub async fn connect(
+        kubeconfig: Option<&Path>,
+        manager: ManagerChoice,
+        seed: u64,
+    ) -> Result<Self, Error> {
         let config = config(kubeconfig).await?;
         let server = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|error| unreachable_cluster(&server, &error))?;
-        client.apiserver_version().await.map_err(|error| unreachable_cluster(&server, &error))?;
+        client
+            .apiserver_version()
+            .await
+            .map_err(|error| unreachable_cluster(&server, &error))?;
         let clock: SharedClock = Arc::new(SystemClock);
         // On a real cluster names must not repeat from run to run: what an earlier run left may still be going.
         let run_seed = Seed(seed ^ u64::try_from(clock.now().as_millisecond()).unwrap_or_default());
@@ -53,12 +60,23 @@ impl RealCluster {
         let mut tasks = JoinSet::new();
         if manager == ManagerChoice::Own {
             installed = install(&client).await?;
-            let options = Options { clock: Arc::clone(&clock), names: names.clone(), ..Options::default() };
+            let options = Options {
+                clock: Arc::clone(&clock),
+                names: names.clone(),
+                ..Options::default()
+            };
             let manager = Manager::new(client.clone(), options);
             tasks.spawn(manager.run(std::future::pending::<()>()));
         }
         let collector = Collector::start(&client, &clock, watched_kinds());
-        Ok(Self { client, clock, names, collector, installed, manager: tasks })
+        Ok(Self {
+            client,
+            clock,
+            names,
+            collector,
+            installed,
+            manager: tasks,
+        })
     }
 
     /// A client of the cluster.
@@ -86,7 +104,9 @@ impl RealCluster {
         self.manager.shutdown().await;
         let kubectl = Kubectl::new(self.client.clone(), "default");
         for definition in &self.installed {
-            let Ok(api) = kubectl.api_of(definition).await else { continue };
+            let Ok(api) = kubectl.api_of(definition).await else {
+                continue;
+            };
             let name = text(definition, "/metadata/name");
             if let Err(error) = kubectl.delete(&api, &name, None, None).await {
                 tracing::warn!(%error, name, "take away a definition");
@@ -96,7 +116,10 @@ impl RealCluster {
 }
 
 async fn config(path: Option<&Path>) -> Result<Config, Error> {
-    let shown = path.map_or_else(|| "the default kubeconfig".to_owned(), |path| path.display().to_string());
+    let shown = path.map_or_else(
+        || "the default kubeconfig".to_owned(),
+        |path| path.display().to_string(),
+    );
     let failed = |why: String| Error::Backend {
         what: format!("read {shown}"),
         why,
@@ -106,9 +129,13 @@ async fn config(path: Option<&Path>) -> Result<Config, Error> {
     match path {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| failed(error.to_string()))
+            Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .map_err(|error| failed(error.to_string()))
         }
-        None => Config::from_kubeconfig(&options).await.map_err(|error| failed(error.to_string())),
+        None => Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| failed(error.to_string())),
     }
 }
 
@@ -137,7 +164,12 @@ async fn install(client: &Client) -> Result<Vec<serde_json::Value>, Error> {
             origin: Some(format!("the definition {name}")),
             why,
         };
-        if kubectl.apply(&definition).await.map_err(|error| refused(error.to_string()))? == Applied::Created {
+        if kubectl
+            .apply(&definition)
+            .await
+            .map_err(|error| refused(error.to_string()))?
+            == Applied::Created
+        {
             installed.push(definition.clone());
         }
         let group_version = format!("{}/v1alpha1", text(&definition, "/spec/group"));

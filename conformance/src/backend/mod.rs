@@ -67,6 +67,12 @@ impl Backend {
         self.collector().history()
     }
 
+    /// How much has happened so far.
+    #[must_use]
+    pub fn history_len(&self) -> usize {
+        self.collector().len()
+    }
+
     fn collector(&self) -> &Arc<Collector> {
         match self {
             Self::Fake(cluster) => cluster.collector(),

@@ -28,16 +28,29 @@ pub fn read(path: &Path) -> Result<Vec<Divergence>, Error> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
     serde_saphyr::from_str(&text).map_err(|error| Error::yaml(path, &error))
 }
 
 /// Whether the lines of a diff are just those that are forgiven.
 #[must_use]
-pub fn forgives<'a>(list: &'a [Divergence], recording: &str, step: &str, diff: &[String]) -> Option<&'a Divergence> {
+pub fn forgives<'a>(
+    list: &'a [Divergence],
+    recording: &str,
+    step: &str,
+    diff: &[String],
+) -> Option<&'a Divergence> {
     list.iter().find(|known| {
         known.recording == recording
             && known.step == step
-            && known.what.lines().map(str::trim_end).filter(|line| !line.is_empty()).eq(diff.iter().map(|line| line.trim_end()))
+            && known
+                .what
+                .lines()
+                .map(str::trim_end)
+                .filter(|line| !line.is_empty())
+                .eq(diff.iter().map(|line| line.trim_end()))
     })
 }

@@ -20,7 +20,9 @@ pub struct Environment {
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
     let list = pod.pointer("/spec/containers").and_then(Value::as_array);
-    list.into_iter().flatten().map(|container| (text(container, "/name"), text(container, "/image")))
+    list.into_iter()
+        .flatten()
+        .map(|container| (text(container, "/name"), text(container, "/image")))
 }
 
 impl Environment {
@@ -33,7 +35,9 @@ impl Environment {
         for change in &recording.history {
             if change.resource == "events" && text(&change.object, "/reason") == "Failed" {
                 let message = text(&change.object, "/message");
-                let image = message.strip_prefix("Failed to pull image \"").and_then(|rest| rest.split('"').next());
+                let image = message
+                    .strip_prefix("Failed to pull image \"")
+                    .and_then(|rest| rest.split('"').next());
                 pulls_failed.extend(image.map(str::to_owned));
             }
             if change.resource != "pods" {
@@ -43,7 +47,11 @@ impl Environment {
             if change.kind == ChangeKind::Added
                 && let Some((prefix, suffix)) = name.rsplit_once('-')
             {
-                environment.names.entry(format!("{prefix}-")).or_default().push(suffix.to_owned());
+                environment
+                    .names
+                    .entry(format!("{prefix}-"))
+                    .or_default()
+                    .push(suffix.to_owned());
             }
             for (container, image) in containers(&change.object) {
                 if let Some(digest) = digest(&change.object, &container, &image) {
@@ -52,8 +60,10 @@ impl Environment {
                 asked.insert(image);
             }
         }
-        environment.missing =
-            asked.into_iter().filter(|image| pulls_failed.contains(image) && !environment.images.contains_key(image)).collect();
+        environment.missing = asked
+            .into_iter()
+            .filter(|image| pulls_failed.contains(image) && !environment.images.contains_key(image))
+            .collect();
         environment
     }
 }
@@ -61,7 +71,9 @@ impl Environment {
 /// The digest under which a container runs `image`.
 fn digest(pod: &Value, container: &str, image: &str) -> Option<String> {
     let statuses = pod.pointer("/status/containerStatuses")?.as_array()?;
-    let status = statuses.iter().find(|status| text(status, "/name") == container)?;
+    let status = statuses
+        .iter()
+        .find(|status| text(status, "/name") == container)?;
     status.pointer("/state/running")?;
     let shown = text(status, "/image");
     let same = shown == image || shown.ends_with(&format!("/{image}"));

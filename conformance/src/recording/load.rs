@@ -89,8 +89,8 @@ impl Recording {
     /// If a file is missing or is not what it should be.
     pub fn read(root: &Path, folder: &Path) -> Result<Self, Error> {
         let steps_file = folder.join("steps.json");
-        let steps: Vec<Step> = serde_json::from_str(&read(&steps_file)?)
-            .map_err(|error| Error::json(&steps_file, &error))?;
+        let steps: Vec<Step> =
+            serde_json::from_str(&read(&steps_file)?).map_err(|error| Error::json(&steps_file, &error))?;
         let history = read_trace(&folder.join("trace.jsonl"))?;
         let namespace = history
             .iter()
@@ -100,9 +100,18 @@ impl Recording {
         let relative = folder.strip_prefix(root).unwrap_or(folder);
         let mut name = relative.to_string_lossy().replace('\\', "/");
         if name.is_empty() {
-            name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name = folder
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
         }
-        Ok(Self { name, folder: folder.to_owned(), steps, history, namespace })
+        Ok(Self {
+            name,
+            folder: folder.to_owned(),
+            steps,
+            history,
+            namespace,
+        })
     }
 
     /// When step `index` ends: when the next begins; for the last, when the recorder began to clean up, or stopped.
@@ -111,13 +120,19 @@ impl Recording {
         if let Some(next) = self.steps.get(index + 1) {
             return ms(next.t);
         }
-        let Some(step) = self.steps.get(index) else { return i64::MAX };
+        let Some(step) = self.steps.get(index) else {
+            return i64::MAX;
+        };
         let deletes = step.actions.iter().any(|action| action.verb == "delete");
         let start = ms(step.t);
         let teardown = self.history[cut(&self.history, start)..].iter().find(|change| {
             !deletes
-                && !matches!(change.resource.as_str(), "pods" | "events" | "controllerrevisions")
-                && (change.kind == ChangeKind::Deleted || !text(&change.object, "/metadata/deletionTimestamp").is_empty())
+                && !matches!(
+                    change.resource.as_str(),
+                    "pods" | "events" | "controllerrevisions"
+                )
+                && (change.kind == ChangeKind::Deleted
+                    || !text(&change.object, "/metadata/deletionTimestamp").is_empty())
         });
         let last = self.history.last().map_or(start, |change| change.at_ms) + 1;
         teardown.map_or(last.max(ms(step.settled_t)), |change| change.at_ms)
@@ -131,7 +146,10 @@ impl Recording {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+    std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
@@ -144,7 +162,11 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
         let key = (line.res.clone(), line.name.clone());
         let mut object = match line.object {
             Some(object) => object,
-            None => by_name.get(&key).and_then(|id| objects.get(id)).cloned().unwrap_or_default(),
+            None => by_name
+                .get(&key)
+                .and_then(|id| objects.get(id))
+                .cloned()
+                .unwrap_or_default(),
         };
         if let Some(patch) = &line.patch {
             json_patch::merge(&mut object, patch);
@@ -154,7 +176,12 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
             "DELETED" => ChangeKind::Deleted,
             _ => ChangeKind::Modified,
         };
-        let change = Change { at_ms: ms(line.t), resource: line.res, kind, object };
+        let change = Change {
+            at_ms: ms(line.t),
+            resource: line.res,
+            kind,
+            object,
+        };
         let id = change.id();
         by_name.insert(key, id.clone());
         objects.insert(id, change.object.clone());
@@ -171,12 +198,22 @@ pub fn find(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
+        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read {
+            path: folder.clone(),
+            source,
+        })?;
         for entry in list {
-            let path = entry.map_err(|source| Error::Read { path: folder.clone(), source })?.path();
+            let path = entry
+                .map_err(|source| Error::Read {
+                    path: folder.clone(),
+                    source,
+                })?
+                .path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.file_name().is_some_and(|name| name == "steps.json") && folder.join("trace.jsonl").is_file() {
+            } else if path.file_name().is_some_and(|name| name == "steps.json")
+                && folder.join("trace.jsonl").is_file()
+            {
                 found.push(folder.clone());
             }
         }

@@ -23,7 +23,10 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
         .map(|change| (change.name(), count(&change.object)))
         .collect();
     let mut objects: BTreeMap<String, Vec<Line>> = BTreeMap::new();
-    for change in during.iter().filter(|change| change.resource == "events" && change.kind != ChangeKind::Deleted) {
+    for change in during
+        .iter()
+        .filter(|change| change.resource == "events" && change.kind != ChangeKind::Deleted)
+    {
         let event = &change.object;
         // A write that does not raise the count says nothing new.
         if known.get(&change.name()) == Some(&count(event)) {
@@ -33,20 +36,33 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
         let message = normalise::message(&reason, &text(event, "/message")).into_owned();
         let kind = text(event, "/type");
         let lines = objects.entry(object(event)).or_default();
-        match lines.iter_mut().find(|line| line.reason == reason && line.message == message && line.kind == kind) {
+        match lines
+            .iter_mut()
+            .find(|line| line.reason == reason && line.message == message && line.kind == kind)
+        {
             Some(line) => line.count = line.count.max(count(event)),
-            None => lines.push(Line { reason, kind, message, count: count(event) }),
+            None => lines.push(Line {
+                reason,
+                kind,
+                message,
+                count: count(event),
+            }),
         }
     }
     let mut out = String::new();
     for (object, mut lines) in objects {
-        for run in lines.chunk_by_mut(|one, other| one.reason == other.reason && normalise::is_unordered(&one.reason)) {
+        for run in lines
+            .chunk_by_mut(|one, other| one.reason == other.reason && normalise::is_unordered(&one.reason))
+        {
             run.sort_by(|one, other| one.message.cmp(&other.message));
         }
         out.push_str(&format!("{object}\n"));
         for line in lines {
             let count = normalise::count(&line.reason, line.count);
-            out.push_str(&format!("  {:<8}{:<28}{}{count}\n", line.kind, line.reason, line.message));
+            out.push_str(&format!(
+                "  {:<8}{:<28}{}{count}\n",
+                line.kind, line.reason, line.message
+            ));
         }
     }
     out
@@ -57,5 +73,9 @@ fn count(event: &Value) -> i64 {
 }
 
 fn object(event: &Value) -> String {
-    format!("{}/{}", text(event, "/involvedObject/kind").to_lowercase(), text(event, "/involvedObject/name"))
+    format!(
+        "{}/{}",
+        text(event, "/involvedObject/kind").to_lowercase(),
+        text(event, "/involvedObject/name")
+    )
 }

@@ -24,6 +24,9 @@ pub fn step(slice: Slice<'_>) -> String {
         pods::fates(&before, &after, slice.during),
         events::by_object(slice.before, slice.during),
     ];
-    let filled: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    let filled: Vec<String> = sections
+        .into_iter()
+        .filter(|section| !section.is_empty())
+        .collect();
     filled.join("\n")
 }

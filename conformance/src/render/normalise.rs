@@ -23,7 +23,9 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
             None => message.into(),
         },
         "Pulled" => match message.split_once(" in ") {
-            Some((head, _)) if message.starts_with("Successfully pulled") => format!("{head} in <time>").into(),
+            Some((head, _)) if message.starts_with("Successfully pulled") => {
+                format!("{head} in <time>").into()
+            }
             _ => message.into(),
         },
         _ => message.into(),

@@ -10,13 +10,28 @@ use crate::history::{Change, ChangeKind, State, text};
 /// Which pods stayed, came, went and were restarted. A pod is the same one if its uid is.
 pub(super) fn fates(before: &State, after: &State, during: &[Change]) -> String {
     let by_uid = |state: &State| -> BTreeMap<String, Value> {
-        state.of("pods").map(|pod| (text(pod, "/metadata/uid"), pod.clone())).collect()
+        state
+            .of("pods")
+            .map(|pod| (text(pod, "/metadata/uid"), pod.clone()))
+            .collect()
     };
     let (old, new) = (by_uid(before), by_uid(after));
     let name = |pod: &Value| text(pod, "/metadata/name");
-    let kept = old.iter().filter(|(uid, _)| new.contains_key(*uid)).map(|(_, pod)| name(pod)).collect();
-    let created = new.iter().filter(|(uid, _)| !old.contains_key(*uid)).map(|(_, pod)| name(pod)).collect();
-    let deleted = old.iter().filter(|(uid, _)| !new.contains_key(*uid)).map(|(_, pod)| name(pod)).collect();
+    let kept = old
+        .iter()
+        .filter(|(uid, _)| new.contains_key(*uid))
+        .map(|(_, pod)| name(pod))
+        .collect();
+    let created = new
+        .iter()
+        .filter(|(uid, _)| !old.contains_key(*uid))
+        .map(|(_, pod)| name(pod))
+        .collect();
+    let deleted = old
+        .iter()
+        .filter(|(uid, _)| !new.contains_key(*uid))
+        .map(|(_, pod)| name(pod))
+        .collect();
     let passing = during
         .iter()
         .filter(|change| change.resource == "pods" && change.kind == ChangeKind::Deleted)
@@ -35,7 +50,10 @@ pub(super) fn fates(before: &State, after: &State, during: &[Change]) -> String 
         ("pods created and deleted", passing),
         ("pods restarted", restarted),
     ];
-    lines.into_iter().filter_map(|(title, names)| line(title, names)).collect()
+    lines
+        .into_iter()
+        .filter_map(|(title, names)| line(title, names))
+        .collect()
 }
 
 fn line(title: &str, mut names: Vec<String>) -> Option<String> {

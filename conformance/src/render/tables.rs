@@ -32,23 +32,46 @@ pub(super) fn workloads(state: &State) -> String {
     if clonesets.is_empty() {
         return String::new();
     }
-    let columns = ["/status/updatedReplicas", "/status/updatedReadyReplicas", "/status/readyReplicas", "/status/replicas"];
+    let columns = [
+        "/status/updatedReplicas",
+        "/status/updatedReadyReplicas",
+        "/status/readyReplicas",
+        "/status/replicas",
+    ];
     let rows: Vec<Vec<String>> = clonesets
         .iter()
         .map(|set| {
-            let mut row = vec![text(set, "/metadata/name"), number(set, "/spec/replicas").to_string()];
+            let mut row = vec![
+                text(set, "/metadata/name"),
+                number(set, "/spec/replicas").to_string(),
+            ];
             row.extend(columns.iter().map(|column| number(set, column).to_string()));
             row
         })
         .collect();
-    let mut out = align(&["NAME", "DESIRED", "UPDATED", "UPDATED_READY", "READY", "TOTAL"], &rows);
+    let mut out = align(
+        &["NAME", "DESIRED", "UPDATED", "UPDATED_READY", "READY", "TOTAL"],
+        &rows,
+    );
     for set in clonesets {
-        let (current, update) = (text(set, "/status/currentRevision"), text(set, "/status/updateRevision"));
-        out.push_str(&format!("{}: current revision {current}, update revision {update}\n", text(set, "/metadata/name")));
-        let left = set.pointer("/spec/scaleStrategy/podsToDelete").and_then(Value::as_array);
+        let (current, update) = (
+            text(set, "/status/currentRevision"),
+            text(set, "/status/updateRevision"),
+        );
+        out.push_str(&format!(
+            "{}: current revision {current}, update revision {update}\n",
+            text(set, "/metadata/name")
+        ));
+        let left = set
+            .pointer("/spec/scaleStrategy/podsToDelete")
+            .and_then(Value::as_array);
         if let Some(left) = left.filter(|left| !left.is_empty()) {
             let names: Vec<&str> = left.iter().filter_map(Value::as_str).collect();
-            out.push_str(&format!("{}: podsToDelete {}\n", text(set, "/metadata/name"), names.join(", ")));
+            out.push_str(&format!(
+                "{}: podsToDelete {}\n",
+                text(set, "/metadata/name"),
+                names.join(", ")
+            ));
         }
     }
     let mut revisions: Vec<(i64, String)> = state
@@ -56,7 +79,10 @@ pub(super) fn workloads(state: &State) -> String {
         .map(|revision| (number(revision, "/revision"), text(revision, "/metadata/name")))
         .collect();
     revisions.sort();
-    let list: Vec<String> = revisions.into_iter().map(|(number, name)| format!("{number} {name}")).collect();
+    let list: Vec<String> = revisions
+        .into_iter()
+        .map(|(number, name)| format!("{number} {name}"))
+        .collect();
     out.push_str(&format!("revisions: {}\n", list.join(", ")));
     out
 }
@@ -79,21 +105,36 @@ pub(super) fn pods(state: &State) -> String {
     if rows.is_empty() {
         return "no pods\n".to_owned();
     }
-    align(&["NAME", "READY", "STATUS", "RESTARTS", "REVISION", "IMAGE"], &rows)
+    align(
+        &["NAME", "READY", "STATUS", "RESTARTS", "REVISION", "IMAGE"],
+        &rows,
+    )
 }
 
 fn statuses(pod: &Value) -> &[Value] {
-    pod.pointer("/status/containerStatuses").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    pod.pointer("/status/containerStatuses")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// How often the pod's containers were restarted.
 pub(super) fn restarts(pod: &Value) -> i64 {
-    statuses(pod).iter().map(|status| number(status, "/restartCount")).sum()
+    statuses(pod)
+        .iter()
+        .map(|status| number(status, "/restartCount"))
+        .sum()
 }
 
 fn ready(pod: &Value) -> String {
-    let total = pod.pointer("/spec/containers").and_then(Value::as_array).map_or(0, Vec::len);
-    let ready = statuses(pod).iter().filter(|status| status.get("ready") == Some(&Value::Bool(true))).count();
+    let total = pod
+        .pointer("/spec/containers")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    let ready = statuses(pod)
+        .iter()
+        .filter(|status| status.get("ready") == Some(&Value::Bool(true)))
+        .count();
     format!("{ready}/{total}")
 }
 
@@ -101,14 +142,26 @@ fn status(pod: &Value) -> String {
     if !text(pod, "/metadata/deletionTimestamp").is_empty() {
         return "Terminating".to_owned();
     }
-    let waiting = statuses(pod).iter().map(|status| text(status, "/state/waiting/reason")).find(|r| !r.is_empty());
-    let ended = statuses(pod).iter().map(|status| text(status, "/state/terminated/reason")).find(|r| !r.is_empty());
+    let waiting = statuses(pod)
+        .iter()
+        .map(|status| text(status, "/state/waiting/reason"))
+        .find(|r| !r.is_empty());
+    let ended = statuses(pod)
+        .iter()
+        .map(|status| text(status, "/state/terminated/reason"))
+        .find(|r| !r.is_empty());
     let phase = text(pod, "/status/phase");
-    waiting.or(ended.filter(|_| phase != "Succeeded")).unwrap_or(phase)
+    waiting
+        .or(ended.filter(|_| phase != "Succeeded"))
+        .unwrap_or(phase)
 }
 
 fn images(pod: &Value) -> String {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
-    let images: Vec<String> = containers.into_iter().flatten().map(|container| text(container, "/image")).collect();
+    let images: Vec<String> = containers
+        .into_iter()
+        .flatten()
+        .map(|container| text(container, "/image"))
+        .collect();
     images.join(",")
 }

@@ -25,7 +25,11 @@ impl<W: Write> Console<W> {
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Announces a scenario.
@@ -68,10 +72,23 @@ impl<W: Write> Console<W> {
             self.diff(&step.diff)?;
             return writeln!(self.out);
         }
-        let judges = if step.judged_by.is_empty() { "its assertions".to_owned() } else { step.judged_by.join(", ") };
-        writeln!(self.out, "{} {}", self.paint(GREEN, "ok"), self.paint(DIM, &format!("(as {judges})")))?;
+        let judges = if step.judged_by.is_empty() {
+            "its assertions".to_owned()
+        } else {
+            step.judged_by.join(", ")
+        };
+        writeln!(
+            self.out,
+            "{} {}",
+            self.paint(GREEN, "ok"),
+            self.paint(DIM, &format!("(as {judges})"))
+        )?;
         for why in &step.forgiven {
-            writeln!(self.out, "{}", self.paint(YELLOW, &format!("   known difference: {why}")))?;
+            writeln!(
+                self.out,
+                "{}",
+                self.paint(YELLOW, &format!("   known difference: {why}"))
+            )?;
         }
         writeln!(self.out)
     }
@@ -104,8 +121,18 @@ impl<W: Write> Console<W> {
             outcome.virtual_time.as_secs_f64(),
             outcome.wall.as_secs_f64() * 1000.0
         );
-        let detail = if outcome.reason.is_empty() { times } else { outcome.reason.clone() };
-        writeln!(self.out, "{} {} {}", self.paint(colour, word), outcome.name, self.paint(DIM, &format!("({detail})")))?;
+        let detail = if outcome.reason.is_empty() {
+            times
+        } else {
+            outcome.reason.clone()
+        };
+        writeln!(
+            self.out,
+            "{} {} {}",
+            self.paint(colour, word),
+            outcome.name,
+            self.paint(DIM, &format!("({detail})"))
+        )?;
         if !self.whole {
             for step in outcome.steps.iter().filter(|step| step.status == Status::Failed) {
                 writeln!(self.out, "    {}", self.paint(BOLD, &step.name))?;

@@ -34,7 +34,9 @@ fn case(scenario: &str, name: &str, status: Status, text: &str) -> TestCase {
         }
         Status::Failed => {
             let mut failed = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            failed.set_message(format!("{scenario}: {name} is not as it should be")).set_description(text);
+            failed
+                .set_message(format!("{scenario}: {name} is not as it should be"))
+                .set_description(text);
             failed
         }
     };

@@ -23,12 +23,20 @@ impl Totals {
     #[must_use]
     pub fn of(outcomes: &[ScenarioOutcome]) -> Self {
         let count = |status| outcomes.iter().filter(|outcome| outcome.status == status).count();
-        Self { passed: count(Status::Passed), failed: count(Status::Failed), skipped: count(Status::Skipped) }
+        Self {
+            passed: count(Status::Passed),
+            failed: count(Status::Failed),
+            skipped: count(Status::Skipped),
+        }
     }
 }
 
 impl std::fmt::Display for Totals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        )
     }
 }

@@ -9,7 +9,10 @@ pub struct Stopwatch(Instant);
 impl Stopwatch {
     /// Begins to measure.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place where wall time is measured")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where wall time is measured"
+    )]
     pub fn start() -> Self {
         Self(Instant::now())
     }

@@ -25,7 +25,10 @@ pub fn unified(expected: &str, actual: &str, expected_name: &str) -> String {
         return String::new();
     }
     let diff = TextDiff::from_lines(expected, actual);
-    diff.unified_diff().context_radius(3).header(expected_name, "this run").to_string()
+    diff.unified_diff()
+        .context_radius(3)
+        .header(expected_name, "this run")
+        .to_string()
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use crate::history::text;
 use crate::manifest;
 use crate::scenario::Scenario;
 use crate::scenario::chainsaw::{
-    Binding, CheckAction, DeleteAction, Expectation, Operation, Output, Step, Timeouts, WaitAction, WriteAction,
+    Binding, CheckAction, DeleteAction, Expectation, Operation, Output, Step, Timeouts, WaitAction,
+    WriteAction,
 };
 
 /// Chainsaw's default timeouts.
@@ -39,7 +40,12 @@ pub(super) struct Player<'a> {
 type Outcome = Result<(), String>;
 
 impl<'a> Player<'a> {
-    pub(super) fn new(scenario: &'a Scenario, backend: &Backend, namespace: &str, bindings: Bindings) -> Self {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        backend: &Backend,
+        namespace: &str,
+        bindings: Bindings,
+    ) -> Self {
         Self {
             scenario,
             kubectl: Kubectl::new(backend.client(), namespace),
@@ -83,7 +89,9 @@ impl<'a> Player<'a> {
     async fn operations(&mut self, operations: &[Operation], block: &str) -> Outcome {
         for (index, operation) in operations.iter().enumerate() {
             let names = operation.actions().join(", ");
-            self.operation(operation).await.map_err(|why| format!("{block}[{index}] {names}: {why}"))?;
+            self.operation(operation)
+                .await
+                .map_err(|why| format!("{block}[{index}] {names}: {why}"))?;
         }
         Ok(())
     }
@@ -105,9 +113,14 @@ impl<'a> Player<'a> {
             return;
         }
         for object in std::mem::take(&mut self.created).into_iter().rev() {
-            let Ok(api) = self.kubectl.api_of(&object).await else { continue };
+            let Ok(api) = self.kubectl.api_of(&object).await else {
+                continue;
+            };
             // What is gone already needs no deletion.
-            let _gone = self.kubectl.delete(&api, &text(&object, "/metadata/name"), None, None).await;
+            let _gone = self
+                .kubectl
+                .delete(&api, &text(&object, "/metadata/name"), None, None)
+                .await;
         }
     }
 
@@ -148,7 +161,10 @@ impl<'a> Player<'a> {
             (Some(file), _) => {
                 let path: PathBuf = self.scenario.folder().join(file);
                 let documents = manifest::read(&path).map_err(|error| error.to_string())?;
-                documents.into_iter().map(|document| (document.object, file.clone())).collect()
+                documents
+                    .into_iter()
+                    .map(|document| (document.object, file.clone()))
+                    .collect()
             }
             (None, Some(object)) => vec![(object.clone(), "the inline resource".to_owned())],
             (None, None) => Vec::new(),
@@ -156,7 +172,11 @@ impl<'a> Player<'a> {
         documents
             .into_iter()
             .map(|(object, origin)| {
-                let object = if evaluated { fill(&object, bindings)? } else { object };
+                let object = if evaluated {
+                    fill(&object, bindings)?
+                } else {
+                    object
+                };
                 Ok((object, origin))
             })
             .collect()
@@ -165,7 +185,8 @@ impl<'a> Player<'a> {
     fn scope(&self, bindings: &[Binding]) -> Result<Bindings, String> {
         let mut scope = self.bindings.clone();
         for binding in bindings {
-            let value = fill(&binding.value, &scope).map_err(|why| format!("bindings: {}: {why}", binding.name))?;
+            let value =
+                fill(&binding.value, &scope).map_err(|why| format!("bindings: {}: {why}", binding.name))?;
             scope.set(&binding.name, value);
         }
         Ok(scope)
@@ -174,15 +195,24 @@ impl<'a> Player<'a> {
     async fn write(&mut self, verb: &str, action: &WriteAction) -> Outcome {
         let scope = self.scope(&action.bindings)?;
         let evaluated = action.template.unwrap_or(true);
-        for (object, origin) in self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)? {
+        for (object, origin) in
+            self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)?
+        {
             self.commands.push(command(verb, action.file.as_deref(), &object));
-            let limit = action.timeout.or(self.timeouts.apply).map_or(APPLY, |timeout| timeout.0);
+            let limit = action
+                .timeout
+                .or(self.timeouts.apply)
+                .map_or(APPLY, |timeout| timeout.0);
             let result = tokio::time::timeout(limit, self.write_one(verb, action, &object)).await;
-            let result = result.unwrap_or_else(|_| Err(ActionError::Object(format!("not done within {limit:?}"))));
+            let result =
+                result.unwrap_or_else(|_| Err(ActionError::Object(format!("not done within {limit:?}"))));
             let (shown, error) = match &result {
                 Ok(shown) => (shown.clone(), Value::Null),
                 Err(error) => (object.clone(), Value::from(error.to_string())),
             };
+            if let Some(refusal) = error.as_str() {
+                self.commands.push(format!("# {refusal}"));
+            }
             if !self.expected(&action.expect, &object, &shown, &error, &scope)? {
                 result.map_err(|error| format!("{origin}: {error}"))?;
             }
@@ -191,7 +221,12 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    async fn write_one(&mut self, verb: &str, action: &WriteAction, object: &Value) -> Result<Value, ActionError> {
+    async fn write_one(
+        &mut self,
+        verb: &str,
+        action: &WriteAction,
+        object: &Value,
+    ) -> Result<Value, ActionError> {
         if action.dry_run {
             return Err(ActionError::Object("dryRun is not played yet".to_owned()));
         }
@@ -211,8 +246,10 @@ impl<'a> Player<'a> {
                 let mut next = object.clone();
                 let live = api.get(&name).await?;
                 next["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
-                let next = serde_json::from_value(next).map_err(|error| ActionError::Object(error.to_string()))?;
-                api.replace(&name, &kube::api::PostParams::default(), &next).await?;
+                let next =
+                    serde_json::from_value(next).map_err(|error| ActionError::Object(error.to_string()))?;
+                api.replace(&name, &kube::api::PostParams::default(), &next)
+                    .await?;
             }
             _ => self.kubectl.patch(&api, &name, "merge", None, object).await?,
         }
@@ -231,7 +268,10 @@ impl<'a> Player<'a> {
     ) -> Result<bool, String> {
         let mut any = false;
         for expectation in expectations {
-            let concerns = expectation.matches.as_ref().is_none_or(|wanted| tree::check(wanted, object, scope).is_empty());
+            let concerns = expectation
+                .matches
+                .as_ref()
+                .is_none_or(|wanted| tree::check(wanted, object, scope).is_empty());
             if !concerns {
                 continue;
             }
@@ -240,7 +280,11 @@ impl<'a> Player<'a> {
             scope.set("error", error.clone());
             let problems = tree::check(&expectation.check, shown, &scope);
             if !problems.is_empty() {
-                let said = if error.is_null() { "it succeeded".to_owned() } else { format!("the server said: {error}") };
+                let said = if error.is_null() {
+                    "it succeeded".to_owned()
+                } else {
+                    format!("the server said: {error}")
+                };
                 return Err(format!("{}; {said}", problems.join("; ")));
             }
         }
@@ -249,7 +293,11 @@ impl<'a> Player<'a> {
 
     fn outputs(&mut self, outputs: &[Output], shown: &Value, scope: &Bindings) -> Outcome {
         for output in outputs {
-            if output.matches.as_ref().is_some_and(|wanted| !tree::check(wanted, shown, scope).is_empty()) {
+            if output
+                .matches
+                .as_ref()
+                .is_some_and(|wanted| !tree::check(wanted, shown, scope).is_empty())
+            {
                 continue;
             }
             let value = match output.value.as_str().and_then(inner) {
@@ -274,16 +322,28 @@ impl<'a> Player<'a> {
                 }),
                 &scope,
             )?],
-            (None, file) => {
-                self.objects(file.as_ref(), None, true, &scope)?.into_iter().map(|(object, _)| object).collect()
-            }
+            (None, file) => self
+                .objects(file.as_ref(), None, true, &scope)?
+                .into_iter()
+                .map(|(object, _)| object)
+                .collect(),
         };
-        let cascade = action.deletion_propagation_policy.as_deref().map(str::to_lowercase);
-        let limit = action.timeout.or(self.timeouts.delete).map_or(DELETE, |timeout| timeout.0);
+        let cascade = action
+            .deletion_propagation_policy
+            .as_deref()
+            .map(str::to_lowercase);
+        let limit = action
+            .timeout
+            .or(self.timeouts.delete)
+            .map_or(DELETE, |timeout| timeout.0);
         for target in targets {
             self.commands.push(command("delete", None, &target));
             let work = async {
-                let api = self.kubectl.api_of(&target).await.map_err(|error| error.to_string())?;
+                let api = self
+                    .kubectl
+                    .api_of(&target)
+                    .await
+                    .map_err(|error| error.to_string())?;
                 for found in find(&api, &target).await.map_err(|error| error.to_string())? {
                     let name = text(&found, "/metadata/name");
                     match self.kubectl.delete(&api, &name, cascade.as_deref(), None).await {
@@ -292,13 +352,22 @@ impl<'a> Player<'a> {
                     }
                 }
                 // Chainsaw waits until what it deletes is gone.
-                while !find(&api, &target).await.map_err(|error| error.to_string())?.is_empty() {
+                while !find(&api, &target)
+                    .await
+                    .map_err(|error| error.to_string())?
+                    .is_empty()
+                {
                     tokio::time::sleep(POLL).await;
                 }
                 Ok::<(), String>(())
             };
-            let result = tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(format!("not gone within {limit:?}")));
-            let error = result.as_ref().err().map_or(Value::Null, |why| Value::from(why.clone()));
+            let result = tokio::time::timeout(limit, work)
+                .await
+                .unwrap_or_else(|_| Err(format!("not gone within {limit:?}")));
+            let error = result
+                .as_ref()
+                .err()
+                .map_or(Value::Null, |why| Value::from(why.clone()));
             if !self.expected(&action.expect, &target, &target, &error, &scope)? {
                 result?;
             }
@@ -309,11 +378,16 @@ impl<'a> Player<'a> {
     /// Waits until every wanted object is there (`present`), or none of the unwanted is.
     async fn check(&mut self, action: &CheckAction, present: bool) -> Outcome {
         let scope = self.scope(&action.bindings)?;
-        let given = action.timeout.or(if present { self.timeouts.assert } else { self.timeouts.error });
+        let given = action.timeout.or(if present {
+            self.timeouts.assert
+        } else {
+            self.timeouts.error
+        });
         let limit = given.map_or(ASSERT, |timeout| timeout.0);
         for (wanted, origin) in self.objects(action.file.as_ref(), action.resource.as_ref(), false, &scope)? {
             let mut selector = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]});
-            selector["metadata"] = fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
+            selector["metadata"] =
+                fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
             let deadline = tokio::time::Instant::now() + limit;
             loop {
                 let why = match self.look(&wanted, &selector, present, &scope).await {
@@ -347,7 +421,11 @@ impl<'a> Player<'a> {
             match (wrong.is_empty(), present) {
                 (true, true) => return Ok(()),
                 (true, false) => {
-                    return Err(format!("{}/{} is there and should not be", text(object, "/kind"), text(object, "/metadata/name")));
+                    return Err(format!(
+                        "{}/{} is there and should not be",
+                        text(object, "/kind"),
+                        text(object, "/metadata/name")
+                    ));
                 }
                 (false, _) => problems.extend(wrong.into_iter().map(|problem| format!("{id}: {problem}"))),
             }
@@ -356,7 +434,10 @@ impl<'a> Player<'a> {
     }
 
     async fn wait(&mut self, action: &WaitAction) -> Outcome {
-        let limit = action.timeout.or(self.timeouts.exec).map_or(ASSERT, |timeout| timeout.0);
+        let limit = action
+            .timeout
+            .or(self.timeouts.exec)
+            .map_or(ASSERT, |timeout| timeout.0);
         let target = json!({
             "apiVersion": action.api_version, "kind": action.kind,
             "metadata": {"name": action.name, "namespace": action.namespace.clone().unwrap_or_default()},
@@ -364,27 +445,46 @@ impl<'a> Player<'a> {
         let target = fill(&target, &self.bindings)?;
         let deadline = tokio::time::Instant::now() + limit;
         loop {
-            let api = self.kubectl.api_of(&target).await.map_err(|error| error.to_string())?;
+            let api = self
+                .kubectl
+                .api_of(&target)
+                .await
+                .map_err(|error| error.to_string())?;
             let found = match &action.selector {
                 Some(selector) => list(&api, Some(selector)).await,
                 None => find(&api, &target).await,
             }
             .map_err(|error| error.to_string())?;
-            let done = match (&action.until.condition, &action.until.json_path, &action.until.deletion) {
+            let done = match (
+                &action.until.condition,
+                &action.until.json_path,
+                &action.until.deletion,
+            ) {
                 (Some(condition), _, _) => {
                     let wanted = condition.value.as_deref().unwrap_or("True");
-                    !found.is_empty() && found.iter().all(|object| has_condition(object, &condition.name, wanted))
+                    !found.is_empty()
+                        && found
+                            .iter()
+                            .all(|object| has_condition(object, &condition.name, wanted))
                 }
                 (None, Some(path), _) => {
-                    let pointer = path.path.trim_matches(['{', '}']).replace('.', "/").replace(['[', ']'], "/");
+                    let pointer = path
+                        .path
+                        .trim_matches(['{', '}'])
+                        .replace('.', "/")
+                        .replace(['[', ']'], "/");
                     let holds = |object: &Value| {
                         let value = object.pointer(pointer.trim_end_matches('/'));
-                        value.is_some_and(|value| path.value.as_ref().is_none_or(|wanted| shown(value) == *wanted))
+                        value.is_some_and(|value| {
+                            path.value.as_ref().is_none_or(|wanted| shown(value) == *wanted)
+                        })
                     };
                     !found.is_empty() && found.iter().all(holds)
                 }
                 (None, None, Some(_)) => found.is_empty(),
-                (None, None, None) => return Err("for: one of condition, deletion and jsonPath must be given".to_owned()),
+                (None, None, None) => {
+                    return Err("for: one of condition, deletion and jsonPath must be given".to_owned());
+                }
             };
             if done {
                 return Ok(());
@@ -403,7 +503,9 @@ fn shown(value: &Value) -> String {
 
 fn has_condition(object: &Value, name: &str, wanted: &str) -> bool {
     let list = object.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter().flatten().any(|condition| text(condition, "/type") == name && text(condition, "/status") == wanted)
+    list.into_iter()
+        .flatten()
+        .any(|condition| text(condition, "/type") == name && text(condition, "/status") == wanted)
 }
 
 fn is_not_found(error: &kube::Error) -> bool {
@@ -433,7 +535,10 @@ async fn find(api: &Api<DynamicObject>, reference: &Value) -> Result<Vec<Value>,
     let name = text(reference, "/metadata/name");
     if !name.is_empty() {
         let found = api.get_opt(&name).await?;
-        return Ok(found.and_then(|object| serde_json::to_value(object).ok()).into_iter().collect());
+        return Ok(found
+            .and_then(|object| serde_json::to_value(object).ok())
+            .into_iter()
+            .collect());
     }
     let labels: Vec<String> = reference
         .pointer("/metadata/labels")
@@ -458,12 +563,22 @@ fn command(verb: &str, file: Option<&str>, object: &Value) -> String {
             if let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) {
                 meta.remove("name");
             }
-            if body["metadata"] == json!({}) && let Some(map) = body.as_object_mut() {
+            if body["metadata"] == json!({})
+                && let Some(map) = body.as_object_mut()
+            {
                 map.remove("metadata");
             }
-            format!("kubectl patch {} {} --type merge -p '{body}'", kind(object), text(object, "/metadata/name"))
+            format!(
+                "kubectl patch {} {} --type merge -p '{body}'",
+                kind(object),
+                text(object, "/metadata/name")
+            )
         }
-        (verb, None) => format!("kubectl {verb} {} {}", kind(object), text(object, "/metadata/name")),
+        (verb, None) => format!(
+            "kubectl {verb} {} {}",
+            kind(object),
+            text(object, "/metadata/name")
+        ),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use client_kit::Clock as _;
 use serde_json::Value;
 
 use super::compare;
@@ -10,11 +9,11 @@ use super::outcome::{ScenarioOutcome, Status, StepOutcome};
 use crate::action::{ActionError, Kubectl};
 use crate::backend::Backend;
 use crate::error::Error;
-use crate::history::{Change, Slice, cut};
+use crate::history::{Slice, cut};
 use crate::manifest;
 use crate::recording::divergences::{Divergence, forgives};
 use crate::recording::load::Action;
-use crate::recording::{Recording, Step};
+use crate::recording::{Recording, Step, pairing};
 use crate::render;
 
 /// What a step of a recording looks like, rendered.
@@ -22,7 +21,10 @@ use crate::render;
 pub fn rendered(recording: &Recording, index: usize) -> String {
     let start = cut(&recording.history, recording.start_ms(index));
     let end = cut(&recording.history, recording.end_ms(index)).max(start);
-    render::step(Slice { before: &recording.history[..start], during: &recording.history[start..end] })
+    render::step(Slice {
+        before: &recording.history[..start],
+        during: &recording.history[start..end],
+    })
 }
 
 /// Plays a recording on a backend.
@@ -38,9 +40,9 @@ pub async fn play(
     ensure_namespace(&kubectl).await;
     let clock = backend.clock();
     let began = clock.now();
-    let mut steps = Vec::new();
+    let mut played = Vec::new();
     for (index, step) in recording.steps.iter().enumerate() {
-        let from = backend.history().len();
+        let from = backend.history_len();
         let mut commands = Vec::new();
         for action in &step.actions {
             let (command, result) = act(&kubectl, recording, action).await?;
@@ -54,9 +56,21 @@ pub async fn play(
         let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
         tokio::time::sleep(length).await;
         backend.settle().await;
-        let history = backend.history();
-        steps.push(judge(recording, step, index, commands, &history, from, known));
+        played.push((step, commands, from..backend.history_len()));
     }
+    let history = backend.history();
+    let history = pairing::rename(&history, &pairing::pair(recording, &history));
+    let steps: Vec<StepOutcome> = played
+        .into_iter()
+        .enumerate()
+        .map(|(index, (step, commands, range))| {
+            let slice = Slice {
+                before: &history[..range.start],
+                during: &history[range],
+            };
+            judge(recording, step, index, commands, slice, known)
+        })
+        .collect();
     let failed = steps.iter().any(|step| step.status == Status::Failed);
     let elapsed = clock.now().duration_since(began);
     Ok(ScenarioOutcome {
@@ -74,24 +88,39 @@ fn judge(
     step: &Step,
     index: usize,
     commands: Vec<String>,
-    history: &[Change],
-    from: usize,
+    slice: Slice<'_>,
     known: &[Divergence],
 ) -> StepOutcome {
-    let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+    let text = render::step(slice);
     let expected = rendered(recording, index);
     let source = format!("recording {}", recording.name);
     let lines = compare::lines(&expected, &text);
     let mut forgiven = Vec::new();
-    let mut status = if lines.is_empty() { Status::Passed } else { Status::Failed };
+    let mut status = if lines.is_empty() {
+        Status::Passed
+    } else {
+        Status::Failed
+    };
     if status == Status::Failed
         && let Some(divergence) = forgives(known, &recording.name, &step.name, &lines)
     {
         status = Status::Passed;
         forgiven.push(divergence.why.clone());
     }
-    let diff = if status == Status::Failed { compare::unified(&expected, &text, &source) } else { String::new() };
-    StepOutcome { name: step.name.clone(), commands, text, status, diff, judged_by: vec![source], forgiven }
+    let diff = if status == Status::Failed {
+        compare::unified(&expected, &text, &source)
+    } else {
+        String::new()
+    };
+    StepOutcome {
+        name: step.name.clone(),
+        commands,
+        text,
+        status,
+        diff,
+        judged_by: vec![source],
+        forgiven,
+    }
 }
 
 async fn ensure_namespace(kubectl: &Kubectl) {
@@ -113,7 +142,11 @@ async fn act(
     action: &Action,
 ) -> Result<(String, Result<(), ActionError>), Error> {
     let flag = |name: &str| action.flags.get(name).map(String::as_str);
-    let flags: String = action.flags.iter().map(|(key, value)| format!(" --{key}={value}")).collect();
+    let flags: String = action
+        .flags
+        .iter()
+        .map(|(key, value)| format!(" --{key}={value}"))
+        .collect();
     let resource = action.resource.as_deref().unwrap_or_default();
     let names = action.names.join(" ");
     let kubectl = match action.namespace.as_deref() {
@@ -146,12 +179,22 @@ async fn act(
             "kubectl patch {resource} {names}{flags} -p '{}'",
             action.body.as_ref().map(Value::to_string).unwrap_or_default()
         ),
-        verb => format!("kubectl {verb} {resource} {names} {}{flags}", action.changes.join(" ")).replace("  ", " "),
+        verb => format!(
+            "kubectl {verb} {resource} {names} {}{flags}",
+            action.changes.join(" ")
+        )
+        .replace("  ", " "),
     };
     let act = async {
         if action.verb == "request" {
-            let (method, path) = (action.method.as_deref().unwrap_or("GET"), action.path.as_deref().unwrap_or("/"));
-            return kubectl.request(method, path, action.body.as_ref()).await.map(|_| ());
+            let (method, path) = (
+                action.method.as_deref().unwrap_or("GET"),
+                action.path.as_deref().unwrap_or("/"),
+            );
+            return kubectl
+                .request(method, path, action.body.as_ref())
+                .await
+                .map(|_| ());
         }
         let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
         for name in &action.names {
@@ -159,7 +202,9 @@ async fn act(
                 "patch" => {
                     let body = action.body.clone().unwrap_or_default();
                     let kind = flag("type").unwrap_or("strategic");
-                    kubectl.patch(&api, name, kind, flag("subresource"), &body).await?;
+                    kubectl
+                        .patch(&api, name, kind, flag("subresource"), &body)
+                        .await?;
                 }
                 "label" => kubectl.mark(&api, name, "labels", &action.changes).await?,
                 "annotate" => kubectl.mark(&api, name, "annotations", &action.changes).await?,
@@ -168,11 +213,17 @@ async fn act(
                     kubectl.delete(&api, name, flag("cascade"), grace).await?;
                 }
                 "scale" => {
-                    let replicas: i64 = flag("replicas").and_then(|text| text.parse().ok()).unwrap_or_default();
+                    let replicas: i64 = flag("replicas")
+                        .and_then(|text| text.parse().ok())
+                        .unwrap_or_default();
                     let body = serde_json::json!({"spec": {"replicas": replicas}});
                     kubectl.patch(&api, name, "merge", None, &body).await?;
                 }
-                other => return Err(ActionError::Object(format!("the verb \"{other}\" is not played yet"))),
+                other => {
+                    return Err(ActionError::Object(format!(
+                        "the verb \"{other}\" is not played yet"
+                    )));
+                }
             }
         }
         Ok(())

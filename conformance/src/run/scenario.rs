@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client_kit::Clock as _;
 use serde_json::Value;
 
 use super::operations::Player;
@@ -12,8 +11,8 @@ use super::{compare, play};
 use crate::assertion::Bindings;
 use crate::backend::Backend;
 use crate::error::Error;
-use crate::history::{Change, Slice};
-use crate::recording::Recording;
+use crate::history::Slice;
+use crate::recording::{Recording, pairing};
 use crate::render;
 use crate::scenario::Scenario;
 use crate::snapshot;
@@ -31,35 +30,23 @@ impl Judge {
     /// A recording, its pods renamed.
     #[must_use]
     pub fn new(recording: &Recording, names: &BTreeMap<String, String>) -> Self {
-        let mut renamed = recording.clone();
-        renamed.history = renamed.history.into_iter().map(|change| rename(change, names)).collect();
-        let steps = (0..renamed.steps.len()).map(|index| play::rendered(&renamed, index)).collect();
-        Self { name: recording.name.clone(), steps }
-    }
-}
-
-/// Replaces pods' suffixes wherever they stand after a dash.
-fn rename(change: Change, names: &BTreeMap<String, String>) -> Change {
-    fn walk(value: &mut Value, names: &BTreeMap<String, String>) {
-        match value {
-            Value::String(text) => {
-                for (from, to) in names {
-                    let (from, to) = (format!("-{from}"), format!("-{to}"));
-                    if text.contains(&from) {
-                        *text = text.replace(&from, &to);
-                    }
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| walk(item, names)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, names)),
-            _ => {}
+        // The annotation speaks of suffixes; with the dash before them they are found in names only.
+        let names = names
+            .iter()
+            .map(|(from, to)| (format!("-{from}"), format!("-{to}")))
+            .collect();
+        let renamed = Recording {
+            history: pairing::rename(&recording.history, &names),
+            ..recording.clone()
+        };
+        let steps = (0..renamed.steps.len())
+            .map(|index| play::rendered(&renamed, index))
+            .collect();
+        Self {
+            name: recording.name.clone(),
+            steps,
         }
     }
-    let mut change = change;
-    if !names.is_empty() {
-        walk(&mut change.object, names);
-    }
-    change
 }
 
 /// Called after each step, with its outcome.
@@ -80,21 +67,35 @@ pub async fn run(
     for (prefix, suffixes) in &scenario.extras.pod_names {
         backend.name_pods(prefix, suffixes);
     }
-    let namespace = scenario.test.spec.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let namespace = scenario
+        .test
+        .spec
+        .namespace
+        .clone()
+        .unwrap_or_else(|| "default".to_owned());
     let mut bindings = Bindings::default();
     bindings.set("namespace", Value::from(namespace.clone()));
     let mut player = Player::new(scenario, backend, &namespace, bindings);
-    player.bind(&scenario.test.spec.bindings).map_err(|why| scenario_error(scenario, &why))?;
+    player
+        .bind(&scenario.test.spec.bindings)
+        .map_err(|why| scenario_error(scenario, &why))?;
     let mut steps: Vec<StepOutcome> = Vec::new();
     let mut failed = false;
     for (index, step) in scenario.test.spec.steps.iter().enumerate() {
-        let from = backend.history().len();
+        let from = backend.history_len();
         let result = player.step(step).await;
         backend.settle().await;
         let history = backend.history();
-        let text = render::step(Slice { before: &history[..from], during: &history[from..] });
+        let text = render::step(Slice {
+            before: &history[..from],
+            during: &history[from..],
+        });
         let commands = player.take_commands();
-        let name = if step.name.is_empty() { format!("step {}", index + 1) } else { step.name.clone() };
+        let name = if step.name.is_empty() {
+            format!("step {}", index + 1)
+        } else {
+            step.name.clone()
+        };
         let mut outcome = StepOutcome {
             name,
             commands,
@@ -105,14 +106,16 @@ pub async fn run(
             forgiven: Vec::new(),
         };
         judge(scenario, &mut outcome, index, judges);
+        let stops = result.is_err();
         if let Err(why) = result {
             outcome.status = Status::Failed;
             outcome.diff = format!("{why}\n{}", outcome.diff);
         }
         on_step(&outcome);
-        failed = outcome.status == Status::Failed;
+        failed |= outcome.status == Status::Failed;
         steps.push(outcome);
-        if failed {
+        // What looks wrong is told and the scenario goes on; what could not be done ends it.
+        if stops {
             player.catch(&step.catch).await;
             player.catch(&scenario.test.spec.catch).await;
             break;
@@ -143,7 +146,9 @@ fn scenario_error(scenario: &Scenario, why: &str) -> Error {
 /// Compares a step with what the recordings show, and with its snapshot.
 fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge]) {
     for judge in judges {
-        let Some(expected) = judge.steps.get(index) else { continue };
+        let Some(expected) = judge.steps.get(index) else {
+            continue;
+        };
         let source = format!("recording {}", judge.name);
         let diff = compare::unified(expected, &outcome.text, &source);
         if !diff.is_empty() {
@@ -162,10 +167,11 @@ fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &
             outcome.judged_by.push("snapshot".to_owned());
         }
         None if judges.is_empty() => {
-            outcome.diff.push_str("the step has neither a recording nor a snapshot; look at it, then run with --bless\n");
+            outcome.diff.push_str(
+                "the step has neither a recording nor a snapshot; look at it, then run with --bless\n",
+            );
             outcome.status = Status::Failed;
         }
         None => {}
     }
 }
-

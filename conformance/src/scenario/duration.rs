@@ -13,7 +13,9 @@ pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .filter(|end| *end > 0)?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
         let unit_end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
@@ -39,9 +41,9 @@ pub struct GoDuration(pub Duration);
 impl<'de> Deserialize<'de> for GoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse(&text)
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom(format!("\"{text}\" is not a duration such as 30s or 1m30s")))
+        parse(&text).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!("\"{text}\" is not a duration such as 30s or 1m30s"))
+        })
     }
 }
 

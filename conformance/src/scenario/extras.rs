@@ -22,7 +22,10 @@ pub struct Extras {
 }
 
 fn list(text: &str) -> impl Iterator<Item = String> {
-    text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned)
+    text.split([',', ' '])
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
 }
 
 impl Extras {
@@ -32,15 +35,20 @@ impl Extras {
     /// Which annotation is wrong, and how.
     pub fn read(annotations: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut extras = Self::default();
-        for (key, value) in annotations.iter().filter(|(key, _)| key.starts_with("seatrial.dev/")) {
+        for (key, value) in annotations
+            .iter()
+            .filter(|(key, _)| key.starts_with("seatrial.dev/"))
+        {
             let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
             match key.as_str() {
                 POD_NAMES => {
                     for line in lines {
-                        let (prefix, names) = line
-                            .split_once(':')
-                            .ok_or_else(|| format!("{key}: \"{line}\" is not of the form `prefix-: name, name`"))?;
-                        extras.pod_names.push((prefix.trim().to_owned(), list(names).collect()));
+                        let (prefix, names) = line.split_once(':').ok_or_else(|| {
+                            format!("{key}: \"{line}\" is not of the form `prefix-: name, name`")
+                        })?;
+                        extras
+                            .pod_names
+                            .push((prefix.trim().to_owned(), list(names).collect()));
                     }
                 }
                 RECORDINGS => {
@@ -48,16 +56,19 @@ impl Extras {
                         let (name, pairs) = line.split_once(':').unwrap_or((line, ""));
                         let mut map = BTreeMap::new();
                         for pair in list(pairs) {
-                            let (from, to) = pair
-                                .split_once('=')
-                                .ok_or_else(|| format!("{key}: \"{pair}\" is not of the form `recorded=here`"))?;
+                            let (from, to) = pair.split_once('=').ok_or_else(|| {
+                                format!("{key}: \"{pair}\" is not of the form `recorded=here`")
+                            })?;
                             map.insert(from.to_owned(), to.to_owned());
                         }
                         extras.recordings.push((name.trim().to_owned(), map));
                     }
                 }
                 SEED => {
-                    let seed = value.trim().parse().map_err(|_| format!("{key}: \"{value}\" is not a number"))?;
+                    let seed = value
+                        .trim()
+                        .parse()
+                        .map_err(|_| format!("{key}: \"{value}\" is not a number"))?;
                     extras.seed = Some(seed);
                 }
                 other => return Err(format!("the annotation {other} is not known")),
@@ -78,7 +89,13 @@ mod tests {
     #[test]
     fn reads_annotations() {
         let extras = read(POD_NAMES, "cs-demo-: 4wz2z, cg8bt").expect("names");
-        assert_eq!(extras.pod_names, [("cs-demo-".to_owned(), vec!["4wz2z".to_owned(), "cg8bt".to_owned()])]);
+        assert_eq!(
+            extras.pod_names,
+            [(
+                "cs-demo-".to_owned(),
+                vec!["4wz2z".to_owned(), "cg8bt".to_owned()]
+            )]
+        );
         let extras = read(RECORDINGS, "1.0.1/s1: a=b, c=d\n1.5.0/s1").expect("recordings");
         assert_eq!(extras.recordings.len(), 2);
         assert_eq!(extras.recordings[0].1.get("c").map(String::as_str), Some("d"));

@@ -37,7 +37,10 @@ impl Scenario {
     /// # Errors
     /// What is wrong, and where.
     pub fn read(root: &Path, path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         let test = parse(path, &text)?;
         let wrong = |why: String, help: &str| Error::Parse {
             path: path.to_owned(),
@@ -48,16 +51,36 @@ impl Scenario {
         };
         if test.api_version != API_VERSION || test.kind != "Test" {
             return Err(wrong(
-                format!("apiVersion {} and kind {} are not a scenario's", test.api_version, test.kind),
+                format!(
+                    "apiVersion {} and kind {} are not a scenario's",
+                    test.api_version, test.kind
+                ),
                 "a scenario is a Chainsaw test: apiVersion chainsaw.kyverno.io/v1alpha1, kind Test",
             ));
         }
-        let extras = Extras::read(&test.metadata.annotations)
-            .map_err(|why| wrong(format!("metadata.annotations: {why}"), "see CONTRIBUTING in README.md"))?;
+        let extras = Extras::read(&test.metadata.annotations).map_err(|why| {
+            wrong(
+                format!("metadata.annotations: {why}"),
+                "see CONTRIBUTING in README.md",
+            )
+        })?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let name = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().replace('\\', "/");
-        let name = if name.is_empty() { test.metadata.name.clone() } else { name };
-        let scenario = Self { name, path: path.to_owned(), test, extras };
+        let name = folder
+            .strip_prefix(root)
+            .unwrap_or(folder)
+            .to_string_lossy()
+            .replace('\\', "/");
+        let name = if name.is_empty() {
+            test.metadata.name.clone()
+        } else {
+            name
+        };
+        let scenario = Self {
+            name,
+            path: path.to_owned(),
+            test,
+            extras,
+        };
         scenario.check()?;
         Ok(scenario)
     }
@@ -93,18 +116,28 @@ impl Scenario {
         match operation.actions().as_slice() {
             [] => return Err(wrong("no action is given".to_owned(), OPERATIONS)),
             [_] => {}
-            many => return Err(wrong(format!("{} are given, and only one may be", many.join(" and ")), OPERATIONS)),
+            many => {
+                return Err(wrong(
+                    format!("{} are given, and only one may be", many.join(" and ")),
+                    OPERATIONS,
+                ));
+            }
         }
-        let sources = [&operation.apply, &operation.create, &operation.update, &operation.patch]
-            .into_iter()
-            .flatten()
-            .map(|action| (&action.file, action.resource.is_some()))
-            .chain(
-                [&operation.assert, &operation.error]
-                    .into_iter()
-                    .flatten()
-                    .map(|action| (&action.file, action.resource.is_some())),
-            );
+        let sources = [
+            &operation.apply,
+            &operation.create,
+            &operation.update,
+            &operation.patch,
+        ]
+        .into_iter()
+        .flatten()
+        .map(|action| (&action.file, action.resource.is_some()))
+        .chain(
+            [&operation.assert, &operation.error]
+                .into_iter()
+                .flatten()
+                .map(|action| (&action.file, action.resource.is_some())),
+        );
         for (file, inline) in sources {
             match (file, inline) {
                 (Some(file), false) => {
@@ -154,9 +187,17 @@ pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
+        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read {
+            path: folder.clone(),
+            source,
+        })?;
         for entry in list {
-            let path = entry.map_err(|source| Error::Read { path: folder.clone(), source })?.path();
+            let path = entry
+                .map_err(|source| Error::Read {
+                    path: folder.clone(),
+                    source,
+                })?
+                .path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.file_name().is_some_and(|name| name == FILE_NAME) {

@@ -24,7 +24,10 @@ pub type SharedClock = Arc<dyn Clock>;
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place where the wall clock is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the wall clock is read"
+    )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -41,7 +44,10 @@ impl TokioClock {
     /// A clock that reads `start` now. Must be called within a tokio runtime.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
-        Self { start, origin: tokio::time::Instant::now() }
+        Self {
+            start,
+            origin: tokio::time::Instant::now(),
+        }
     }
 
     /// The time since the clock's start.
@@ -53,7 +59,9 @@ impl TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        self.start.saturating_add(self.origin.elapsed()).unwrap_or(Timestamp::MAX)
+        self.start
+            .saturating_add(self.origin.elapsed())
+            .unwrap_or(Timestamp::MAX)
     }
 }
 

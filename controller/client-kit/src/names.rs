@@ -15,7 +15,9 @@ pub const NAME_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// ```
 #[must_use]
 pub fn safe_encode(text: &str) -> String {
-    text.bytes().map(|b| char::from(NAME_ALPHABET[usize::from(b) % NAME_ALPHABET.len()])).collect()
+    text.bytes()
+        .map(|b| char::from(NAME_ALPHABET[usize::from(b) % NAME_ALPHABET.len()]))
+        .collect()
 }
 
 /// A source of the random suffixes of names (`4wz2z` in `cs-demo-4wz2z`).
@@ -42,7 +44,9 @@ impl SeededNames {
 impl Names for SeededNames {
     fn suffix(&self, _prefix: &str) -> String {
         let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..5).map(|_| char::from(NAME_ALPHABET[random.below(27) as usize])).collect()
+        (0..5)
+            .map(|_| char::from(NAME_ALPHABET[random.below(27) as usize]))
+            .collect()
     }
 }
 
@@ -56,7 +60,10 @@ impl AliasNames {
     /// `chosen` maps a prefix (`cs-demo-`) to the suffixes it gets first.
     #[must_use]
     pub fn new(chosen: BTreeMap<String, VecDeque<String>>, rest: SharedNames) -> Self {
-        Self { chosen: Mutex::new(chosen), rest }
+        Self {
+            chosen: Mutex::new(chosen),
+            rest,
+        }
     }
 
     /// Adds suffixes at the end of the queue of `prefix`.

@@ -10,4 +10,3 @@ mod quantity;
 
 pub(crate) use canonical::{claim_template, pod_template};
 pub(crate) use go_json::{go_escape, to_go_json};
-pub(crate) use quantity::{QuantityError, canonical_quantity};

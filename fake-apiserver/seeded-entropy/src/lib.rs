@@ -53,7 +53,9 @@ mod symbol {
         // A thread that is ending has no state any more: it gets the system's entropy.
         ENTROPY
             .try_with(|entropy| {
-                let Ok(mut entropy) = entropy.try_borrow_mut() else { return false };
+                let Ok(mut entropy) = entropy.try_borrow_mut() else {
+                    return false;
+                };
                 entropy.as_mut().map(|random| random.fill(bytes)).is_some()
             })
             .unwrap_or(false)
@@ -90,7 +92,11 @@ mod tests {
     use super::*;
 
     fn order() -> Vec<u32> {
-        (0..1000).map(|n| (n, ())).collect::<HashMap<u32, ()>>().into_keys().collect()
+        (0..1000)
+            .map(|n| (n, ()))
+            .collect::<HashMap<u32, ()>>()
+            .into_keys()
+            .collect()
     }
 
     #[test]

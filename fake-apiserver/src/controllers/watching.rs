@@ -1,11 +1,10 @@
 //! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
 
+use client_kit::{JsonChange, watch_json};
 use futures::stream::BoxStream;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use kube::Client;
-use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
-use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::Value;
 
 /// A change of an object.
@@ -17,17 +16,14 @@ pub(super) enum Change {
 
 /// Watches all objects of a kind; errors are retried with growing delays and never end the stream.
 pub(super) fn watch(client: &Client, kind: &ApiResource) -> BoxStream<'static, Change> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), kind);
-    watcher(api, watcher::Config::default().streaming_lists())
-        .default_backoff()
-        .map_err(|error| tracing::debug!(%error, "watch as a built-in controller"))
-        .filter_map(|event| async {
-            match event {
-                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
-                    serde_json::to_value(object).ok().map(Change::Present)
-                }
-                Ok(watcher::Event::Delete(object)) => serde_json::to_value(object).ok().map(Change::Gone),
-                _ => None,
+    let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
+    let path = format!("/{root}/{}/{}", kind.version, kind.plural);
+    watch_json(client.clone(), &path, "", false)
+        .filter_map(|change| async {
+            match change {
+                JsonChange::Present(object) => Some(Change::Present(object)),
+                JsonChange::Gone(object) => Some(Change::Gone(object)),
+                JsonChange::Synced => None,
             }
         })
         .boxed()

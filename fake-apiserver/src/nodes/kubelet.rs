@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use client_kit::{EventRecorder, Random, Seed, SharedClock};
-use futures::{StreamExt as _, TryStreamExt as _};
+use client_kit::{EventRecorder, JsonChange, Random, Seed, SharedClock, watch_json};
+use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -16,6 +15,7 @@ use super::images::ImageRegistry;
 use super::node::NodeSpec;
 use super::pod_worker::PodWorker;
 use super::timing::Timing;
+use crate::meta::ObjectMeta as _;
 use crate::server::rfc3339;
 
 /// A simulated node.
@@ -56,36 +56,20 @@ impl Kubelet {
     pub async fn run(self) -> Result<(), kube::Error> {
         self.register().await?;
         let kubelet = Arc::new(self);
-        let pods: Api<DynamicObject> = Api::all_with(kubelet.client.clone(), &pod_resource());
-        let config = watcher::Config::default()
-            .fields(&format!("spec.nodeName={}", kubelet.spec.name))
-            .streaming_lists();
-        let mut events = watcher(pods, config).default_backoff().boxed();
+        let query = format!("fieldSelector=spec.nodeName%3D{}", kubelet.spec.name);
+        let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
         let mut workers: BTreeMap<String, Mailbox> = BTreeMap::new();
         let mut addresses = Addresses { network: kubelet.spec.pod_network.clone(), next: 2 };
-        let mut listed: Vec<String> = Vec::new();
-        loop {
-            let event = match events.try_next().await {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    tracing::debug!(%error, node = %kubelet.spec.name, "watch pods");
-                    continue;
+        while let Some(change) = pods.next().await {
+            match change {
+                JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
+                JsonChange::Gone(pod) => {
+                    workers.remove(pod.uid());
                 }
-            };
-            match event {
-                watcher::Event::Apply(pod) => kubelet.update(&mut workers, &mut addresses, pod),
-                watcher::Event::InitApply(pod) => {
-                    listed.extend(pod.uid());
-                    kubelet.update(&mut workers, &mut addresses, pod);
-                }
-                watcher::Event::Delete(pod) => {
-                    workers.remove(&pod.uid().unwrap_or_default());
-                }
-                watcher::Event::Init => listed.clear(),
-                watcher::Event::InitDone => workers.retain(|uid, _| listed.contains(uid)),
+                JsonChange::Synced => {}
             }
         }
+        Ok(())
     }
 
     async fn register(&self) -> Result<(), kube::Error> {
@@ -100,9 +84,8 @@ impl Kubelet {
         }
     }
 
-    fn update(self: &Arc<Self>, workers: &mut BTreeMap<String, Mailbox>, addresses: &mut Addresses, pod: DynamicObject) {
-        let uid = pod.uid().unwrap_or_default();
-        let Ok(pod) = serde_json::to_value(pod) else { return };
+    fn update(self: &Arc<Self>, workers: &mut BTreeMap<String, Mailbox>, addresses: &mut Addresses, pod: Value) {
+        let uid = pod.uid().to_owned();
         let pod = Arc::new(pod);
         match workers.get(&uid) {
             Some(mailbox) => {
@@ -120,13 +103,7 @@ impl Kubelet {
 }
 
 fn pod_name(pod: &Value) -> String {
-    use crate::meta::ObjectMeta as _;
     format!("{}/{}", pod.namespace(), pod.name())
-}
-
-/// Pods as dynamic objects.
-pub(super) fn pod_resource() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"))
 }
 
 struct Addresses {

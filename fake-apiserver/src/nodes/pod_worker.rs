@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{EventType, Random};
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::kubelet::{Kubelet, pod_resource};
+use super::kubelet::Kubelet;
 use super::pod_status::{self, ContainerRecord, ContainerState, PodRecord};
 use super::timing::vary;
 use super::images;
@@ -283,9 +283,16 @@ impl PodWorker {
         self.record.over = true;
         self.write_status().await;
         self.pause(self.kubelet.timing.remove).await?;
-        let mut params = DeleteParams::default().grace_period(0);
-        params.preconditions = Some(Preconditions { uid: Some(self.pod.uid().to_owned()), resource_version: None });
-        let deleted = self.api().delete(self.pod.name(), &params).await;
+        let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": self.pod.uid()}});
+        let request = http::Request::delete(self.path())
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, "kubelet")
+            .body(options.to_string().into_bytes())
+            .map_err(kube::Error::HttpError);
+        let deleted = match request {
+            Ok(request) => self.kubelet.client.request::<Value>(request).await.map(|_| ()),
+            Err(error) => Err(error),
+        };
         if let Err(error) = deleted {
             tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
         }
@@ -295,8 +302,8 @@ impl PodWorker {
         }
     }
 
-    fn api(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.kubelet.client.clone(), self.pod.namespace(), &pod_resource())
+    fn path(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods/{}", self.pod.namespace(), self.pod.name())
     }
 
     /// Writes the pod's status where it differs from what the pod shows.
@@ -307,14 +314,18 @@ impl PodWorker {
         let now = rfc3339(self.kubelet.clock.now_seconds());
         let status = pod_status::status(&self.record, &self.pod, &now);
         let Some(patch) = pod_status::patch(&self.pod, &status) else { return };
-        let params = PatchParams::default();
-        match self.api().patch_status(self.pod.name(), &params, &Patch::Strategic(&patch)).await {
-            Ok(pod) => {
-                // Our own write comes back through the watch too; what follows must not wait for it.
-                if let Ok(pod) = serde_json::to_value(pod) {
-                    self.pod = Arc::new(pod);
-                }
-            }
+        let request = http::Request::patch(format!("{}/status", self.path()))
+            .header(CONTENT_TYPE, "application/strategic-merge-patch+json")
+            .header(USER_AGENT, "kubelet")
+            .body(patch.to_string().into_bytes())
+            .map_err(kube::Error::HttpError);
+        let patched = match request {
+            Ok(request) => self.kubelet.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        match patched {
+            // Our own write comes back through the watch too; what follows must not wait for it.
+            Ok(pod) => self.pod = Arc::new(pod),
             Err(error) => tracing::debug!(%error, pod = %self.pod.name(), "write a pod's status"),
         }
     }

@@ -2,15 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use client_kit::SharedClock;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::api::{Api, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
+use client_kit::{JsonChange, SharedClock, watch_json};
+use futures::{StreamExt as _, stream};
+use kube::Client;
 use serde_json::{Value, json};
 
-use super::kubelet::pod_resource;
 use crate::meta::{ObjectMeta, at, string_map};
 
 /// The scheduler's name in pods and events.
@@ -53,30 +49,23 @@ impl Scheduler {
 
     /// Watches nodes and pods and assigns what has no node, until dropped.
     pub async fn run(mut self) {
-        let node_kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
-        let watch = |api: Api<DynamicObject>| {
-            watcher(api, watcher::Config::default().streaming_lists()).default_backoff()
-        };
-        let nodes = watch(Api::all_with(self.client.clone(), &node_kind)).try_filter_map(|event| async {
-            Ok(match event {
-                watcher::Event::Apply(node) | watcher::Event::InitApply(node) => value(node).map(Seen::Node),
-                watcher::Event::Delete(node) => Some(Seen::NodeGone(node.name_any())),
-                watcher::Event::Init | watcher::Event::InitDone => None,
-            })
+        let nodes = watch_json(self.client.clone(), "/api/v1/nodes", "", true).filter_map(|change| async {
+            match change {
+                JsonChange::Present(node) => Some(Seen::Node(node)),
+                JsonChange::Gone(node) => Some(Seen::NodeGone(node.name().to_owned())),
+                JsonChange::Synced => None,
+            }
         });
-        let pods = watch(Api::all_with(self.client.clone(), &pod_resource())).try_filter_map(|event| async {
-            Ok(match event {
-                watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) => value(pod).map(Seen::Pod),
-                watcher::Event::Delete(pod) => Some(Seen::PodGone(pod.uid().unwrap_or_default())),
-                watcher::Event::Init | watcher::Event::InitDone => None,
-            })
+        let pods = watch_json(self.client.clone(), "/api/v1/pods", "", false).filter_map(|change| async {
+            match change {
+                JsonChange::Present(pod) => Some(Seen::Pod(pod)),
+                JsonChange::Gone(pod) => Some(Seen::PodGone(pod.uid().to_owned())),
+                JsonChange::Synced => None,
+            }
         });
         let mut seen = stream::select(nodes.boxed(), pods.boxed());
         while let Some(event) = seen.next().await {
-            match event {
-                Ok(event) => self.observe(event),
-                Err(error) => tracing::debug!(%error, "watch as the scheduler"),
-            }
+            self.observe(event);
             self.schedule().await;
         }
     }
@@ -156,12 +145,7 @@ impl Scheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace(), pod.name());
-        let body = binding.to_string().into_bytes();
-        let request = http::Request::post(path)
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(body)
-            .map_err(kube::Error::HttpError)?;
-        self.client.request::<Value>(request).await.map(|_| ())
+        self.post(&path, &binding).await
     }
 
     /// Writes the event `Scheduled`, in the form of the newer events API.
@@ -181,17 +165,20 @@ impl Scheduler {
             "firstTimestamp": null, "lastTimestamp": null, "source": {},
             "reportingComponent": NAME, "reportingInstance": format!("{NAME}-0"),
         });
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Event"));
-        let events: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), pod.namespace(), &kind);
-        let Ok(event) = serde_json::from_value(event) else { return };
-        if let Err(error) = events.create(&PostParams::default(), &event).await {
+        let path = format!("/api/v1/namespaces/{}/events", pod.namespace());
+        if let Err(error) = self.post(&path, &event).await {
             tracing::debug!(%error, "write an event");
         }
     }
-}
 
-fn value(object: DynamicObject) -> Option<Value> {
-    serde_json::to_value(object).ok()
+    async fn post(&self, path: &str, body: &Value) -> Result<(), kube::Error> {
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .header(http::header::USER_AGENT, "kube-scheduler")
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        self.client.request::<Value>(request).await.map(|_| ())
+    }
 }
 
 fn is_ours(pod: &Value) -> bool {

@@ -8,8 +8,18 @@ use serde_json::{Value, json};
 use super::*;
 use crate::TokioClock;
 
+/// The requests a server got: method and path, body.
+type Requests = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// What is recorded, what the server answers first, and what it is asked.
+struct Row {
+    events: &'static [(&'static str, &'static str)],
+    answers: &'static [u16],
+    want: &'static [&'static str],
+}
+
 /// A server that answers each request with the next of `answers` (then 201) and keeps what it was asked.
-fn server(answers: Vec<u16>) -> (Client, Arc<Mutex<Vec<(String, Value)>>>) {
+fn server(answers: Vec<u16>) -> (Client, Requests) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let answers = Arc::new(Mutex::new(answers.into_iter()));
@@ -133,51 +143,53 @@ async fn asked(events: &[(&str, &str)], answers: Vec<u16>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn writes_in_order_with_unique_names_and_retries() {
-    let rows: &[(&str, &[(&str, &str)], &[u16], &[&str])] = &[
-        (
-            "unique",
+    let row = |events, answers, want| Row {
+        events,
+        answers,
+        want,
+    };
+    let rows = [
+        row(
             &[("A", "1"), ("A", "2"), ("B", "1")],
             &[],
             &["create #0 x1", "create #1 x1", "create #2 x1"],
         ),
-        (
-            "counted",
-            &[("A", "1"), ("A", "1")],
-            &[],
-            &["create #0 x1", "patch #0 x2"],
-        ),
-        (
-            "gone",
+        row(&[("A", "1"), ("A", "1")], &[], &["create #0 x1", "patch #0 x2"]),
+        // The event is gone when its count is raised.
+        row(
             &[("A", "1"), ("A", "1")],
             &[201, 404],
             &["create #0 x1", "patch #0 x2", "create #0 x2"],
         ),
-        (
-            "name taken",
+        // Another recorder has taken the name.
+        row(
             &[("A", "1"), ("A", "1")],
             &[409],
             &["create #0 x1", "create #1 x1", "patch #1 x2"],
         ),
-        (
-            "busy",
+        row(
             &[("A", "1"), ("B", "1")],
             &[503],
             &["create #0 x1", "create #0 x1", "create #1 x1"],
         ),
-        (
-            "busy, yet written",
-            &[("A", "1")],
-            &[503, 409],
-            &["create #0 x1", "create #0 x1"],
-        ),
-        (
-            "refused",
+        // The first try got through, although its answer did not.
+        row(&[("A", "1")], &[503, 409], &["create #0 x1", "create #0 x1"]),
+        row(
             &[("A", "1"), ("B", "1")],
             &[403],
             &["create #0 x1", "create #1 x1"],
         ),
     ];
-    for (name, events, answers, want) in rows {
-        assert_eq!(asked(events, answers.to_vec()).await, *want, "{name}");
+    for Row {
+        events,
+        answers,
+        want,
+    } in rows
+    {
+        assert_eq!(
+            asked(events, answers.to_vec()).await,
+            *want,
+            "{events:?} {answers:?}"
+        );
     }
 }

@@ -28,39 +28,16 @@ use super::{CloneSetScaleStrategy, CloneSetStatus, CloneSetUpdateStrategy, Lifec
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.labelSelector"
     ),
-    printcolumn(name = "DESIRED", type_ = "integer", json_path = ".spec.replicas"),
-    printcolumn(name = "UPDATED", type_ = "integer", json_path = ".status.updatedReplicas"),
-    printcolumn(
-        name = "UPDATED_READY",
-        type_ = "integer",
-        json_path = ".status.updatedReadyReplicas"
-    ),
-    printcolumn(
-        name = "UPDATED_AVAILABLE",
-        type_ = "integer",
-        json_path = ".status.updatedAvailableReplicas"
-    ),
-    printcolumn(name = "READY", type_ = "integer", json_path = ".status.readyReplicas"),
-    printcolumn(name = "TOTAL", type_ = "integer", json_path = ".status.replicas"),
-    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "CONTAINERS",
-        type_ = "string",
-        json_path = ".spec.template.spec.containers[*].name",
-        priority = 1
-    ),
-    printcolumn(
-        name = "IMAGES",
-        type_ = "string",
-        json_path = ".spec.template.spec.containers[*].image",
-        priority = 1
-    ),
-    printcolumn(
-        name = "SELECTOR",
-        type_ = "string",
-        json_path = ".status.labelSelector",
-        priority = 1
-    )
+    printcolumn = r#"{"name":"DESIRED","type":"integer","jsonPath":".spec.replicas"}"#,
+    printcolumn = r#"{"name":"UPDATED","type":"integer","jsonPath":".status.updatedReplicas"}"#,
+    printcolumn = r#"{"name":"UPDATED_READY","type":"integer","jsonPath":".status.updatedReadyReplicas"}"#,
+    printcolumn = r#"{"name":"UPDATED_AVAILABLE","type":"integer","jsonPath":".status.updatedAvailableReplicas"}"#,
+    printcolumn = r#"{"name":"READY","type":"integer","jsonPath":".status.readyReplicas"}"#,
+    printcolumn = r#"{"name":"TOTAL","type":"integer","jsonPath":".status.replicas"}"#,
+    printcolumn = r#"{"name":"AGE","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"CONTAINERS","type":"string","jsonPath":".spec.template.spec.containers[*].name","priority":1}"#,
+    printcolumn = r#"{"name":"IMAGES","type":"string","jsonPath":".spec.template.spec.containers[*].image","priority":1}"#,
+    printcolumn = r#"{"name":"SELECTOR","type":"string","jsonPath":".status.labelSelector","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CloneSetSpec {

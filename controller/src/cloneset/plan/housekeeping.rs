@@ -15,13 +15,8 @@ use crate::pod;
 /// going to these pods, and deletes those whose pod is gone.
 pub(crate) fn plan(observed: &Observed) -> Vec<Action> {
     let mut actions = release(observed);
-    let reuse = !observed
-        .set
-        .spec
-        .scale_strategy
-        .as_ref()
-        .is_some_and(|s| s.disable_pvc_reuse == Some(true));
-    if !reuse {
+    let strategy = observed.set.spec.scale_strategy.as_ref();
+    if strategy.is_some_and(|strategy| strategy.disable_pvc_reuse == Some(true)) {
         actions.extend(claims(observed));
     }
     actions

@@ -14,11 +14,15 @@ use crate::pod;
 
 /// The rules of OpenKruise 1.9.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CloneSetPlanner;
+pub struct CloneSetPlanner {
+    /// Pods go back to the current revision when the partition is raised (feature gate `CloneSetPartitionRollback`,
+    /// off by default).
+    pub partition_rollback: bool,
+}
 
 impl Planner for CloneSetPlanner {
     fn plan(&self, observed: &Observed, revisions: &Revisions) -> Plan {
-        let view = View::new(observed, revisions);
+        let view = View::new(observed, revisions, self.partition_rollback);
         let (status, requeue) = status::plan(&view);
         let mut plan = Plan {
             prepare: Vec::new(),
@@ -105,3 +109,7 @@ fn history(view: &View<'_>) -> Vec<String> {
     let excess = unused.len().saturating_sub(limit);
     unused.into_iter().take(excess).collect()
 }
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

@@ -24,10 +24,11 @@ pub(crate) struct View<'a> {
     /// Pods that neither ended nor terminate, newest first.
     pub(crate) pods: Vec<Arc<Pod>>,
     to_delete: BTreeSet<&'a str>,
+    rollback: bool,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions) -> Self {
+    pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions, rollback: bool) -> Self {
         let set = &observed.set;
         let selector = Selector::try_from(set.spec.selector.clone()).unwrap_or_default();
         let mut pods: Vec<Arc<Pod>> = observed
@@ -49,6 +50,7 @@ impl<'a> View<'a> {
             settings: Settings::of(set),
             pods,
             to_delete: to_delete.collect(),
+            rollback,
         }
     }
 
@@ -138,7 +140,7 @@ impl<'a> View<'a> {
             new: self.counts(self.pods.iter().filter(|pod| self.is_updated(pod))),
             old: self.counts(self.pods.iter().filter(|pod| !self.is_updated(pod))),
             same_revision: self.revisions.update.name == self.revisions.current.name,
-            rollback: false,
+            rollback: self.rollback,
             exclude_preparing_delete: self
                 .set()
                 .metadata

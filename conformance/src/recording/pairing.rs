@@ -1,0 +1,206 @@
+//! Which pod of a run is which pod of a recording.
+//!
+//! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
+//! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
+//! a recording up to a renaming *within each burst*: the pods of a burst are paired in the order in which the workload's
+//! events mention them later. Pods that a step of the recording names are never renamed, and neither is one burst mixed with
+//! another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::load::Recording;
+use crate::history::{Change, ChangeKind, text};
+
+/// Pods whose creations are closer than this belong to one burst.
+const BURST_MS: i64 = 500;
+
+/// The pods of a history in the order of their creation, in bursts.
+fn bursts(history: &[Change]) -> Vec<Vec<String>> {
+    let mut out: Vec<Vec<String>> = Vec::new();
+    let mut last_ms = i64::MIN;
+    for change in history {
+        let is_pod = change.resource == "pods";
+        if is_pod && change.kind == ChangeKind::Added {
+            let joins = last_ms != i64::MIN && change.at_ms - last_ms <= BURST_MS;
+            match out.last_mut() {
+                Some(burst) if joins => burst.push(change.name()),
+                _ => out.push(vec![change.name()]),
+            }
+            last_ms = change.at_ms;
+        }
+    }
+    out
+}
+
+/// For each pod, when the events of other objects mention it after its creation: their positions in the history.
+fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
+    let mut out: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let events = history.iter().filter(|change| {
+        change.resource == "events"
+            && change.kind != ChangeKind::Deleted
+            && text(&change.object, "/involvedObject/kind") != "Pod"
+            && text(&change.object, "/reason") != "SuccessfulCreate"
+    });
+    for (position, event) in events.enumerate() {
+        for word in text(&event.object, "/message").split([' ', '(', ')', ',']) {
+            if word.contains('-') {
+                out.entry(word.to_owned()).or_default().push(position);
+            }
+        }
+    }
+    out
+}
+
+/// The names that the recording's steps speak of.
+fn pinned(recording: &Recording) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    for action in recording.steps.iter().flat_map(|step| &step.actions) {
+        out.extend(action.names.iter().cloned());
+        let mut texts = vec![action.body.as_ref().map(Value::to_string).unwrap_or_default()];
+        if let Some(file) = &action.file {
+            texts.push(std::fs::read_to_string(recording.folder.join(file)).unwrap_or_default());
+        }
+        for text in texts {
+            let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
+            out.extend(words.filter(|word| word.contains('-')).map(str::to_owned));
+        }
+    }
+    out
+}
+
+/// What the pods of a run are called in the recording, where that is not what they are called in the run.
+#[must_use]
+pub fn pair(recording: &Recording, run: &[Change]) -> BTreeMap<String, String> {
+    let pinned = pinned(recording);
+    let (recorded_mentions, run_mentions) = (mentions(&recording.history), mentions(run));
+    let order = |mentions: &BTreeMap<String, Vec<usize>>, name: &String| {
+        // Those that are never mentioned again come last, whichever they are.
+        let positions = mentions.get(name).cloned().unwrap_or_else(|| vec![usize::MAX]);
+        (positions, name.clone())
+    };
+    let run_pods: BTreeSet<String> = bursts(run).into_iter().flatten().collect();
+    let mut out = BTreeMap::new();
+    for burst in bursts(&recording.history) {
+        // The run was given the recording's names, so that its burst has the same ones.
+        let free: Vec<String> = burst
+            .into_iter()
+            .filter(|name| !pinned.contains(name) && run_pods.contains(name))
+            .collect();
+        let mut theirs = free.clone();
+        let mut ours = free;
+        theirs.sort_by_key(|name| order(&recorded_mentions, name));
+        ours.sort_by_key(|name| order(&run_mentions, name));
+        out.extend(
+            ours.into_iter()
+                .zip(theirs)
+                .filter(|(ours, theirs)| ours != theirs),
+        );
+    }
+    out
+}
+
+/// Gives the pods of a history other names, wherever they stand.
+#[must_use]
+pub fn rename(history: &[Change], names: &BTreeMap<String, String>) -> Vec<Change> {
+    if names.is_empty() {
+        return history.to_vec();
+    }
+    let renamed = |change: &Change| {
+        let mut change = change.clone();
+        replace(&mut change.object, names);
+        change
+    };
+    history.iter().map(renamed).collect()
+}
+
+fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            if names.keys().any(|from| text.contains(from.as_str())) {
+                // By way of marks, so that two names can be exchanged.
+                for (index, from) in names.keys().enumerate() {
+                    *text = text.replace(from.as_str(), &format!("\u{1}{index}\u{2}"));
+                }
+                for (index, to) in names.values().enumerate() {
+                    *text = text.replace(&format!("\u{1}{index}\u{2}"), to);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, names)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, names)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(at_ms: i64, name: &str) -> Change {
+        let object = json!({"metadata": {"name": name}});
+        Change {
+            at_ms,
+            resource: "pods".to_owned(),
+            kind: ChangeKind::Added,
+            object,
+        }
+    }
+
+    fn event(at_ms: i64, message: &str) -> Change {
+        let object = json!({"metadata": {"name": message}, "involvedObject": {"kind": "CloneSet"}, "reason": "X", "message": message});
+        Change {
+            at_ms,
+            resource: "events".to_owned(),
+            kind: ChangeKind::Added,
+            object,
+        }
+    }
+
+    fn recording(history: Vec<Change>) -> Recording {
+        Recording {
+            name: "r".to_owned(),
+            folder: std::path::PathBuf::new(),
+            steps: Vec::new(),
+            history,
+            namespace: "default".to_owned(),
+        }
+    }
+
+    #[test]
+    fn pairs_within_a_burst_only() {
+        let recorded = recording(vec![
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-3"),
+            event(9_950, "update a-1"),
+        ]);
+        let same = [
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-3"),
+            event(9_950, "update a-2"),
+        ];
+        let pairs = pair(&recorded, &same);
+        assert_eq!(pairs.get("a-2").map(String::as_str), Some("a-1"));
+        assert_eq!(pairs.get("a-3"), None);
+        let renamed = rename(&same, &pairs);
+        assert_eq!(text(&renamed[4].object, "/message"), "update a-1");
+        assert_eq!(renamed[0].name(), "a-2");
+        // A wrong order between bursts is not paired away.
+        let wrong = [
+            pod(0, "a-1"),
+            pod(1, "a-2"),
+            pod(9_000, "a-3"),
+            event(9_900, "update a-1"),
+            event(9_950, "update a-3"),
+        ];
+        let renamed = rename(&wrong, &pair(&recorded, &wrong));
+        assert_eq!(text(&renamed[3].object, "/message"), "update a-1");
+    }
+}

@@ -1,0 +1,194 @@
+//! Watching objects as plain JSON.
+//!
+//! kube's `watcher` decodes into a type and keeps what it needs to be typed; whoever handles objects as JSON (simulated
+//! nodes, built-in controllers, recorders) pays for that twice. This is the same loop for [`serde_json::Value`]: a streaming
+//! list, then a watch from where it ended, resumed after interruptions, begun anew after `410 Gone`, with growing delays
+//! between failures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::Client;
+use kube::core::WatchEvent;
+use serde_json::Value;
+
+/// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).
+const RETRY_MIN: Duration = Duration::from_millis(800);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// The annotation of the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// A change of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JsonChange {
+    /// The object is there, as it is now.
+    Present(Value),
+    /// The object is gone; its last known state.
+    Gone(Value),
+    /// All objects that were there when the watch began have been told.
+    Synced,
+}
+
+type WatchStream = BoxStream<'static, kube::Result<WatchEvent<Value>>>;
+
+struct Watch {
+    client: Client,
+    path: String,
+    query: String,
+    /// Objects that are known to be there: their last version, by uid.
+    known: BTreeMap<String, Value>,
+    /// Which of them the list that is under way has told again.
+    listed: Option<Vec<String>>,
+    resource_version: String,
+    stream: Option<WatchStream>,
+    pending: Vec<JsonChange>,
+    delay: Duration,
+    keep: bool,
+}
+
+/// Watches the objects at `path`, such as `/api/v1/pods`, narrowed by `query`, such as `fieldSelector=spec.nodeName%3Dn`.
+///
+/// `metadata.managedFields` are left out. The stream never ends; failures are retried and logged. With `keep` the last
+/// version of every object is remembered, so that objects that vanish during an interruption are told as gone; without it
+/// they are only known by uid and told as gone with nothing but that.
+#[must_use]
+pub fn watch_json(client: Client, path: &str, query: &str, keep: bool) -> BoxStream<'static, JsonChange> {
+    let watch = Watch {
+        client,
+        path: path.to_owned(),
+        query: query.to_owned(),
+        known: BTreeMap::new(),
+        listed: None,
+        resource_version: String::new(),
+        stream: None,
+        pending: Vec::new(),
+        delay: RETRY_MIN,
+        keep,
+    };
+    stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
+}
+
+impl Watch {
+    async fn next(&mut self) -> JsonChange {
+        loop {
+            if let Some(change) = self.pending.pop() {
+                return change;
+            }
+            let Some(stream) = self.stream.as_mut() else {
+                self.connect().await;
+                continue;
+            };
+            match stream.try_next().await {
+                Ok(Some(event)) => {
+                    self.delay = RETRY_MIN;
+                    if let Some(change) = self.take(event) {
+                        return change;
+                    }
+                }
+                // A watch ends when its time is over; the next goes on where it ended.
+                Ok(None) => self.stream = None,
+                Err(error) => {
+                    tracing::debug!(%error, path = self.path, "watch");
+                    self.stream = None;
+                    self.pause().await;
+                }
+            }
+        }
+    }
+
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.delay).await;
+        self.delay = (self.delay * 2).min(RETRY_MAX);
+    }
+
+    async fn connect(&mut self) {
+        let from = if self.resource_version.is_empty() {
+            self.listed = Some(Vec::new());
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned()
+        } else {
+            format!("resourceVersion={}", self.resource_version)
+        };
+        let separator = if self.query.is_empty() { "" } else { "&" };
+        let uri = format!("{}?watch=true&allowWatchBookmarks=true&{from}{separator}{}", self.path, self.query);
+        let opened = match http::Request::get(uri).body(Vec::new()) {
+            Ok(request) => self.client.request_events::<Value>(request).await,
+            Err(error) => Err(kube::Error::HttpError(error)),
+        };
+        match opened {
+            Ok(stream) => self.stream = Some(stream.boxed()),
+            Err(error) => {
+                tracing::debug!(%error, path = self.path, "open a watch");
+                self.resource_version.clear();
+                self.pause().await;
+            }
+        }
+    }
+
+    fn take(&mut self, event: WatchEvent<Value>) -> Option<JsonChange> {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(self.present(object)),
+            WatchEvent::Deleted(object) => {
+                let object = self.note(object);
+                self.known.remove(uid(&object));
+                Some(JsonChange::Gone(object))
+            }
+            WatchEvent::Bookmark(bookmark) => {
+                self.resource_version.clone_from(&bookmark.metadata.resource_version);
+                let ends = bookmark.metadata.annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true");
+                if ends { self.synced() } else { None }
+            }
+            WatchEvent::Error(status) => {
+                tracing::debug!(message = status.message, path = self.path, "watch");
+                if status.code == 410 {
+                    self.resource_version.clear();
+                }
+                self.stream = None;
+                None
+            }
+        }
+    }
+
+    /// Remembers how far the watch has come, and drops what nobody reads.
+    fn note(&mut self, mut object: Value) -> Value {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+            if self.listed.is_none()
+                && let Some(version) = metadata.get("resourceVersion").and_then(Value::as_str)
+            {
+                version.clone_into(&mut self.resource_version);
+            }
+        }
+        object
+    }
+
+    fn present(&mut self, object: Value) -> JsonChange {
+        let object = self.note(object);
+        let uid = uid(&object).to_owned();
+        if let Some(listed) = &mut self.listed {
+            listed.push(uid.clone());
+        }
+        self.known.insert(uid, if self.keep { object.clone() } else { Value::Null });
+        JsonChange::Present(object)
+    }
+
+    /// Ends a list: what it did not tell of is gone.
+    fn synced(&mut self) -> Option<JsonChange> {
+        let mut listed = self.listed.take()?;
+        listed.sort_unstable();
+        let gone: Vec<String> =
+            self.known.keys().filter(|uid| listed.binary_search(uid).is_err()).cloned().collect();
+        self.pending.push(JsonChange::Synced);
+        for uid in gone {
+            let last = self.known.remove(&uid).filter(|last| !last.is_null());
+            let last = last.unwrap_or_else(|| serde_json::json!({"metadata": {"uid": uid}}));
+            self.pending.push(JsonChange::Gone(last));
+        }
+        self.pending.pop()
+    }
+}
+
+fn uid(object: &Value) -> &str {
+    object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,32 @@
+//! What OpenKruise fills into a pod.
+
+use serde_json::{Value, json};
+
+use crate::api::labels;
+
+/// Gives a pod that one of OpenKruise's workloads controls the readiness gate `KruisePodReady`. A gate cannot be added
+/// later.
+pub fn mutate_pod(pod: &mut Value) {
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
+    let group = owners
+        .and_then(|owners| owners.iter().find(is_controller))
+        .and_then(|owner| owner.get("apiVersion")?.as_str()?.split('/').next());
+    if group != Some("apps.kruise.io") {
+        return;
+    }
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let gates = spec.entry("readinessGates").or_insert_with(|| json!([]));
+    if gates.is_null() {
+        *gates = json!([]);
+    }
+    if let Some(gates) = gates.as_array_mut()
+        && !gates
+            .iter()
+            .any(|gate| gate.get("conditionType").and_then(Value::as_str) == Some(labels::KRUISE_POD_READY))
+    {
+        gates.push(json!({ "conditionType": labels::KRUISE_POD_READY }));
+    }
+}

@@ -1,0 +1,126 @@
+//! What OpenKruise fills into a pod template: Kubernetes' own defaults, except that images are always pulled.
+
+use serde_json::{Map, Value, json};
+
+/// Fills in what is missing in a PodTemplateSpec.
+pub(crate) fn pod_template(template: &mut Value) {
+    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    set(spec, "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "restartPolicy", json!("Always"));
+    set(spec, "securityContext", json!({}));
+    set(spec, "terminationGracePeriodSeconds", json!(30));
+    set(spec, "schedulerName", json!("default-scheduler"));
+    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
+    for list in ["initContainers", "containers"] {
+        for container in objects(spec.get_mut(list)) {
+            self::container(container, host_network);
+        }
+    }
+    for volume in objects(spec.get_mut("volumes")) {
+        self::volume(volume);
+    }
+}
+
+/// Fills in what is missing in a PersistentVolumeClaim of `volumeClaimTemplates`.
+pub(crate) fn claim_template(claim: &mut Value) {
+    if let Some(status) = claim.get_mut("status").and_then(Value::as_object_mut) {
+        set(status, "phase", json!("Pending"));
+    }
+}
+
+fn set(map: &mut Map<String, Value>, field: &str, default: Value) {
+    map.entry(field).or_insert(default);
+}
+
+fn objects(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    list.and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+}
+
+fn object<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
+    map.get_mut(field).and_then(Value::as_object_mut)
+}
+
+fn container(container: &mut Map<String, Value>, host_network: bool) {
+    set(container, "imagePullPolicy", json!("Always"));
+    set(container, "terminationMessagePath", json!("/dev/termination-log"));
+    set(container, "terminationMessagePolicy", json!("File"));
+    for port in objects(container.get_mut("ports")) {
+        set(port, "protocol", json!("TCP"));
+        if let (true, Some(number)) = (host_network, port.get("containerPort").cloned()) {
+            set(port, "hostPort", number);
+        }
+    }
+    for env in objects(container.get_mut("env")) {
+        if let Some(reference) = object(env, "valueFrom").and_then(|from| object(from, "fieldRef")) {
+            set(reference, "apiVersion", json!("v1"));
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = object(container, probe) {
+            set(probe, "timeoutSeconds", json!(1));
+            set(probe, "periodSeconds", json!(10));
+            set(probe, "successThreshold", json!(1));
+            set(probe, "failureThreshold", json!(3));
+            handler(probe);
+        }
+    }
+    if let Some(lifecycle) = object(container, "lifecycle") {
+        for hook in ["postStart", "preStop"] {
+            if let Some(hook) = object(lifecycle, hook) {
+                handler(hook);
+            }
+        }
+    }
+}
+
+fn handler(handler: &mut Map<String, Value>) {
+    if let Some(get) = object(handler, "httpGet") {
+        set(get, "path", json!("/"));
+        set(get, "scheme", json!("HTTP"));
+    }
+    if let Some(grpc) = object(handler, "grpc") {
+        set(grpc, "service", json!(""));
+    }
+}
+
+fn volume(volume: &mut Map<String, Value>) {
+    if volume.keys().all(|key| key == "name") {
+        volume.insert("emptyDir".to_owned(), json!({}));
+    }
+    for source in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(source) = object(volume, source) {
+            set(source, "defaultMode", json!(420));
+            items(source);
+            for projection in objects(source.get_mut("sources")) {
+                if let Some(token) = object(projection, "serviceAccountToken") {
+                    set(token, "expirationSeconds", json!(3600));
+                }
+                if let Some(downward) = object(projection, "downwardAPI") {
+                    items(downward);
+                }
+            }
+        }
+    }
+    if let Some(path) = object(volume, "hostPath") {
+        set(path, "type", json!(""));
+    }
+    if let Some(claim) = object(volume, "ephemeral")
+        .and_then(|ephemeral| object(ephemeral, "volumeClaimTemplate"))
+        .and_then(|claim| object(claim, "spec"))
+    {
+        set(claim, "volumeMode", json!("Filesystem"));
+    }
+}
+
+fn items(source: &mut Map<String, Value>) {
+    for item in objects(source.get_mut("items")) {
+        if let Some(reference) = object(item, "fieldRef") {
+            set(reference, "apiVersion", json!("v1"));
+        }
+    }
+}
