@@ -46,7 +46,12 @@ fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let major = digits.parse().unwrap_or_default();
     let suffix = &rest[digits.len()..];
-    let minor = |word: &str| suffix.strip_prefix(word).and_then(|n| n.parse().ok()).unwrap_or_default();
+    let minor = |word: &str| {
+        suffix
+            .strip_prefix(word)
+            .and_then(|n| n.parse().ok())
+            .unwrap_or_default()
+    };
     let (class, minor) = if suffix.is_empty() && !digits.is_empty() {
         (0, 0)
     } else if suffix.starts_with("beta") {
@@ -56,7 +61,12 @@ fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse
     } else {
         (3, 0)
     };
-    (class, std::cmp::Reverse(major), std::cmp::Reverse(minor), version.to_owned())
+    (
+        class,
+        std::cmp::Reverse(major),
+        std::cmp::Reverse(minor),
+        version.to_owned(),
+    )
 }
 
 type Versions = BTreeMap<(u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>, String), Vec<Arc<Resource>>>;
@@ -65,9 +75,17 @@ fn groups(registry: &Registry) -> Vec<(String, Versions)> {
     let mut by_name: BTreeMap<String, Versions> = BTreeMap::new();
     for resource in registry.all() {
         let versions = by_name.entry(resource.group.clone()).or_default();
-        versions.entry(version_rank(&resource.version)).or_default().push(resource);
+        versions
+            .entry(version_rank(&resource.version))
+            .or_default()
+            .push(resource);
     }
-    let rank = |group: &str| GROUP_ORDER.iter().position(|known| *known == group).unwrap_or(GROUP_ORDER.len());
+    let rank = |group: &str| {
+        GROUP_ORDER
+            .iter()
+            .position(|known| *known == group)
+            .unwrap_or(GROUP_ORDER.len())
+    };
     let mut out: Vec<_> = by_name.into_iter().collect();
     out.sort_by_key(|(group, _)| (rank(group), group.clone()));
     out
@@ -87,6 +105,21 @@ pub(crate) fn group_list(registry: &Registry) -> Value {
         .map(|(group, versions)| group_entry(group, versions))
         .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/`: the paths that lead somewhere.
+pub(crate) fn root_paths(registry: &Registry) -> Value {
+    let mut paths: Vec<String> =
+        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).to_vec();
+    let mut groups = groups(registry);
+    groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (group, versions) in groups.iter().filter(|(group, _)| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        paths.extend(versions.keys().map(|(_, _, _, version)| format!("/apis/{group}/{version}")));
+    }
+    let others = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
+    paths.extend(others.map(str::to_owned));
+    json!({"paths": paths})
 }
 
 /// `/apis/<group>`
@@ -112,7 +145,7 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     let mut resources = Vec::new();
     for resource in &served {
         resources.push(main_entry(resource));
-        for (name, sub) in &resource.subresources {
+        for (name, sub) in subresources(resource) {
             let mut entry = json!({
                 "name": format!("{}/{name}", resource.plural), "singularName": "",
                 "namespaced": resource.namespaced, "kind": sub.kind, "verbs": sub.verbs,
@@ -124,7 +157,11 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
             resources.push(entry);
         }
     }
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
     if !group.is_empty() {
         list["apiVersion"] = Value::from("v1");
@@ -132,12 +169,24 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
     Some(list)
 }
 
+/// The subresources in the order in which they are listed: by name, a custom resource's status first.
+fn subresources(resource: &Resource) -> Vec<(&String, &crate::resources::Subresource)> {
+    let mut list: Vec<_> = resource.subresources.iter().collect();
+    if resource.is_custom() {
+        list.reverse();
+    }
+    list
+}
+
 fn main_entry(resource: &Resource) -> Value {
     let mut entry = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
         "kind": resource.kind, "verbs": resource.verbs,
     });
-    for (field, list) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+    for (field, list) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
         if !list.is_empty() {
             entry[field] = Value::from(list.clone());
         }
@@ -161,7 +210,11 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+            let metadata = if group.is_empty() {
+                json!({})
+            } else {
+                json!({"name": group})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -169,21 +222,33 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
 }
 
 fn aggregated_entry(resource: &Resource) -> Value {
-    let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
-    let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let scope = if resource.namespaced {
+        "Namespaced"
+    } else {
+        "Cluster"
+    };
+    // What a built-in resource has in common with its list is left out.
+    let kind = |group: &str, version: &str, kind: &str| {
+        let same =
+            !resource.is_custom() && (group, version) == (resource.group.as_str(), resource.version.as_str());
+        let (group, version) = if same { ("", "") } else { (group, version) };
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
         "scope": scope, "singularResource": resource.singular, "verbs": resource.verbs,
     });
-    for (field, list) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+    for (field, list) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
         if !list.is_empty() {
             entry[field] = Value::from(list.clone());
         }
     }
-    let subresources: Vec<Value> = resource
-        .subresources
-        .iter()
+    let subresources: Vec<Value> = subresources(resource)
+        .into_iter()
         .map(|(name, sub)| {
             json!({
                 "subresource": name, "responseKind": kind(&sub.group, &sub.version, &sub.kind), "verbs": sub.verbs,

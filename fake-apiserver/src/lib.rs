@@ -17,7 +17,6 @@
 //! `http::service` → `http::request` (what is asked) → `http::decode` → `rest` (the verb) → `admission` →
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
-
 mod admission;
 mod cluster;
 pub mod controllers;
@@ -26,11 +25,13 @@ mod encode;
 pub mod field_error;
 mod http;
 mod meta;
+mod names;
 pub mod nodes;
 pub mod patch;
 mod resources;
 mod rest;
 mod selector;
+pub mod serve;
 mod server;
 mod status;
 pub mod store;

@@ -13,7 +13,10 @@ pub(crate) trait ObjectMeta {
     fn metadata_mut(&mut self) -> &mut Map<String, Value>;
 
     fn meta_str(&self, field: &str) -> &str {
-        self.metadata().and_then(|meta| meta.get(field)).and_then(Value::as_str).unwrap_or_default()
+        self.metadata()
+            .and_then(|meta| meta.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
     fn name(&self) -> &str {
         self.meta_str("name")
@@ -34,14 +37,21 @@ pub(crate) trait ObjectMeta {
         self.resource_version().parse().ok()
     }
     fn generation(&self) -> i64 {
-        self.metadata().and_then(|meta| meta.get("generation")).and_then(Value::as_i64).unwrap_or_default()
+        self.metadata()
+            .and_then(|meta| meta.get("generation"))
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
     }
     fn is_terminating(&self) -> bool {
         !self.meta_str("deletionTimestamp").is_empty()
     }
     fn finalizers(&self) -> Vec<&str> {
-        let list = self.metadata().and_then(|meta| meta.get("finalizers")).and_then(Value::as_array);
-        list.map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
+        let list = self
+            .metadata()
+            .and_then(|meta| meta.get("finalizers"))
+            .and_then(Value::as_array);
+        list.map(|list| list.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default()
     }
     fn set_meta(&mut self, field: &str, value: impl Into<Value>) {
         self.metadata_mut().insert(field.to_owned(), value.into());
@@ -59,7 +69,10 @@ pub(crate) trait ObjectMeta {
         if self.finalizers().contains(&finalizer) {
             return;
         }
-        let list = self.metadata_mut().entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+        let list = self
+            .metadata_mut()
+            .entry("finalizers")
+            .or_insert_with(|| Value::Array(Vec::new()));
         if let Some(list) = list.as_array_mut() {
             list.push(Value::from(finalizer));
         }
@@ -86,12 +99,18 @@ impl ObjectMeta for Value {
         if !self.is_object() {
             *self = Value::Object(Map::new());
         }
-        let Value::Object(object) = self else { unreachable!("made an object above") };
-        let meta = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(object) = self else {
+            unreachable!("made an object above")
+        };
+        let meta = object
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(Map::new()));
         if !meta.is_object() {
             *meta = Value::Object(Map::new());
         }
-        let Value::Object(meta) = meta else { unreachable!("made an object above") };
+        let Value::Object(meta) = meta else {
+            unreachable!("made an object above")
+        };
         meta
     }
 }
@@ -107,5 +126,7 @@ pub(crate) fn string_map<'a>(object: &'a Value, field: &str) -> &'a Map<String, 
 
 /// Follows a dotted path of plain field names.
 pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part))
+    path.split('.')
+        .filter(|part| !part.is_empty())
+        .try_fold(object, |value, part| value.get(part))
 }

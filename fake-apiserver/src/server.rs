@@ -37,7 +37,9 @@ impl Server {
             webhooks,
             random: Mutex::new(seed.fork("uids").random()),
         };
-        Self { state: Arc::new(state) }
+        Self {
+            state: Arc::new(state),
+        }
     }
 
     /// A client that calls this server in process. Must be called within a tokio runtime.
@@ -60,7 +62,10 @@ impl ServerState {
 
     /// A number in `low..=high`.
     pub(crate) fn random_between(&self, low: u64, high: u64) -> u64 {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).between(low, high)
+        self.random
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .between(low, high)
     }
 
     /// The time as `metav1.Time` is written.

@@ -24,24 +24,47 @@ impl ApiError {
     /// An error without details.
     #[must_use]
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
     }
 
-    fn of(code: StatusCode, reason: &'static str, resource: &GroupResource, name: &str, message: String) -> Self {
-        Self { details: Some(details(&resource.group, &resource.resource, name, &[])), ..Self::new(code, reason, message) }
+    fn of(
+        code: StatusCode,
+        reason: &'static str,
+        resource: &GroupResource,
+        name: &str,
+        message: String,
+    ) -> Self {
+        Self {
+            details: Some(details(&resource.group, &resource.resource, name, &[])),
+            ..Self::new(code, reason, message)
+        }
     }
 
     /// `pods "x" not found`
     #[must_use]
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
-        Self::of(StatusCode::NOT_FOUND, "NotFound", resource, name, format!("{resource} \"{name}\" not found"))
+        Self::of(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            resource,
+            name,
+            format!("{resource} \"{name}\" not found"),
+        )
     }
 
     /// The path names nothing that is served.
     #[must_use]
     pub fn no_such_resource() -> Self {
-        let mut error =
-            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        let mut error = Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
         error.details = Some(json!({}));
         error
     }
@@ -95,11 +118,19 @@ impl ApiError {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
         let causes: Vec<Value> = errors.iter().map(FieldError::to_cause).collect();
         Self {
             details: Some(details(group, kind, name, &causes)),
-            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{qualified} \"{name}\" is invalid: {text}"))
+            ..Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                format!("{qualified} \"{name}\" is invalid: {text}"),
+            )
         }
     }
 
@@ -124,7 +155,10 @@ impl ApiError {
     /// 410: the watch or the list asks for what has been compacted.
     #[must_use]
     pub fn expired(compacted: Compacted) -> Self {
-        let message = format!("too old resource version: {} ({})", compacted.requested, compacted.compacted);
+        let message = format!(
+            "too old resource version: {} ({})",
+            compacted.requested, compacted.compacted
+        );
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
@@ -162,6 +196,9 @@ impl ApiError {
             "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if self.reason.is_empty() {
+            status.as_object_mut().map(|status| status.remove("reason"));
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

@@ -15,14 +15,21 @@ pub(super) fn admit(server: &ServerState, attributes: &Attributes) -> Result<(),
     let namespaces = GroupResource::new("", "namespaces");
     if attributes.operation == Operation::Delete && attributes.is("", "namespaces") {
         if IMMORTAL.contains(&attributes.name.as_str()) {
-            return Err(ApiError::forbidden(&namespaces, &attributes.name, "this namespace may not be deleted"));
+            return Err(ApiError::forbidden(
+                &namespaces,
+                &attributes.name,
+                "this namespace may not be deleted",
+            ));
         }
         return Ok(());
     }
     if attributes.operation != Operation::Create || !attributes.resource.namespaced {
         return Ok(());
     }
-    let Some(namespace) = server.store.get(&namespaces, &ObjectKey::new("", &attributes.namespace)) else {
+    let Some(namespace) = server
+        .store
+        .get(&namespaces, &ObjectKey::new("", &attributes.namespace))
+    else {
         return Err(ApiError::not_found(&namespaces, &attributes.namespace));
     };
     if !namespace.value.is_terminating() {

@@ -11,14 +11,28 @@ use crate::store::{GroupResource, ObjectKey};
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let pods = attributes.resource.group_resource();
     let name = attributes.name.clone();
-    let Some(spec) = attributes.object.as_mut().and_then(|pod| pod.get_mut("spec")).and_then(Value::as_object_mut) else {
+    let Some(spec) = attributes
+        .object
+        .as_mut()
+        .and_then(|pod| pod.get_mut("spec"))
+        .and_then(Value::as_object_mut)
+    else {
         return Ok(());
     };
     let classes = GroupResource::new("scheduling.k8s.io", "priorityclasses");
-    let asked = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let asked = spec
+        .get("priorityClassName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let class = if asked.is_empty() {
-        let all = server.store.list(&classes, None, None, None).map_err(ApiError::expired)?;
-        all.items.into_iter().find(|class| class.value.get("globalDefault").and_then(Value::as_bool) == Some(true))
+        let all = server
+            .store
+            .list(&classes, None, None, None)
+            .map_err(ApiError::expired)?;
+        all.items
+            .into_iter()
+            .find(|class| class.value.get("globalDefault").and_then(Value::as_bool) == Some(true))
     } else {
         let class = server.store.get(&classes, &ObjectKey::new("", &asked));
         if class.is_none() {
@@ -29,9 +43,19 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
     };
     let (priority, policy) = match &class {
         Some(class) => {
-            spec.insert("priorityClassName".to_owned(), Value::from(class.key.name.clone()));
-            let policy = at(&class.value, "preemptionPolicy").and_then(Value::as_str).unwrap_or("PreemptLowerPriority");
-            (at(&class.value, "value").and_then(Value::as_i64).unwrap_or_default(), policy.to_owned())
+            spec.insert(
+                "priorityClassName".to_owned(),
+                Value::from(class.key.name.clone()),
+            );
+            let policy = at(&class.value, "preemptionPolicy")
+                .and_then(Value::as_str)
+                .unwrap_or("PreemptLowerPriority");
+            (
+                at(&class.value, "value")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_default(),
+                policy.to_owned(),
+            )
         }
         None => (0, "PreemptLowerPriority".to_owned()),
     };
@@ -44,6 +68,7 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         return Err(ApiError::forbidden(&pods, &name, &why));
     }
     spec.insert("priority".to_owned(), Value::from(priority));
-    spec.entry("preemptionPolicy").or_insert_with(|| Value::from(policy));
+    spec.entry("preemptionPolicy")
+        .or_insert_with(|| Value::from(policy));
     Ok(())
 }

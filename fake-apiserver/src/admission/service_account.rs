@@ -13,11 +13,15 @@ const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let pods = attributes.resource.group_resource();
     let (namespace, name) = (attributes.namespace.clone(), attributes.name.clone());
-    let Some(pod) = attributes.object.as_mut() else { return Ok(()) };
+    let Some(pod) = attributes.object.as_mut() else {
+        return Ok(());
+    };
     if string_map(pod, "annotations").contains_key("kubernetes.io/config.mirror") {
         return Ok(());
     }
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
     let account = match spec.get("serviceAccountName").and_then(Value::as_str) {
         Some(account) if !account.is_empty() => account.to_owned(),
         _ => "default".to_owned(),
@@ -31,8 +35,15 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         );
         return Err(ApiError::forbidden(&pods, &name, &why));
     };
-    if let Some(secrets) = stored.value.get("imagePullSecrets").filter(|secrets| secrets.as_array().is_some_and(|list| !list.is_empty())) {
-        let empty = spec.get("imagePullSecrets").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if let Some(secrets) = stored
+        .value
+        .get("imagePullSecrets")
+        .filter(|secrets| secrets.as_array().is_some_and(|list| !list.is_empty()))
+    {
+        let empty = spec
+            .get("imagePullSecrets")
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty);
         if empty {
             spec.insert("imagePullSecrets".to_owned(), secrets.clone());
         }
@@ -53,11 +64,18 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
 fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str) {
     let mut needed = false;
     for list in ["initContainers", "containers"] {
-        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else {
+            continue;
+        };
         for container in containers.iter_mut().filter_map(Value::as_object_mut) {
             let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
-            let Some(mounts) = mounts.as_array_mut() else { continue };
-            if mounts.iter().any(|mount| mount.get("mountPath").and_then(Value::as_str) == Some(MOUNT_PATH)) {
+            let Some(mounts) = mounts.as_array_mut() else {
+                continue;
+            };
+            if mounts
+                .iter()
+                .any(|mount| mount.get("mountPath").and_then(Value::as_str) == Some(MOUNT_PATH))
+            {
                 continue;
             }
             mounts.push(json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}));
@@ -68,7 +86,9 @@ fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str) {
         return;
     }
     let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
-    let Some(volumes) = volumes.as_array_mut() else { return };
+    let Some(volumes) = volumes.as_array_mut() else {
+        return;
+    };
     volumes.push(json!({
         "name": volume,
         "projected": {

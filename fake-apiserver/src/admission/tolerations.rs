@@ -5,7 +5,12 @@ use serde_json::{Value, json};
 use super::Attributes;
 
 pub(super) fn mutate(attributes: &mut Attributes) {
-    let Some(spec) = attributes.object.as_mut().and_then(|pod| pod.get_mut("spec")).and_then(Value::as_object_mut) else {
+    let Some(spec) = attributes
+        .object
+        .as_mut()
+        .and_then(|pod| pod.get_mut("spec"))
+        .and_then(Value::as_object_mut)
+    else {
         return;
     };
     let list = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -16,7 +21,9 @@ pub(super) fn mutate(attributes: &mut Attributes) {
             (text("key") == key || text("key").is_empty()) && matches!(text("effect"), "NoExecute" | "")
         });
         if !tolerated {
-            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+            list.push(
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            );
         }
     }
 }

@@ -85,7 +85,13 @@ pub(super) async fn call(
         let review = (webhook.handler)(server.client(), review(server, attributes)).await;
         let response = review.get("response").cloned().unwrap_or_default();
         let listed = response.get("warnings").and_then(Value::as_array);
-        warnings.extend(listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+        warnings.extend(
+            listed
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned),
+        );
         if response.get("allowed").and_then(Value::as_bool) != Some(true) {
             return Err(refusal(&webhook.name, response.get("status")));
         }
@@ -132,7 +138,12 @@ fn options_kind(attributes: &Attributes) -> &'static str {
 
 /// The refusal that the client sees: the webhook's own status behind the server's words.
 fn refusal(name: &str, status: Option<&Value>) -> ApiError {
-    let text = |field: &str| status.and_then(|status| status.get(field)).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        status
+            .and_then(|status| status.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let code = status
         .and_then(|status| status.get("code"))
         .and_then(Value::as_u64)
@@ -155,12 +166,20 @@ fn refusal(name: &str, status: Option<&Value>) -> ApiError {
 }
 
 fn patch(name: &str, attributes: &mut Attributes, response: &Value) -> Result<(), ApiError> {
-    let Some(encoded) = response.get("patch").and_then(Value::as_str) else { return Ok(()) };
-    let failed = |error: &dyn std::fmt::Display| {
-        ApiError::internal(format!("failed calling webhook \"{name}\": apply its patch: {error}"))
+    let Some(encoded) = response.get("patch").and_then(Value::as_str) else {
+        return Ok(());
     };
-    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|error| failed(&error))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        ApiError::internal(format!(
+            "failed calling webhook \"{name}\": apply its patch: {error}"
+        ))
+    };
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(encoded)
+        .map_err(|error| failed(&error))?;
     let operations: json_patch::Patch = serde_json::from_slice(&bytes).map_err(|error| failed(&error))?;
-    let Some(object) = attributes.object.as_mut() else { return Ok(()) };
+    let Some(object) = attributes.object.as_mut() else {
+        return Ok(());
+    };
     json_patch::patch(object, &operations).map_err(|error| failed(&error))
 }

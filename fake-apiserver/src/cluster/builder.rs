@@ -129,10 +129,11 @@ impl ClusterBuilder {
         let client = server.client();
         bootstrap(&client, &self.objects).await?;
         let mut tasks = JoinSet::new();
+        // The real one is part of the API server, not of the controller manager.
+        tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
         if self.controllers {
             tasks.spawn(ServiceAccountController::new(client.clone()).run());
             tasks.spawn(NamespaceController::new(client.clone()).run());
-            tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
             tasks.spawn(GarbageCollector::new(client.clone()).run());
         }
         if !self.nodes.is_empty() {

@@ -11,7 +11,12 @@ const NONE: &str = "<none>";
 
 /// A cell of a built-in type, by its column.
 pub(super) fn builtin(resource: &Resource, column: &str, object: &Value, now: Timestamp) -> Value {
-    let text = |path: &str| at(object, path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |path: &str| {
+        at(object, path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
     let or_none = |text: String| Value::from(if text.is_empty() { NONE.to_owned() } else { text });
     match (resource.kind.as_str(), column) {
@@ -38,27 +43,44 @@ pub(super) fn builtin(resource: &Resource, column: &str, object: &Value, now: Ti
         ("Node", "Internal-IP") => or_none(node_address(object, "InternalIP")),
         ("Node", "External-IP") => or_none(node_address(object, "ExternalIP")),
         ("ConfigMap", "Data") => {
-            let size = |field: &str| object.get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len);
+            let size = |field: &str| {
+                object
+                    .get(field)
+                    .and_then(Value::as_object)
+                    .map_or(0, serde_json::Map::len)
+            };
             Value::from(size("data") + size("binaryData"))
         }
         ("Secret", "Type") => Value::from(text("type")),
-        ("Secret", "Data") => Value::from(object.get("data").and_then(Value::as_object).map_or(0, serde_json::Map::len)),
-        ("ServiceAccount", "Secrets") => {
-            Value::from(object.get("secrets").and_then(Value::as_array).map_or(0, Vec::len))
-        }
+        ("Secret", "Data") => Value::from(
+            object
+                .get("data")
+                .and_then(Value::as_object)
+                .map_or(0, serde_json::Map::len),
+        ),
+        ("ServiceAccount", "Secrets") => Value::from(
+            object
+                .get("secrets")
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len),
+        ),
         ("ControllerRevision", "Controller") => or_none(controller(object)),
         ("ControllerRevision", "Revision") => Value::from(number("revision")),
-        ("Deployment", "Ready") => {
-            Value::from(format!("{}/{}", number("status.readyReplicas"), number("spec.replicas")))
-        }
+        ("Deployment", "Ready") => Value::from(format!(
+            "{}/{}",
+            number("status.readyReplicas"),
+            number("spec.replicas")
+        )),
         ("Deployment", "Up-to-date") => Value::from(number("status.updatedReplicas")),
         ("Deployment", "Available") => Value::from(number("status.availableReplicas")),
         ("ReplicaSet", "Desired") => Value::from(number("spec.replicas")),
         ("ReplicaSet", "Current") => Value::from(number("status.replicas")),
         ("ReplicaSet", "Ready") => Value::from(number("status.readyReplicas")),
-        ("StatefulSet", "Ready") => {
-            Value::from(format!("{}/{}", number("status.readyReplicas"), number("spec.replicas")))
-        }
+        ("StatefulSet", "Ready") => Value::from(format!(
+            "{}/{}",
+            number("status.readyReplicas"),
+            number("spec.replicas")
+        )),
         ("Lease", "Holder") => Value::from(text("spec.holderIdentity")),
         (_, "Containers") => Value::from(containers(object, "name")),
         (_, "Images") => Value::from(containers(object, "image")),
@@ -69,7 +91,10 @@ pub(super) fn builtin(resource: &Resource, column: &str, object: &Value, now: Ti
 
 fn containers(object: &Value, field: &str) -> String {
     let list = at(object, "spec.template.spec.containers").and_then(Value::as_array);
-    let names = list.into_iter().flatten().filter_map(|container| container.get(field)?.as_str());
+    let names = list
+        .into_iter()
+        .flatten()
+        .filter_map(|container| container.get(field)?.as_str());
     names.collect::<Vec<_>>().join(",")
 }
 
@@ -83,9 +108,19 @@ fn selector(object: &Value) -> String {
 pub(crate) fn label_selector_text(selector: &Value) -> String {
     let mut parts: Vec<(String, String)> = Vec::new();
     if let Some(labels) = selector.get("matchLabels").and_then(Value::as_object) {
-        parts.extend(labels.iter().map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default()))));
+        parts.extend(labels.iter().map(|(key, value)| {
+            (
+                key.clone(),
+                format!("{key}={}", value.as_str().unwrap_or_default()),
+            )
+        }));
     }
-    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+    for expression in selector
+        .get("matchExpressions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
         let values: Vec<&str> = expression
             .get("values")
@@ -94,7 +129,11 @@ pub(crate) fn label_selector_text(selector: &Value) -> String {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        let text = match expression.get("operator").and_then(Value::as_str).unwrap_or_default() {
+        let text = match expression
+            .get("operator")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
             "DoesNotExist" => format!("!{key}"),
@@ -103,16 +142,28 @@ pub(crate) fn label_selector_text(selector: &Value) -> String {
         parts.push((key.to_owned(), text));
     }
     parts.sort();
-    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+    parts
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn controller(object: &Value) -> String {
-    let owners = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
+    let owners = object
+        .metadata()
+        .and_then(|meta| meta.get("ownerReferences"))
+        .and_then(Value::as_array);
     let owner = owners
         .into_iter()
         .flatten()
         .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
-    let text = |field: &str| owner.and_then(|owner| owner.get(field)).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        owner
+            .and_then(|owner| owner.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let (kind, name) = (text("kind").to_lowercase(), text("name"));
     if kind.is_empty() {
         return String::new();
@@ -125,7 +176,10 @@ fn controller(object: &Value) -> String {
 
 fn node_status(node: &Value) -> String {
     let conditions = at(node, "status.conditions").and_then(Value::as_array);
-    let ready = conditions.into_iter().flatten().find(|c| c.get("type").and_then(Value::as_str) == Some("Ready"));
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|c| c.get("type").and_then(Value::as_str) == Some("Ready"));
     let mut status = match ready.and_then(|c| c.get("status")).and_then(Value::as_str) {
         Some("True") => "Ready".to_owned(),
         Some(_) => "NotReady".to_owned(),
@@ -149,19 +203,37 @@ fn node_roles(node: &Value) -> String {
 
 fn node_address(node: &Value, kind: &str) -> String {
     let list = at(node, "status.addresses").and_then(Value::as_array);
-    let found = list.into_iter().flatten().find(|a| a.get("type").and_then(Value::as_str) == Some(kind));
-    found.and_then(|a| a.get("address")).and_then(Value::as_str).unwrap_or_default().to_owned()
+    let found = list
+        .into_iter()
+        .flatten()
+        .find(|a| a.get("type").and_then(Value::as_str) == Some(kind));
+    found
+        .and_then(|a| a.get("address"))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn pod(column: &str, pod: &Value, now: Timestamp) -> Value {
-    let text = |path: &str| at(pod, path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |path: &str| {
+        at(pod, path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let or_none = |text: String| Value::from(if text.is_empty() { NONE.to_owned() } else { text });
-    let statuses = at(pod, "status.containerStatuses").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let statuses = at(pod, "status.containerStatuses")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     match column {
         "Ready" => {
-            let total = at(pod, "spec.containers").and_then(Value::as_array).map_or(0, Vec::len);
+            let total = at(pod, "spec.containers")
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len);
             let ready = |status: &&Value| {
-                status.get("ready").and_then(Value::as_bool) == Some(true) && at(status, "state.running").is_some()
+                status.get("ready").and_then(Value::as_bool) == Some(true)
+                    && at(status, "state.running").is_some()
             };
             Value::from(format!("{}/{total}", statuses.iter().filter(ready).count()))
         }
@@ -177,15 +249,25 @@ fn pod(column: &str, pod: &Value, now: Timestamp) -> Value {
 
 /// The one word that `kubectl get pods` gives a pod.
 fn pod_status(pod: &Value, statuses: &[Value]) -> String {
-    let text = |value: &Value, path: &str| at(value, path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |value: &Value, path: &str| {
+        at(value, path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let mut reason = text(pod, "status.phase");
     let own = text(pod, "status.reason");
     if !own.is_empty() {
         reason = own;
     }
-    let inits = at(pod, "status.initContainerStatuses").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let inits = at(pod, "status.initContainerStatuses")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let mut initialising = false;
-    let total = at(pod, "spec.initContainers").and_then(Value::as_array).map_or(0, Vec::len);
+    let total = at(pod, "spec.initContainers")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
     for (index, init) in inits.iter().enumerate() {
         let exit = at(init, "state.terminated.exitCode").and_then(Value::as_i64);
         if exit == Some(0) || init.get("started").and_then(Value::as_bool) == Some(true) {
@@ -195,7 +277,11 @@ fn pod_status(pod: &Value, statuses: &[Value]) -> String {
         reason = match exit {
             Some(code) => {
                 let why = text(init, "state.terminated.reason");
-                if why.is_empty() { format!("Init:ExitCode:{code}") } else { format!("Init:{why}") }
+                if why.is_empty() {
+                    format!("Init:ExitCode:{code}")
+                } else {
+                    format!("Init:{why}")
+                }
             }
             None if !waiting.is_empty() && waiting != "PodInitializing" => format!("Init:{waiting}"),
             None => format!("Init:{index}/{total}"),
@@ -214,7 +300,9 @@ fn pod_status(pod: &Value, statuses: &[Value]) -> String {
                 reason = terminated;
             } else if let Some(code) = at(status, "state.terminated.exitCode").and_then(Value::as_i64) {
                 reason = format!("ExitCode:{code}");
-            } else if at(status, "state.running").is_some() && status.get("ready").and_then(Value::as_bool) == Some(true) {
+            } else if at(status, "state.running").is_some()
+                && status.get("ready").and_then(Value::as_bool) == Some(true)
+            {
                 running = true;
             }
         }
@@ -223,7 +311,12 @@ fn pod_status(pod: &Value, statuses: &[Value]) -> String {
         }
     }
     if pod.is_terminating() {
-        reason = if text(pod, "status.reason") == "NodeLost" { "Unknown" } else { "Terminating" }.to_owned();
+        reason = if text(pod, "status.reason") == "NodeLost" {
+            "Unknown"
+        } else {
+            "Terminating"
+        }
+        .to_owned();
     }
     reason
 }
@@ -234,11 +327,17 @@ fn is_ready(pod: &Value) -> bool {
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     let list = at(object, "status.conditions").and_then(Value::as_array)?;
-    list.iter().find(|c| c.get("type").and_then(Value::as_str) == Some(kind))?.get("status")?.as_str()
+    list.iter()
+        .find(|c| c.get("type").and_then(Value::as_str) == Some(kind))?
+        .get("status")?
+        .as_str()
 }
 
 fn pod_restarts(statuses: &[Value], now: Timestamp) -> String {
-    let count: i64 = statuses.iter().filter_map(|status| status.get("restartCount")?.as_i64()).sum();
+    let count: i64 = statuses
+        .iter()
+        .filter_map(|status| status.get("restartCount")?.as_i64())
+        .sum();
     let last = statuses
         .iter()
         .filter_map(|status| at(status, "lastState.terminated.finishedAt").and_then(Value::as_str))
@@ -250,7 +349,10 @@ fn pod_restarts(statuses: &[Value], now: Timestamp) -> String {
 }
 
 fn readiness_gates(pod: &Value) -> String {
-    let gates = at(pod, "spec.readinessGates").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let gates = at(pod, "spec.readinessGates")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if gates.is_empty() {
         return String::new();
     }
@@ -264,16 +366,23 @@ fn readiness_gates(pod: &Value) -> String {
 
 fn event_age(event: &Value, now: Timestamp) -> String {
     let text = |path: &str| at(event, path).and_then(Value::as_str).unwrap_or_default();
-    let last = [text("series.lastObservedTime"), text("lastTimestamp"), text("eventTime"), text("firstTimestamp")]
-        .into_iter()
-        .find(|time| !time.is_empty())
-        .unwrap_or_default();
+    let last = [
+        text("series.lastObservedTime"),
+        text("lastTimestamp"),
+        text("eventTime"),
+        text("firstTimestamp"),
+    ]
+    .into_iter()
+    .find(|time| !time.is_empty())
+    .unwrap_or_default();
     age(last, now)
 }
 
 /// A cell of a custom resource's table.
 pub(super) fn json_path(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value {
-    let Some(value) = follow(object, path) else { return Value::Null };
+    let Some(value) = follow(object, path) else {
+        return Value::Null;
+    };
     match (kind, value) {
         ("date", Value::String(time)) => Value::from(age(time, now)),
         ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
@@ -292,10 +401,16 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
             let end = after.find(']')?;
             let inside = &after[..end];
             rest = &after[end + 1..];
-            value = if let Some(filter) = inside.strip_prefix("?(@.").and_then(|filter| filter.strip_suffix(')')) {
+            value = if let Some(filter) = inside
+                .strip_prefix("?(@.")
+                .and_then(|filter| filter.strip_suffix(')'))
+            {
                 let (field, wanted) = filter.split_once("==")?;
                 let wanted = wanted.trim().trim_matches(['"', '\'']);
-                value.as_array()?.iter().find(|item| item.get(field.trim()).and_then(Value::as_str) == Some(wanted))?
+                value
+                    .as_array()?
+                    .iter()
+                    .find(|item| item.get(field.trim()).and_then(Value::as_str) == Some(wanted))?
             } else if inside == "*" {
                 value.as_array()?.first()?
             } else if let Ok(index) = inside.parse::<usize>() {
@@ -319,7 +434,9 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 
 /// How long ago a time was, as kubectl writes it: `46s`, `2m30s`, `9h`, `3d4h`.
 pub(super) fn age(time: &str, now: Timestamp) -> String {
-    let Ok(time) = time.parse::<Timestamp>() else { return UNKNOWN.to_owned() };
+    let Ok(time) = time.parse::<Timestamp>() else {
+        return UNKNOWN.to_owned();
+    };
     human_duration(now.as_second() - time.as_second())
 }
 
@@ -327,7 +444,11 @@ pub(super) fn age(time: &str, now: Timestamp) -> String {
 fn human_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| {
-        if small == 0 { format!("{large}{large_unit}") } else { format!("{large}{large_unit}{small}{small_unit}") }
+        if small == 0 {
+            format!("{large}{large_unit}")
+        } else {
+            format!("{large}{large_unit}{small}{small_unit}")
+        }
     };
     match seconds {
         ..-1 => "<invalid>".to_owned(),

@@ -84,7 +84,9 @@ impl Encoder {
     /// A list.
     pub(crate) fn list(&self, page: &Page) -> Bytes {
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-        if !page.continue_token.is_empty() {
+        // The list of a custom resource is no Go struct, and says where it continues even if it does not.
+        let always = self.resource.is_custom() && self.accepted.view == View::Whole;
+        if always || !page.continue_token.is_empty() {
             metadata["continue"] = Value::from(page.continue_token.clone());
         }
         if let Some(remaining) = page.remaining {
@@ -102,7 +104,11 @@ impl Encoder {
                 Bytes::from(table.to_string())
             }
             View::MetadataOnly => {
-                let items: Vec<Value> = page.items.iter().map(|stored| metadata_only(&stored.value)).collect();
+                let items: Vec<Value> = page
+                    .items
+                    .iter()
+                    .map(|stored| metadata_only(&stored.value))
+                    .collect();
                 Bytes::from(
                     json!({
                         "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",

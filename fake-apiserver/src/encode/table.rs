@@ -8,7 +8,12 @@ use crate::meta::ObjectMeta;
 use crate::resources::{ColumnSource, Resource};
 
 /// The table of some objects. `list_metadata` is that of the list; `None` for a single object's table.
-pub(super) fn table(resource: &Resource, objects: &[Value], list_metadata: Option<Value>, now: Timestamp) -> Value {
+pub(super) fn table(
+    resource: &Resource,
+    objects: &[Value],
+    list_metadata: Option<Value>,
+    now: Timestamp,
+) -> Value {
     let columns: Vec<Value> = resource
         .columns
         .iter()
@@ -21,7 +26,10 @@ pub(super) fn table(resource: &Resource, objects: &[Value], list_metadata: Optio
         .collect();
     let rows: Vec<Value> = objects.iter().map(|object| row(resource, object, now)).collect();
     let metadata = list_metadata.unwrap_or_else(|| {
-        let version = objects.first().map(ObjectMeta::resource_version).unwrap_or_default();
+        let version = objects
+            .first()
+            .map(ObjectMeta::resource_version)
+            .unwrap_or_default();
         json!({"resourceVersion": version})
     });
     json!({
@@ -44,7 +52,10 @@ fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value {
         .collect();
     let mut row = json!({"cells": cells, "object": super::metadata_only(object)});
     if resource.group.is_empty() && resource.plural == "pods" {
-        let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+        let phase = object
+            .pointer("/status/phase")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if matches!(phase, "Succeeded" | "Failed") {
             let (reason, message) = if phase == "Succeeded" {
                 (phase, "The pod has completed successfully.")

@@ -36,9 +36,10 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Stream(stream) => {
-                stream.as_mut().poll_next(context).map(|item| item.map(|bytes| Ok(Frame::data(bytes))))
-            }
+            Kind::Stream(stream) => stream
+                .as_mut()
+                .poll_next(context)
+                .map(|item| item.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 

@@ -3,12 +3,42 @@
 use http::StatusCode;
 use serde_json::Value;
 
+use super::json::{self, Document};
 use crate::status::ApiError;
 
 /// The largest body that is read: 3 MiB, as the real server.
 pub(crate) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Decodes a body by its content type. An empty body is `Null`.
+/// How a body is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
+
+/// The format that a content type names.
+///
+/// # Errors
+/// 415 for a type that is not read here.
+pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "" | "*/*" | "application/json" => Ok(Format::Json),
+        "application/yaml" => Ok(Format::Yaml),
+        _ => Err(unsupported()),
+    }
+}
+
+/// Decodes a body by its content type; the inner error is in Go's words. An empty YAML document is `Null`.
+pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> {
+    match format {
+        Format::Json => json::parse(body),
+        Format::Yaml => {
+            yaml(body).map(|value| Document { value, duplicates: Vec::new() }).map_err(|error| error.message)
+        }
+    }
+}
+
+/// Decodes a body that is no object of a resource (options, a binding, a scale). An empty body is `Null`.
 ///
 /// # Errors
 /// 400 for what does not parse, 415 for a type that is not read here.
@@ -16,33 +46,32 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
     if body.is_empty() {
         return Ok(Value::Null);
     }
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
-    match media_type {
-        "" | "*/*" | "application/json" => json(body),
-        "application/yaml" | "application/vnd.kubernetes.protobuf+yaml" => yaml(body),
-        other => Err(unsupported(other)),
+    match format(content_type)? {
+        Format::Json => json(body),
+        Format::Yaml => yaml(body),
     }
 }
 
 /// Decodes JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body)
+    json::parse(body)
+        .map(|document| document.value)
         .map_err(|error| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
 }
 
 /// Decodes YAML, of which JSON is a part.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
+    let text =
+        std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
-pub(crate) fn unsupported(media_type: &str) -> ApiError {
+fn unsupported() -> ApiError {
     ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",
-        format!(
-            "the body of the request was in an unknown format - accepted media types include: application/json, \
-             application/yaml: {media_type}"
-        ),
+        "the body of the request was in an unknown format - accepted media types include: application/json, \
+         application/yaml, application/vnd.kubernetes.protobuf",
     )
 }

@@ -5,6 +5,8 @@
 
 pub(crate) mod body;
 pub(crate) mod decode;
+pub(crate) mod json;
+mod json_error;
 pub(crate) mod negotiate;
 pub(crate) mod params;
 pub(crate) mod request;

@@ -53,14 +53,24 @@ fn one(media_type: &str) -> Option<Accepted> {
             _ => {}
         }
     }
-    let plain = Accepted { encoding, ..Accepted::default() };
+    let plain = Accepted {
+        encoding,
+        ..Accepted::default()
+    };
     match (kind, group, version) {
         ("", _, _) => Some(plain),
-        ("Table", "meta.k8s.io", "v1") => Some(Accepted { view: View::Table, ..plain }),
-        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
-            Some(Accepted { view: View::MetadataOnly, ..plain })
-        }
-        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(Accepted { aggregated: true, ..plain }),
+        ("Table", "meta.k8s.io", "v1") => Some(Accepted {
+            view: View::Table,
+            ..plain
+        }),
+        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => Some(Accepted {
+            view: View::MetadataOnly,
+            ..plain
+        }),
+        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(Accepted {
+            aggregated: true,
+            ..plain
+        }),
         _ => None,
     }
 }
@@ -78,6 +88,9 @@ mod tests {
     #[case("application/vnd.kubernetes.protobuf, application/yaml", Some((View::Whole, Encoding::Yaml)))]
     #[case("text/html", None)]
     fn chooses(#[case] header: &str, #[case] expected: Option<(View, Encoding)>) {
-        assert_eq!(accept(header).map(|accepted| (accepted.view, accepted.encoding)), expected);
+        assert_eq!(
+            accept(header).map(|accepted| (accepted.view, accepted.encoding)),
+            expected
+        );
     }
 }

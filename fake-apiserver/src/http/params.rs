@@ -23,11 +23,15 @@ pub(crate) struct Params {
     pub continue_token: String,
     pub timeout_seconds: Option<u64>,
     pub allow_watch_bookmarks: bool,
-    pub send_initial_events: bool,
+    pub send_initial_events: Option<bool>,
+    /// The values of `dryRun` as given; [`crate::rest::options`] checks them.
+    pub dry_run_given: Vec<String>,
     pub dry_run: bool,
     pub field_manager: String,
+    /// `fieldValidation` as given.
+    pub field_validation_given: String,
     pub field_validation: FieldValidation,
-    pub force: bool,
+    pub force: Option<bool>,
     pub pretty: bool,
     pub propagation_policy: String,
     pub grace_period_seconds: Option<i64>,
@@ -59,20 +63,30 @@ impl Params {
                 "fieldSelector" => params.field_selector = value,
                 "resourceVersion" => params.resource_version = value,
                 "resourceVersionMatch" => params.resource_version_match = value,
-                "limit" if !value.is_empty() => params.limit = usize::try_from(number(&value)?).unwrap_or_default(),
+                "limit" if !value.is_empty() => {
+                    params.limit = usize::try_from(number(&value)?).unwrap_or_default()
+                }
                 "continue" => params.continue_token = value,
                 "timeoutSeconds" if !value.is_empty() => {
-                    params.timeout_seconds = u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
+                    params.timeout_seconds =
+                        u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
                 }
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
-                "sendInitialEvents" => params.send_initial_events = flag(&value),
-                "dryRun" => params.dry_run = dry_run(&value)?,
+                "sendInitialEvents" => params.send_initial_events = Some(flag(&value)),
+                "dryRun" if !value.is_empty() => params.dry_run_given.push(value),
                 "fieldManager" => params.field_manager = value,
-                "fieldValidation" => params.field_validation = field_validation(&value)?,
-                "force" => params.force = flag(&value),
+                "fieldValidation" => params.field_validation_given = value,
+                "force" => params.force = Some(flag(&value)),
+                "export" if flag(&value) => {
+                    return Err(ApiError::bad_request(
+                        "the export parameter, deprecated since v1.14, is no longer supported",
+                    ));
+                }
                 "pretty" => params.pretty = flag(&value),
                 "propagationPolicy" => params.propagation_policy = value,
-                "gracePeriodSeconds" if !value.is_empty() => params.grace_period_seconds = Some(number(&value)?),
+                "gracePeriodSeconds" if !value.is_empty() => {
+                    params.grace_period_seconds = Some(number(&value)?)
+                }
                 "orphanDependents" => params.orphan_dependents = Some(flag(&value)),
                 _ => {}
             }
@@ -81,30 +95,13 @@ impl Params {
     }
 }
 
-/// The one value that `dryRun` may have.
-pub(crate) fn dry_run(value: &str) -> Result<bool, ApiError> {
-    match value {
-        "" => Ok(false),
-        "All" => Ok(true),
-        other => Err(ApiError::bad_request(format!(
-            "Invalid value: \"{other}\": supported values: \"All\""
-        ))),
-    }
-}
-
-fn field_validation(value: &str) -> Result<FieldValidation, ApiError> {
-    match value {
-        "" | "Warn" => Ok(FieldValidation::Warn),
-        "Ignore" => Ok(FieldValidation::Ignore),
-        "Strict" => Ok(FieldValidation::Strict),
-        other => Err(ApiError::bad_request(format!(
-            "fieldValidation: Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-        ))),
-    }
-}
-
-/// Undoes percent and plus encoding; what is not valid UTF-8 afterwards is replaced.
+/// Undoes percent and plus encoding of a query; what is not valid UTF-8 afterwards is replaced.
 pub(crate) fn unescape(text: &str) -> String {
+    unescape_path(&text.replace('+', " "))
+}
+
+/// Undoes percent encoding; what is not valid UTF-8 afterwards is replaced.
+pub(crate) fn unescape_path(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut index = 0;
@@ -113,16 +110,8 @@ pub(crate) fn unescape(text: &str) -> String {
             .then(|| text.get(index + 1..index + 3))
             .flatten()
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (byte, hex) {
-            (_, Some(decoded)) => {
-                out.push(decoded);
-                index += 3;
-                continue;
-            }
-            (b'+', _) => out.push(b' '),
-            _ => out.push(byte),
-        }
-        index += 1;
+        out.push(hex.unwrap_or(byte));
+        index += if hex.is_some() { 3 } else { 1 };
     }
     String::from_utf8_lossy(&out).into_owned()
 }
@@ -133,10 +122,11 @@ mod tests {
 
     #[test]
     fn reads_a_query() {
-        let params = Params::parse("labelSelector=a%3Db%2Cc+in+%28d%29&limit=5&watch=1&dryRun=All").expect("a query");
+        let params =
+            Params::parse("labelSelector=a%3Db%2Cc+in+%28d%29&limit=5&watch=1&dryRun=All").expect("a query");
         assert_eq!(params.label_selector, "a=b,c in (d)");
-        assert_eq!((params.limit, params.watch, params.dry_run), (5, true, true));
-        assert!(Params::parse("dryRun=Some").is_err());
+        assert_eq!((params.limit, params.watch), (5, true));
+        assert_eq!(params.dry_run_given, ["All"]);
         assert_eq!(unescape("%zz%4"), "%zz%4");
     }
 }

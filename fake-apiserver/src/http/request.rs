@@ -46,8 +46,10 @@ pub(crate) struct ResourceRequest {
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// `/healthz`, `/readyz`, `/livez`
-    Health,
+    /// `/healthz`, `/readyz`, `/livez`, whole or one check of them
+    Health(String, Option<String>),
+    /// `/`
+    Root,
     /// `/version`
     Version,
     /// `/api`
@@ -60,25 +62,38 @@ pub(crate) enum Target {
     GroupVersion(String, String),
     /// An object or a collection.
     Resource(ResourceRequest),
+    /// Something that is served, but not by this method.
+    WrongMethod,
     /// Nothing that is served.
     Nothing,
 }
 
-/// Takes a path apart. `watch` is whether the query asks for a watch.
+/// Takes a path apart, percent escapes undone. `watch` is whether the query asks for a watch.
 pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
-    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    match segments.as_slice() {
-        ["healthz" | "readyz" | "livez", ..] => Target::Health,
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.is_empty() {
+        return if method == Method::GET { Target::Root } else { Target::WrongMethod };
+    }
+    let segments: Vec<&str> = path.split('/').collect();
+    if segments.iter().any(|segment| segment.is_empty()) {
+        return Target::Nothing;
+    }
+    let document = match segments.as_slice() {
+        [which @ ("healthz" | "readyz" | "livez"), check @ ..] if check.len() < 2 => {
+            return Target::Health((*which).to_owned(), check.first().map(|check| (*check).to_owned()));
+        }
         ["version"] => Target::Version,
         ["api"] => Target::CoreVersions,
         ["apis"] => Target::Groups,
         ["apis", group] => Target::Group((*group).to_owned()),
         ["api", version] => Target::GroupVersion(String::new(), (*version).to_owned()),
         ["apis", group, version] => Target::GroupVersion((*group).to_owned(), (*version).to_owned()),
-        ["api", version, rest @ ..] => resource(method, "", version, rest, watch),
-        ["apis", group, version, rest @ ..] => resource(method, group, version, rest, watch),
-        _ => Target::Nothing,
-    }
+        ["api", version, rest @ ..] => return resource(method, "", version, rest, watch),
+        ["apis", group, version, rest @ ..] => return resource(method, group, version, rest, watch),
+        _ => return Target::Nothing,
+    };
+    if method == Method::GET { document } else { Target::WrongMethod }
 }
 
 fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: bool) -> Target {
@@ -99,16 +114,16 @@ fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: b
         [] => return Target::Nothing,
     };
     let verb = match (method.as_str(), name.is_empty()) {
-        ("GET" | "HEAD", true) if watch => Verb::Watch,
-        ("GET" | "HEAD", true) => Verb::List,
-        ("GET" | "HEAD", false) if watch && subresource.is_empty() => Verb::Watch,
-        ("GET" | "HEAD", false) => Verb::Get,
+        ("GET", true) if watch => Verb::Watch,
+        ("GET", true) => Verb::List,
+        ("GET", false) if watch && subresource.is_empty() => Verb::Watch,
+        ("GET", false) => Verb::Get,
         ("POST", _) => Verb::Create,
-        ("PUT", _) => Verb::Update,
-        ("PATCH", _) => Verb::Patch,
+        ("PUT", false) => Verb::Update,
+        ("PATCH", false) => Verb::Patch,
         ("DELETE", true) => Verb::DeleteCollection,
         ("DELETE", false) => Verb::Delete,
-        _ => return Target::Nothing,
+        _ => return Target::WrongMethod,
     };
     Target::Resource(ResourceRequest {
         verb,
@@ -132,17 +147,41 @@ mod tests {
     #[case("GET", "/api/v1/watch/pods", "watch /v1 pods ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces", "list /v1 namespaces ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces/a", "get /v1 namespaces ns= name=a sub=")]
-    #[case("PUT", "/api/v1/namespaces/a/finalize", "update /v1 namespaces ns= name=a sub=finalize")]
+    #[case(
+        "PUT",
+        "/api/v1/namespaces/a/finalize",
+        "update /v1 namespaces ns= name=a sub=finalize"
+    )]
     #[case("POST", "/api/v1/namespaces/a/pods", "create /v1 pods ns=a name= sub=")]
-    #[case("PATCH", "/api/v1/namespaces/a/pods/x/status", "patch /v1 pods ns=a name=x sub=status")]
-    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments ns=a name= sub=")]
-    #[case("DELETE", "/apis/apps/v1/namespaces/a/deployments/d", "delete apps/v1 deployments ns=a name=d sub=")]
+    #[case(
+        "PATCH",
+        "/api/v1/namespaces/a/pods/x/status",
+        "patch /v1 pods ns=a name=x sub=status"
+    )]
+    #[case(
+        "DELETE",
+        "/apis/apps/v1/namespaces/a/deployments",
+        "deletecollection apps/v1 deployments ns=a name= sub="
+    )]
+    #[case(
+        "DELETE",
+        "/apis/apps/v1/namespaces/a/deployments/d",
+        "delete apps/v1 deployments ns=a name=d sub="
+    )]
     fn paths(#[case] method: &str, #[case] path: &str, #[case] expected: &str) {
         let method = method.parse().expect("a method");
-        let Target::Resource(r) = target(&method, path, false) else { panic!("{path} is no resource") };
+        let Target::Resource(r) = target(&method, path, false) else {
+            panic!("{path} is no resource")
+        };
         let got = format!(
             "{} {}/{} {} ns={} name={} sub={}",
-            r.verb.as_str(), r.group, r.version, r.resource, r.namespace, r.name, r.subresource
+            r.verb.as_str(),
+            r.group,
+            r.version,
+            r.resource,
+            r.namespace,
+            r.name,
+            r.subresource
         );
         assert_eq!(got, expected);
     }

@@ -63,18 +63,26 @@ pub(super) fn all() -> &'static [Arc<Resource>] {
 fn read() -> Vec<Arc<Resource>> {
     let lists: BTreeMap<String, GroupVersionList> = serde_json::from_str(DISCOVERY).unwrap_or_default();
     let mut columns: BTreeMap<String, Vec<ColumnEntry>> = serde_json::from_str(COLUMNS).unwrap_or_default();
-    let mut selectors: BTreeMap<String, Vec<String>> = serde_json::from_str(FIELD_SELECTORS).unwrap_or_default();
+    let mut selectors: BTreeMap<String, Vec<String>> =
+        serde_json::from_str(FIELD_SELECTORS).unwrap_or_default();
     let mut out = Vec::new();
     for (group_version, list) in lists {
         let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
-        let (subs, mains): (Vec<Entry>, Vec<Entry>) =
-            list.resources.into_iter().partition(|entry| entry.name.contains('/'));
+        let (subs, mains): (Vec<Entry>, Vec<Entry>) = list
+            .resources
+            .into_iter()
+            .partition(|entry| entry.name.contains('/'));
         for entry in mains {
             let id = format!("{group_version}/{}", entry.name);
             let prefix = format!("{}/", entry.name);
             let subresources = subs
                 .iter()
-                .filter_map(|sub| Some((sub.name.strip_prefix(&prefix)?.to_owned(), subresource(sub, group, version))))
+                .filter_map(|sub| {
+                    Some((
+                        sub.name.strip_prefix(&prefix)?.to_owned(),
+                        subresource(sub, group, version),
+                    ))
+                })
                 .collect();
             let table = storage_table(group, &entry.name);
             out.push(Arc::new(Resource {
@@ -88,11 +96,17 @@ fn read() -> Vec<Arc<Resource>> {
                 verbs: entry.verbs,
                 storage_version_hash: entry.storage_version_hash,
                 subresources,
-                columns: columns.remove(&id).unwrap_or_default().into_iter().map(column).collect(),
+                columns: columns
+                    .remove(&id)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(column)
+                    .collect(),
                 selectable: selectors.remove(&id).unwrap_or_default(),
                 storage_api_version: storage_api_version(&group_version, &entry.name),
                 strategy: strategy::of_builtin(&table),
                 table,
+                deprecation: deprecation(&group_version, &entry.name),
                 kind: entry.kind,
                 plural: entry.name,
                 custom: None,
@@ -103,10 +117,23 @@ fn read() -> Vec<Arc<Resource>> {
     out
 }
 
+/// The deprecated versions that are still served.
+fn deprecation(group_version: &str, resource: &str) -> Option<String> {
+    let text = match (group_version, resource) {
+        ("v1", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
+        ("v1", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
 fn subresource(entry: &Entry, group: &str, version: &str) -> Subresource {
     // Discovery names the group only where it is not the list's own.
-    let (group, version) =
-        if entry.version.is_empty() { (group, version) } else { (entry.group.as_str(), entry.version.as_str()) };
+    let (group, version) = if entry.version.is_empty() {
+        (group, version)
+    } else {
+        (entry.group.as_str(), entry.version.as_str())
+    };
     Subresource {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -148,10 +175,17 @@ mod tests {
 
     #[test]
     fn the_data_is_read_whole() {
-        let lists: BTreeMap<String, GroupVersionList> = serde_json::from_str(DISCOVERY).expect("discovery data");
-        let mains = lists.values().flat_map(|list| &list.resources).filter(|entry| !entry.name.contains('/'));
+        let lists: BTreeMap<String, GroupVersionList> =
+            serde_json::from_str(DISCOVERY).expect("discovery data");
+        let mains = lists
+            .values()
+            .flat_map(|list| &list.resources)
+            .filter(|entry| !entry.name.contains('/'));
         assert_eq!(all().len(), mains.count());
-        let pods = all().iter().find(|r| r.group.is_empty() && r.plural == "pods").expect("pods");
+        let pods = all()
+            .iter()
+            .find(|r| r.group.is_empty() && r.plural == "pods")
+            .expect("pods");
         assert_eq!(pods.columns.len(), 9);
         assert!(pods.selectable.iter().any(|field| field == "spec.nodeName"));
         assert_eq!(pods.subresources["eviction"].group, "policy");

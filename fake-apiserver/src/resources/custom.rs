@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use base64::Engine as _;
 use serde_json::Value;
 
 use super::resource::{Column, ColumnSource, CustomVersion, Resource, ScalePaths, Subresource};
@@ -13,12 +14,16 @@ use crate::strategy;
 use crate::types::Schema;
 
 fn text(value: &Value, path: &str) -> String {
-    at(value, path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    at(value, path)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn texts(value: &Value, path: &str) -> Vec<String> {
     let list = at(value, path).and_then(Value::as_array);
-    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+    list.map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default()
 }
 
 /// The resources that a CustomResourceDefinition serves, one per served version.
@@ -29,19 +34,22 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
     let group = text(definition, "spec.group");
     let plural = text(definition, "spec.names.plural");
     let kind = text(definition, "spec.names.kind");
-    let versions = at(definition, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let versions = at(definition, "spec.versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let storage = versions
         .iter()
         .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
         .map(|version| text(version, "name"))
         .unwrap_or_default();
     let mut out = Vec::new();
-    for version in versions {
+    for (index, version) in versions.iter().enumerate() {
         if version.get("served").and_then(Value::as_bool) != Some(true) {
             continue;
         }
         let name = text(version, "name");
-        let custom = custom_version(version)?;
+        let custom = custom_version(version, &schema_path(versions, index))?;
         let mut list_kind = text(definition, "spec.names.listKind");
         if list_kind.is_empty() {
             list_kind = format!("{kind}List");
@@ -50,7 +58,13 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
         if singular.is_empty() {
             singular = kind.to_lowercase();
         }
+        let deprecated = version.get("deprecated").and_then(Value::as_bool) == Some(true);
+        let deprecation = deprecated.then(|| match version.get("deprecationWarning").and_then(Value::as_str) {
+            Some(warning) => warning.to_owned(),
+            None => deprecation(&group, &name, &kind, versions),
+        });
         out.push(Arc::new(Resource {
+            deprecation,
             subresources: subresources(&custom, &group, &name, &kind),
             columns: columns(version),
             selectable: custom.selectable.clone(),
@@ -61,11 +75,20 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
             short_names: texts(definition, "spec.names.shortNames"),
             categories: texts(definition, "spec.names.categories"),
             namespaced: text(definition, "spec.scope") == "Namespaced",
-            verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-                .map(str::to_owned)
-                .to_vec(),
+            verbs: [
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
+                "update",
+                "watch",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             list_kind,
-            storage_version_hash: None,
+            storage_version_hash: Some(version_hash(&format!("{group}/{storage}/{kind}"))),
             table: GroupResource::new(&group, &plural),
             storage_api_version: format!("{group}/{storage}"),
             strategy: strategy::of_custom(),
@@ -77,9 +100,42 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
     Ok(out)
 }
 
-fn custom_version(version: &Value) -> Result<CustomVersion, Vec<FieldError>> {
+/// What the real server says of a deprecated version that has no text of its own: which newer one to use.
+fn deprecation(group: &str, version: &str, kind: &str, versions: &[Value]) -> String {
+    let old = format!("{group}/{version} {kind} is deprecated");
+    let usable = |candidate: &&Value| {
+        candidate.get("served").and_then(Value::as_bool) == Some(true)
+            && candidate.get("deprecated").and_then(Value::as_bool) != Some(true)
+    };
+    match versions.iter().find(usable).map(|newer| text(newer, "name")) {
+        Some(newer) => format!("{old}; use {group}/{newer} {kind}"),
+        None => old,
+    }
+}
+
+/// A short text that changes with the stored version. (The real one is a part of a SHA-256, this one of an FNV-1a: only
+/// whether it changed means anything to clients.)
+fn version_hash(stored: &str) -> String {
+    let hash = stored.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+}
+
+/// Where errors of a version's schema are said to be: the real server keeps one that all versions share at the top.
+fn schema_path(versions: &[Value], index: usize) -> String {
+    let first = versions.first().and_then(|version| version.get("schema"));
+    if versions.iter().all(|version| version.get("schema") == first) {
+        "spec.validation.openAPIV3Schema".to_owned()
+    } else {
+        format!("spec.versions[{index}].schema.openAPIV3Schema")
+    }
+}
+
+fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, Vec<FieldError>> {
     let empty = Value::Object(serde_json::Map::new());
-    let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty))?;
+    let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty))
+        .map_err(|errors| errors.into_iter().map(|error| error.under(schema_path)).collect::<Vec<_>>())?;
     let scale = at(version, "subresources.scale").map(|scale| ScalePaths {
         spec_replicas: text(scale, "specReplicasPath"),
         status_replicas: text(scale, "statusReplicasPath"),
@@ -92,18 +148,30 @@ fn custom_version(version: &Value) -> Result<CustomVersion, Vec<FieldError>> {
         scale,
         selectable: selectable
             .map(|fields| {
-                fields.iter().map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned()).collect()
+                fields
+                    .iter()
+                    .map(|field| text(field, "jsonPath").trim_start_matches('.').to_owned())
+                    .collect()
             })
             .unwrap_or_default(),
     })
 }
 
-fn subresources(custom: &CustomVersion, group: &str, version: &str, kind: &str) -> BTreeMap<String, Subresource> {
+fn subresources(
+    custom: &CustomVersion,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> BTreeMap<String, Subresource> {
     let verbs = || ["get", "patch", "update"].map(str::to_owned).to_vec();
     let mut out = BTreeMap::new();
     if custom.status {
-        let status =
-            Subresource { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned(), verbs: verbs() };
+        let status = Subresource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: verbs(),
+        };
         out.insert("status".to_owned(), status);
     }
     if custom.scale.is_some() {

@@ -9,4 +9,4 @@ mod registry;
 mod resource;
 
 pub(crate) use registry::Registry;
-pub(crate) use resource::{Column, ColumnSource, CustomVersion, Resource, ScalePaths, Subresource};
+pub(crate) use resource::{ColumnSource, Resource, Subresource};

@@ -27,8 +27,23 @@ impl Registry {
     /// The resource at a path.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
         let id = (group.to_owned(), version.to_owned(), plural.to_owned());
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-        custom.or_else(|| builtin::all().iter().find(|resource| is(resource, group, version, plural)).cloned())
+        let custom = self
+            .custom
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned();
+        custom.or_else(|| {
+            builtin::all()
+                .iter()
+                .find(|resource| is(resource, group, version, plural))
+                .cloned()
+        })
+    }
+
+    /// Whether a built-in resource is served in this version.
+    pub(crate) fn is_builtin_version(&self, group: &str, version: &str) -> bool {
+        builtin::all().iter().any(|resource| resource.group == group && resource.version == version)
     }
 
     /// Everything served, built-in resources first, in the order of their paths.
@@ -43,12 +58,21 @@ impl Registry {
     /// Whatever is wrong with its schemas; what was served before stays.
     pub(crate) fn define(&self, definition: &Value) -> Result<(), Vec<FieldError>> {
         let resources = custom::resources(definition)?;
-        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            definition
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let table = GroupResource::new(text("/spec/group"), text("/spec/names/plural"));
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
         custom.retain(|_, resource| resource.table != table);
         for resource in resources {
-            let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
+            let id = (
+                resource.group.clone(),
+                resource.version.clone(),
+                resource.plural.clone(),
+            );
             custom.insert(id, resource);
         }
         Ok(())
@@ -56,6 +80,9 @@ impl Registry {
 
     /// Stops serving a custom resource.
     pub(crate) fn undefine(&self, table: &GroupResource) {
-        self.custom.write().unwrap_or_else(PoisonError::into_inner).retain(|_, resource| resource.table != *table);
+        self.custom
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, resource| resource.table != *table);
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Resource {
     pub verbs: Vec<String>,
     pub list_kind: String,
     pub storage_version_hash: Option<String>,
+    /// The warning that every answer in this version carries, if it is deprecated.
+    pub deprecation: Option<String>,
     pub subresources: BTreeMap<String, Subresource>,
     pub columns: Vec<Column>,
     /// Field selectors the resource accepts.
@@ -84,7 +86,11 @@ pub(crate) struct Resource {
 impl Resource {
     /// `apps/v1`, `v1`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The name used in error messages.

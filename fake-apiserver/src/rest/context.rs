@@ -70,10 +70,18 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn ok(object: Shown) -> Self {
-        Self { code: StatusCode::OK, object, warnings: Vec::new() }
+        Self {
+            code: StatusCode::OK,
+            object,
+            warnings: Vec::new(),
+        }
     }
 
     pub(crate) fn created(object: Shown) -> Self {
-        Self { code: StatusCode::CREATED, object, warnings: Vec::new() }
+        Self {
+            code: StatusCode::CREATED,
+            object,
+            warnings: Vec::new(),
+        }
     }
 }

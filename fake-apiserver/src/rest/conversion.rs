@@ -43,7 +43,10 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("reportingController", "reportingComponent"),
 ];
 
-fn rename(object: &mut Value, direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str)) {
+fn rename(
+    object: &mut Value,
+    direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str),
+) {
     let Some(map) = object.as_object_mut() else { return };
     let renamed: Map<String, Value> = EVENT_FIELDS
         .iter()
@@ -55,7 +58,11 @@ fn rename(object: &mut Value, direction: impl Fn(&'static str, &'static str) -> 
     map.extend(renamed);
     // Both versions write these whether they are known or not.
     for (field, empty) in [("source", json!({})), ("deprecatedSource", json!({}))] {
-        let wanted = map.contains_key(if field == "source" { "involvedObject" } else { "regarding" });
+        let wanted = map.contains_key(if field == "source" {
+            "involvedObject"
+        } else {
+            "regarding"
+        });
         if wanted {
             map.entry(field).or_insert(empty);
         }

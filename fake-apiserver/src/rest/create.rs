@@ -16,9 +16,8 @@ use crate::strategy::crd;
 const GENERATED_BASE_MAX: usize = 58;
 
 /// Creates the object that a client sent.
-pub(crate) async fn create(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
-    incoming::check_kind(&context.resource, &mut object)?;
-    let warnings = incoming::shape(context, &mut object)?;
+pub(crate) async fn create(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let (object, warnings) = incoming::read(context, body)?;
     let mut answer = create_shaped(context, object, Ownership::Tracked).await?;
     answer.warnings.splice(0..0, warnings);
     Ok(answer)
@@ -32,7 +31,9 @@ pub(crate) async fn create_shaped(
 ) -> Result<Answer, ApiError> {
     check_namespace(context, &mut object)?;
     if !object.resource_version().is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     fill_metadata(context, &mut object);
     if ownership == Ownership::Tracked {
@@ -50,12 +51,17 @@ pub(crate) async fn create_shaped(
     }
     prepare(context, &mut object);
     validate(context, &object)?;
+    warnings.extend(context.resource.strategy.warnings(&object));
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let object = attributes.object.take().unwrap_or_default();
     let shown = commit(context, object)?;
-    Ok(Answer { code: StatusCode::CREATED, object: shown, warnings })
+    Ok(Answer {
+        code: StatusCode::CREATED,
+        object: shown,
+        warnings,
+    })
 }
 
 fn attributes(context: &Context, object: Value) -> Attributes {
@@ -94,13 +100,22 @@ pub(crate) fn check_namespace(context: &Context, object: &mut Value) -> Result<(
 fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
     if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
-        let base: String = object.meta_str("generateName").chars().take(GENERATED_BASE_MAX).collect();
+        let base: String = object
+            .meta_str("generateName")
+            .chars()
+            .take(GENERATED_BASE_MAX)
+            .collect();
         let name = format!("{base}{}", state.names.suffix(&base));
         object.set_meta("name", name);
     }
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+    ] {
         meta.remove(field);
     }
     object.set_meta("uid", uid);
@@ -119,6 +134,10 @@ fn prepare(context: &Context, object: &mut Value) {
     if strategy.has_generation() {
         object.set_meta("generation", 1);
     }
+    // What the strategy wrote takes the form in which Go's encoder would write it.
+    if let Some(schema) = context.resource.schema().filter(|_| !context.resource.is_custom()) {
+        schema.canonicalize(object);
+    }
 }
 
 fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
@@ -131,14 +150,26 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        object.name(),
+        &errors,
+    ))
 }
 
 fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
     let state = context.state();
     let resource = &context.resource;
     let key = ObjectKey::new(object.namespace(), object.name());
-    let exists = || ApiError::already_exists(&resource.group_resource(), &key.name);
+    let exists = || {
+        let mut error = ApiError::already_exists(&resource.group_resource(), &key.name);
+        let present = state.store.get(context.table(), &key);
+        if present.is_some_and(|present| present.value.is_terminating()) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    };
     let defines = resource.group == "apiextensions.k8s.io";
     if context.params.dry_run {
         if state.store.get(context.table(), &key).is_some() {
@@ -150,17 +181,24 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
         if state.store.get(context.table(), &key).is_some() {
             return Err(exists());
         }
-        state.registry.define(&object).map_err(|errors| {
-            ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors)
-        })?;
+        state
+            .registry
+            .define(&object)
+            .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
     let stored = conversion::to_storage(resource, object);
-    let stored = state.store.commit(context.table(), &key, None, Change::Put(stored)).map_err(|_| exists())?;
+    let stored = state
+        .store
+        .commit(context.table(), &key, None, Change::Put(stored))
+        .map_err(|_| exists())?;
     if defines {
         // The real server accepts the names and establishes the resource a moment later, by a write of its own.
         let value = crd::established(&stored.value, &state.now());
         // Only this server's own requests could have come between, and none can before the answer.
-        let _established = state.store.commit(context.table(), &key, Some(stored.revision), Change::Put(value));
+        let _established =
+            state
+                .store
+                .commit(context.table(), &key, Some(stored.revision), Change::Put(value));
     }
     Ok(Shown::Stored(stored))
 }

@@ -5,19 +5,23 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::conversion;
+use super::{conversion, options};
 use super::read::Selection;
 use super::update::commit;
 use crate::admission::{self, Attributes, Operation};
-use crate::http::params::dry_run;
+use crate::field_error::FieldError;
+use crate::http::decode;
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
 use crate::strategy::Deletion;
+use crate::types;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
+/// What the real server calls the table of kinds that options are read with.
+const OPTIONS_SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 const RETRIES_MAX: usize = 5;
 
 /// What a deletion was asked with, in its body or its query.
@@ -31,34 +35,57 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads the body, and the query where the body says nothing.
-    pub(crate) fn read(context: &Context, body: &Value) -> Result<Self, ApiError> {
+    /// Reads the body of a deletion, or its query if there is no body.
+    ///
+    /// # Errors
+    /// 400 for a body that is no `DeleteOptions`, 422 for options that make no sense.
+    pub(crate) fn read(context: &Context, body: &[u8]) -> Result<Self, ApiError> {
+        let body = decode::decode(&context.content_type, body)?;
+        let kind = at(&body, "kind").and_then(Value::as_str).unwrap_or_default();
+        if !matches!(kind, "" | "DeleteOptions") {
+            let version = at(&body, "apiVersion").and_then(Value::as_str).unwrap_or("v1");
+            return Err(ApiError::bad_request(format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{OPTIONS_SCHEME}\""
+            )));
+        }
+        Self::from_value(context, &body)
+    }
+
+    /// Reads options that are given as a value; `Null` is none.
+    pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
+        if let Some(schema) = types::builtin(("", "v1", "DeleteOptions")) {
+            schema.check_types(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
         let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
-        let listed_dry_run = at(body, "dryRun").and_then(Value::as_array).and_then(|list| list.first()).and_then(Value::as_str);
+        let listed = at(body, "dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut dry_run: Vec<String> = listed.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        dry_run.extend(params.dry_run_given.iter().cloned());
         let orphan = at(body, "orphanDependents").and_then(Value::as_bool).or(params.orphan_dependents);
-        let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
-        if propagation.is_empty()
-            && let Some(orphan) = orphan
-        {
-            propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
+        let mut propagation =
+            text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
+        let mut errors = Vec::new();
+        if orphan.is_some() && !propagation.is_empty() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", propagation.as_str(), detail));
         }
         if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
-            return Err(ApiError::new(
-                http::StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid",
-                format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"{propagation}\": \
-                     supported values: \"Background\", \"Foreground\", \"Orphan\""
-                ),
-            ));
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported("propagationPolicy", propagation.as_str(), &supported));
+        }
+        errors.extend(options::dry_run(&dry_run));
+        if !errors.is_empty() {
+            return Err(options::invalid("DeleteOptions", &errors));
+        }
+        if let (true, Some(orphan)) = (propagation.is_empty(), orphan) {
+            propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
         }
         Ok(Self {
             grace_seconds: at(body, "gracePeriodSeconds").and_then(Value::as_i64).or(params.grace_period_seconds),
             propagation,
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
-            dry_run: params.dry_run || dry_run(listed_dry_run.unwrap_or_default())?,
+            dry_run: !dry_run.is_empty(),
         })
     }
 }
@@ -77,7 +104,10 @@ pub(crate) async fn delete(context: &Context, options: &DeleteOptions) -> Result
             return Ok(answer);
         }
     }
-    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+    Err(ApiError::modified(
+        &context.resource.group_resource(),
+        &context.request.name,
+    ))
 }
 
 async fn attempt(
@@ -102,7 +132,13 @@ async fn attempt(
 
     let outcome = plan(context, options, &existing.value)?;
     if options.dry_run {
-        return Ok(Some(Answer::ok(Shown::Stored(Arc::clone(existing)))));
+        let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
+        return Ok(Some(Answer::ok(match outcome {
+            Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
+            Outcome::Mark(object) => shown(object),
+            Outcome::Remove(object) if resource.strategy.returns_deleted_object() => shown(object),
+            Outcome::Remove(object) => Shown::Made(success(context, &object)),
+        })));
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
@@ -122,19 +158,21 @@ async fn attempt(
 }
 
 fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Value) -> Result<(), ApiError> {
-    let resource = context.resource.group_resource();
-    let mismatch = |what: &str, wanted: &str, is: &str| {
-        ApiError::conflict(
-            &resource,
-            object.name(),
-            &format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"),
-        )
+    let resource = &context.resource;
+    // The real server names the kind here, not the resource.
+    let kind = GroupResource::new(&resource.group, &resource.kind);
+    let mismatch = |what: &str, wanted: &str, is: &str, happened: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have \
+             been {happened}"
+        );
+        ApiError::conflict(&kind, object.name(), &why)
     };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
-        return Err(mismatch("UID", uid, object.uid()));
+        return Err(mismatch("UID", uid, object.uid(), "deleted and then recreated"));
     }
     if let Some(version) = options.resource_version.as_deref().filter(|version| *version != object.resource_version()) {
-        return Err(mismatch("ResourceVersion", version, object.resource_version()));
+        return Err(mismatch("ResourceVersion", version, object.resource_version(), "modified"));
     }
     Ok(())
 }
@@ -155,7 +193,9 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     let deletion = resource.strategy.deletion(old, options.grace_seconds);
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     if is_namespace {
-        let held = at(old, "spec.finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let held = at(old, "spec.finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
         if old.is_terminating() && held {
             return Err(ApiError::conflict(
                 &resource.group_resource(),
@@ -176,9 +216,16 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     match deletion {
         Deletion::Graceful { seconds } => {
             if old.is_terminating() {
-                let left = old.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64);
+                let left = old
+                    .metadata()
+                    .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+                    .and_then(Value::as_i64);
                 if options.grace_seconds.is_none() || left.is_some_and(|left| left <= seconds) {
-                    return Ok(if object == *old { Outcome::Unchanged } else { Outcome::Mark(object) });
+                    return Ok(if object == *old {
+                        Outcome::Unchanged
+                    } else {
+                        Outcome::Mark(object)
+                    });
                 }
             }
             mark(context, &mut object, seconds);
@@ -186,7 +233,8 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         }
         Deletion::Immediate if object.finalizers().is_empty() => Ok(Outcome::Remove(object)),
         Deletion::Immediate => {
-            if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty() {
+            if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty()
+            {
                 let graceless = old
                     .metadata()
                     .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
@@ -207,7 +255,9 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
 fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     let was_terminating = object.is_terminating();
     let now = context.state().clock.now_seconds();
-    let end = now.saturating_add(jiff::SignedDuration::from_secs(grace_seconds)).unwrap_or(now);
+    let end = now
+        .saturating_add(jiff::SignedDuration::from_secs(grace_seconds))
+        .unwrap_or(now);
     object.set_meta("deletionTimestamp", rfc3339(end));
     object.set_meta("deletionGracePeriodSeconds", grace_seconds);
     if !was_terminating && object.generation() > 0 {
@@ -247,12 +297,22 @@ fn success(context: &Context, object: &Value) -> Value {
 }
 
 /// Deletes every object that the selectors choose; answers with what they were.
-pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Vec<Arc<Stored>>, ApiError> {
+pub(crate) async fn delete_collection(
+    context: &Context,
+    options: &DeleteOptions,
+) -> Result<Vec<Arc<Stored>>, ApiError> {
     let selection = Selection::parse(context)?;
     let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let snapshot =
-        context.state().store.list(context.table(), namespace, None, None).map_err(ApiError::expired)?;
-    let chosen: Vec<Arc<Stored>> = snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
+    let snapshot = context
+        .state()
+        .store
+        .list(context.table(), namespace, None, None)
+        .map_err(ApiError::expired)?;
+    let chosen: Vec<Arc<Stored>> = snapshot
+        .items
+        .into_iter()
+        .filter(|stored| selection.matches(&stored.value))
+        .collect();
     for stored in &chosen {
         let mut request = context.request.clone();
         request.namespace.clone_from(&stored.key.namespace);

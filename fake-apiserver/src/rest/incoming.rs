@@ -5,111 +5,155 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::context::Context;
+use super::kind_check::{Mismatch, check};
+use crate::field_error::FieldError;
+use crate::http::decode;
 use crate::http::params::FieldValidation;
 use crate::resources::Resource;
 use crate::status::ApiError;
 use crate::types::{self, DecodeError, Schema};
 
-/// Checks that `object` is of the kind that the path serves; a missing kind or version is filled in.
-pub(crate) fn check_kind(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
-    let Some(map) = object.as_object_mut() else {
-        return Err(ApiError::bad_request(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
-             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            type_name(object)
-        )));
-    };
-    let api_version = resource.api_version();
-    let given = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (given_version, given_kind) = (given("apiVersion"), given("kind"));
-    if resource.is_custom() {
-        if given_kind.is_empty() {
-            return Err(ApiError::bad_request("Object 'Kind' is missing in 'unstructured object has no kind'"));
-        }
-        if given_kind != resource.kind {
-            return Err(ApiError::bad_request(format!(
-                "{} in the URL does not match the kind of the object ({given_kind})", resource.kind
-            )));
-        }
-    } else if !given_kind.is_empty() && given_kind != resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "{given_kind} in version \"{}\" cannot be handled as a {}: no kind \"{given_kind}\" is registered for version \"{}\"",
-            last(&given_version), resource.kind, given_version
-        )));
-    }
-    if !given_version.is_empty() && given_version != api_version {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
-        )));
-    }
-    map.insert("apiVersion".to_owned(), Value::from(api_version));
-    map.insert("kind".to_owned(), Value::from(resource.kind.clone()));
-    Ok(())
-}
+/// How much of a body a refusal quotes, in bytes.
+const SUMMARY_BYTES_MAX: usize = 30;
 
-fn last(api_version: &str) -> &str {
-    api_version.rsplit('/').next().unwrap_or_default()
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        _ => "null",
-    }
-}
-
-/// Prunes, checks, normalises and defaults an object of the request's version. Returns warnings.
+/// The object of a request's body: of the right kind, in shape; and the warnings about it.
 ///
 /// # Errors
-/// 400 for what the type's decoder would refuse, and for unknown fields where the client asked for strictness.
-pub(crate) fn shape(context: &Context, object: &mut Value) -> Result<Vec<String>, ApiError> {
-    let Some(schema) = context.resource.schema() else { return Ok(Vec::new()) };
-    let unknown = schema.prune(object);
-    let warnings = unknown_fields(context, unknown)?;
-    normalise(context, &schema, object)?;
-    Ok(warnings)
+/// 400 for what is no object of the resource's kind, and for unknown or repeated fields where the client asked for
+/// strictness; 415 for an unknown media type.
+pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+    let resource = &context.resource;
+    let format = decode::format(&context.content_type)?;
+    let unrecognized = |complaint: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {complaint} ({})",
+            resource.kind,
+            summary(body)
+        ))
+    };
+    let document = decode::document(format, body).map_err(|error| match format {
+        decode::Format::Json => {
+            unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
+        }
+        decode::Format::Yaml => unrecognized(&error),
+    })?;
+    let mut object = document.value;
+    if let Err(mismatch) = check(resource, &mut object) {
+        return Err(match mismatch {
+            Mismatch::Unrecognized(complaint) => unrecognized(&complaint),
+            Mismatch::KindMissing => unrecognized(&format!(
+                "Object 'Kind' is missing in '{}'",
+                String::from_utf8_lossy(body)
+            )),
+            Mismatch::Group(given) => wrong_group(resource, &given),
+            Mismatch::Kind { kind, version, complaint } => ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {}: {complaint}",
+                resource.kind
+            )),
+            Mismatch::CustomKind(kind) => {
+                let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));
+                let name = crate::meta::ObjectMeta::name(&object);
+                ApiError::invalid(&resource.group, &kind, name, &[error])
+            }
+        });
+    }
+    let duplicates = document.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let warnings = shape(context, &mut object, duplicates)?;
+    Ok((object, warnings))
 }
 
-/// Checks the types of a pruned object and fills in what it does not say.
-pub(crate) fn normalise(context: &Context, schema: &Arc<Schema>, object: &mut Value) -> Result<(), ApiError> {
+fn wrong_group(resource: &Resource, given: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({})",
+        resource.api_version()
+    ))
+}
+
+/// Checks that what a patch made is still of the kind that the path serves. The error says what Go's decoder would.
+pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(), Patched> {
+    check(resource, object).map_err(|mismatch| match mismatch {
+        Mismatch::Unrecognized(complaint) | Mismatch::Kind { complaint, .. } => Patched::Undecodable(complaint),
+        Mismatch::KindMissing => {
+            Patched::Undecodable("Object 'Kind' is missing in 'unstructured object has no kind'".to_owned())
+        }
+        Mismatch::Group(given) => Patched::Refused(wrong_group(resource, &given)),
+        Mismatch::CustomKind(kind) => {
+            let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));
+            let name = crate::meta::ObjectMeta::name(object);
+            Patched::Refused(ApiError::invalid(&resource.group, &kind, name, &[error]))
+        }
+    })
+}
+
+/// Why the result of a patch is no object of the resource.
+pub(crate) enum Patched {
+    /// The decoder does not take it.
+    Undecodable(String),
+    /// It is one, but not of this path.
+    Refused(ApiError),
+}
+
+/// The beginning of a body as refusals quote it: text if it looks like JSON, else hexadecimal.
+fn summary(body: &[u8]) -> String {
+    let part = body.get(..SUMMARY_BYTES_MAX).unwrap_or(body);
+    let more = if part.len() < body.len() { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(part)),
+        Some(_) => {
+            let hex: String = part.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{more}")
+        }
+    }
+}
+
+/// Prunes, checks, normalises and defaults an object of the request's version. Returns warnings, of which `problems`
+/// are the first.
+///
+/// # Errors
+/// 400 for what the type's decoder would refuse, and for any problem where the client asked for strictness.
+fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
-    let refuse = |error: DecodeError| {
+    let Some(schema) = resource.schema() else { return Ok(Vec::new()) };
+    let unknown = schema.prune(object);
+    normalise(context, &schema, object).map_err(|error| {
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
             resource.kind, resource.version, resource.kind
         ))
-    };
-    if resource.is_custom() {
+    })?;
+    problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    match context.params.field_validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(problems),
+        FieldValidation::Strict if problems.is_empty() => Ok(problems),
+        FieldValidation::Strict => Err(ApiError::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+            resource.kind,
+            resource.version,
+            resource.kind,
+            problems.join(", ")
+        ))),
+    }
+}
+
+/// Checks the types of a pruned object and fills in what it does not say.
+///
+/// # Errors
+/// What Go's decoder would refuse.
+pub(crate) fn normalise(
+    context: &Context,
+    schema: &Arc<Schema>,
+    object: &mut Value,
+) -> Result<(), DecodeError> {
+    if context.resource.is_custom() {
         if let Some(metadata) = object.get("metadata") {
-            types::object_meta().check_types(metadata).map_err(refuse)?;
+            types::object_meta().check_types(metadata)?;
         }
     } else {
-        schema.check_types(object).map_err(refuse)?;
+        schema.check_types(object)?;
     }
     schema.canonicalize(object);
     schema.default(object);
     Ok(())
-}
-
-fn unknown_fields(context: &Context, unknown: Vec<String>) -> Result<Vec<String>, ApiError> {
-    if unknown.is_empty() {
-        return Ok(Vec::new());
-    }
-    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    match context.params.field_validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(texts),
-        FieldValidation::Strict => {
-            let resource = &context.resource;
-            let text = format!("strict decoding error: {}", texts.join(", "));
-            Err(ApiError::bad_request(if resource.is_custom() {
-                text
-            } else {
-                format!("{} in version \"{}\" cannot be handled as a {}: {text}", resource.kind, resource.version, resource.kind)
-            }))
-        }
-    }
 }

@@ -1,155 +1,132 @@
 //! `metadata`: validated and filled in by the server.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, string_map};
+use crate::names;
 use crate::resources::Resource;
 
 /// Annotations may take 256 KiB in all.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
-const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
-    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL_TEXT: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const DNS1035_TEXT: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED_TEXT: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
-    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE_TEXT: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
-    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// The finalizers that need no qualified name.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label)
-}
-
-fn is_label(text: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty() && text.bytes().all(allowed) && !text.starts_with('-') && !text.ends_with('-')
-}
-
-static QUALIFIED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$").ok());
-
-fn is_qualified_part(text: &str) -> bool {
-    text.len() <= 63 && QUALIFIED.as_ref().is_some_and(|pattern| pattern.is_match(text))
-}
-
-/// What is wrong with a name of this resource.
+/// What is wrong with a name of this resource, or with the beginning of one.
 fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
-    if resource.group == "rbac.authorization.k8s.io" {
-        if name == "." || name == ".." {
-            return vec![format!("may not be '{name}'")];
-        }
-        let found = ["/", "%"].iter().find(|bad| name.contains(*bad));
-        return found.map(|bad| vec![format!("may not contain '{bad}'")]).unwrap_or_default();
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("rbac.authorization.k8s.io", _) => names::path_segment_problems(name),
+        ("", "namespaces" | "services") => names::label_name_problems(name),
+        _ => names::subdomain_problems(name),
     }
-    let (limit, valid, text): (usize, fn(&str) -> bool, &str) = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => (63, is_label, LABEL_TEXT),
-        ("", "services") => (63, |name| is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()), DNS1035_TEXT),
-        _ => (253, is_subdomain, SUBDOMAIN_TEXT),
-    };
-    let mut problems = Vec::new();
-    if name.len() > limit {
-        problems.push(format!("must be no more than {limit} bytes"));
-    }
-    if !valid(name) {
-        problems.push(text.to_owned());
-    }
-    problems
 }
 
-fn qualified_problems(key: &str) -> Vec<String> {
-    let (prefix, name) = match key.rsplit_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
+/// What a name generated from this base would look like: what follows the base is no concern.
+fn prefix_problems(resource: &Resource, prefix: &str) -> Vec<String> {
+    let masked = match prefix.strip_suffix('-') {
+        Some(base) => format!("{base}a"),
+        None => prefix.to_owned(),
     };
-    let mut problems = Vec::new();
-    if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
-        problems.push(format!("prefix part {SUBDOMAIN_TEXT}"));
-    }
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        problems.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !is_qualified_part(name) && name.len() <= 63 {
-        problems.push(QUALIFIED_TEXT.to_owned());
-    }
-    problems
+    name_problems(resource, &masked)
 }
 
 /// Validates the metadata of any object, new or changed.
 pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let base = object.meta_str("generateName");
+    if !base.is_empty() {
+        for problem in prefix_problems(resource, base) {
+            errors.push(FieldError::invalid("metadata.generateName", base, problem));
+        }
+    }
     let name = object.name();
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
         for problem in name_problems(resource, name) {
-            errors.push(FieldError::invalid("metadata.name", Value::from(name), &problem));
+            errors.push(FieldError::invalid("metadata.name", name, problem));
         }
     }
     for (key, value) in string_map(object, "labels") {
-        for problem in qualified_problems(key) {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(key.clone()), &problem));
+        for problem in names::qualified_problems(key) {
+            errors.push(FieldError::invalid("metadata.labels", key.as_str(), problem));
         }
         let value = value.as_str().unwrap_or_default();
-        if value.len() > 63 {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(value), "must be no more than 63 bytes"));
-        } else if !value.is_empty() && !is_qualified_part(value) {
-            errors.push(FieldError::invalid("metadata.labels", Value::from(value), LABEL_VALUE_TEXT));
+        for problem in names::label_value_problems(value) {
+            errors.push(FieldError::invalid("metadata.labels", value, problem));
         }
     }
     let mut annotation_bytes = 0;
     for (key, value) in string_map(object, "annotations") {
         annotation_bytes += key.len() + value.as_str().map_or(0, str::len);
-        for problem in qualified_problems(&key.to_lowercase()) {
-            errors.push(FieldError::invalid("metadata.annotations", Value::from(key.clone()), &problem));
+        for problem in names::qualified_problems(&key.to_lowercase()) {
+            errors.push(FieldError::invalid("metadata.annotations", key.as_str(), problem));
         }
     }
     if annotation_bytes > ANNOTATION_BYTES_MAX {
         errors.push(FieldError::too_long("metadata.annotations", ANNOTATION_BYTES_MAX));
     }
-    for finalizer in object.finalizers() {
-        for problem in qualified_problems(finalizer) {
-            errors.push(FieldError::invalid("metadata.finalizers", Value::from(finalizer), &problem));
-        }
-    }
     validate_owners(object, &mut errors);
+    validate_finalizers(resource, object, &mut errors);
     errors
 }
 
+fn validate_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    let finalizers = object.finalizers();
+    for finalizer in &finalizers {
+        for problem in names::qualified_problems(finalizer) {
+            errors.push(FieldError::invalid("metadata.finalizers", *finalizer, problem));
+        }
+    }
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        let value: Vec<Value> = finalizers.iter().map(|name| Value::from(*name)).collect();
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", value, detail));
+    }
+    if resource.is_custom() {
+        return;
+    }
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), *finalizer, detail));
+        }
+    }
+}
+
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    let path = "metadata.ownerReferences";
     let owners = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
     let owners = owners.map(Vec::as_slice).unwrap_or_default();
-    let mut controller: Option<&str> = None;
+    let mut controller: Option<String> = None;
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-        for (field, what) in [("apiVersion", "version"), ("kind", ""), ("name", ""), ("uid", "")] {
+        let api_version = text("apiVersion");
+        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+            errors.push(FieldError::invalid(format!("{path}.apiVersion"), api_version, "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
             if text(field).is_empty() {
-                let path = format!("metadata.ownerReferences.{field}");
-                let detail = if what.is_empty() { "must not be empty".to_owned() } else { format!("{what} must not be empty") };
-                errors.push(FieldError::invalid(&path, Value::from(""), &detail));
+                errors.push(FieldError::invalid(format!("{path}.{field}"), "", "must not be empty"));
             }
         }
+        if text("kind") == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
+            let shown = if api_version == "v1" { "/v1" } else { api_version };
+            let detail = format!("{shown}, Kind=Event is disallowed from being an owner");
+            errors.push(FieldError::invalid(path, owner.clone(), detail));
+        }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            if let Some(first) = controller {
+            if let Some(first) = &controller {
                 let detail = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {}",
-                    text("kind").to_owned() + "/" + text("name")
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {}/{}",
+                    text("kind"),
+                    text("name")
                 );
-                errors.push(FieldError::invalid("metadata.ownerReferences", Value::Array(owners.to_vec()), &detail));
+                let value = Value::Array(owners.to_vec());
+                errors.push(FieldError::invalid(path, value, detail));
             }
-            controller.get_or_insert_with(|| owner.get("name").and_then(Value::as_str).unwrap_or_default());
+            controller.get_or_insert_with(|| format!("{}/{}", text("kind"), text("name")));
         }
     }
 }
@@ -157,16 +134,6 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
 /// Validates what an update may not change.
 pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let value = |object: &Value| object.metadata().and_then(|meta| meta.get(field)).cloned();
-        if value(object) != value(old) {
-            errors.push(FieldError::invalid(
-                &format!("metadata.{field}"),
-                value(object).unwrap_or_default(),
-                "field is immutable",
-            ));
-        }
-    }
     if old.is_terminating() {
         let before = old.finalizers();
         let added: Vec<&str> = object.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
@@ -176,6 +143,13 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
                 added.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
             );
             errors.push(FieldError::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let value = |object: &Value| object.metadata().and_then(|meta| meta.get(field)).cloned();
+        if value(object) != value(old) {
+            let value = value(object).unwrap_or_default();
+            errors.push(FieldError::invalid(format!("metadata.{field}"), value, "field is immutable"));
         }
     }
     errors

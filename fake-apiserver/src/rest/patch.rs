@@ -5,15 +5,17 @@ use serde_json::Value;
 
 use super::context::{Answer, Context};
 use super::create::{check_namespace, create_shaped};
-use super::incoming;
+use super::incoming::{self, Patched};
 use super::ownership::{Ownership, with_operation};
-use super::update::{Update, update};
+use super::update::{Update, check_name, update};
 use crate::field_error::FieldError;
-use crate::http::decode;
+use crate::http::params::FieldValidation;
+use crate::http::{decode, json};
 use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
-use crate::patch::{PatchError, json, merge, strategic};
+use crate::patch::{PatchError, go_json, go_map, json as json_patch, merge, strategic};
 use crate::status::ApiError;
+use crate::types::DecodeError;
 
 /// The kinds of patches, by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,24 +27,23 @@ pub(crate) enum PatchKind {
 }
 
 impl PatchKind {
-    /// The kind of a content type.
+    /// The kind of a content type. Custom resources have no strategic merge.
     ///
     /// # Errors
     /// 415.
-    pub(crate) fn of(content_type: &str) -> Result<Self, ApiError> {
+    pub(crate) fn of(content_type: &str, custom: bool) -> Result<Self, ApiError> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
-            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
+            "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            other => Err(ApiError::new(
+            _ => Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "UnsupportedMediaType",
                 format!(
                     "the body of the request was in an unknown format - accepted media types include: \
-                     application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml\
-                     {}{other}",
-                    ", application/strategic-merge-patch+json: "
+                     application/json-patch+json, application/merge-patch+json{}, application/apply-patch+yaml",
+                    if custom { "" } else { ", application/strategic-merge-patch+json" }
                 ),
             )),
         }
@@ -51,51 +52,74 @@ impl PatchKind {
 
 /// Patches the object that the path names; apply creates it if it is missing.
 pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
-    let kind = PatchKind::of(&context.content_type)?;
-    if kind == PatchKind::Strategic && context.resource.is_custom() {
-        return Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: \
-             application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        ));
-    }
+    let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
     if kind == PatchKind::Apply {
         return apply(context, decode::yaml(body)?).await;
     }
-    if context.params.force {
-        return Err(ApiError::bad_request("PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"));
-    }
-    let document = decode::json(body)?;
+    let document = json::parse(body).map_err(|error| malformed(kind, &error))?.value;
     let schema = context.resource.schema();
     let make = |old: &Value| {
         let patched = match (kind, &schema) {
-            (PatchKind::Json, _) => json::apply(old, &document),
+            (PatchKind::Json, _) => json_patch::apply(old, &document),
             (PatchKind::Strategic, Some(schema)) => strategic::apply(schema, old, &document),
             _ => merge::apply(old, &document),
         };
-        let mut object = patched.map_err(|error| refused(context, error))?;
-        incoming::check_kind(&context.resource, &mut object)?;
-        let warnings = incoming::shape(context, &mut object)?;
+        let mut object = patched.map_err(|error| refused(&error))?;
+        let warnings = shape_patched(context, kind, old, &mut object)?;
         check_name(context, &object)?;
+        check_namespace(context, &mut object)?;
         Ok((object, warnings))
     };
     update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await
 }
 
-fn check_name(context: &Context, object: &Value) -> Result<(), ApiError> {
-    if object.name() == context.request.name {
-        return Ok(());
+/// A patch that is not JSON.
+fn malformed(kind: PatchKind, error: &str) -> ApiError {
+    match kind {
+        PatchKind::Strategic => ApiError::bad_request(error),
+        PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
+            ApiError::bad_request(format!("error decoding patch: {error}"))
+        }
     }
-    Err(ApiError::bad_request(format!(
-        "the name of the object ({}) does not match the name on the URL ({})", object.name(), context.request.name
-    )))
 }
 
-fn refused(context: &Context, error: PatchError) -> ApiError {
+/// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
+fn shape_patched(
+    context: &Context,
+    kind: PatchKind,
+    old: &Value,
+    object: &mut Value,
+) -> Result<Vec<String>, ApiError> {
+    let undecodable = |object: &Value, complaint: &str| {
+        let value = match kind {
+            PatchKind::Strategic => go_map(object),
+            PatchKind::Json | PatchKind::Merge | PatchKind::Apply => go_json(object, old),
+        };
+        ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
+    };
+    match incoming::check_patched(&context.resource, object) {
+        Ok(()) => {}
+        Err(Patched::Refused(error)) => return Err(error),
+        Err(Patched::Undecodable(complaint)) => return Err(undecodable(object, &complaint)),
+    }
+    let Some(schema) = context.resource.schema() else { return Ok(Vec::new()) };
+    let decoded = object.clone();
+    let unknown: Vec<String> =
+        schema.prune(object).iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    incoming::normalise(context, &schema, object)
+        .map_err(|error| undecodable(&decoded, &error.to_string()))?;
+    match context.params.field_validation {
+        FieldValidation::Strict if !unknown.is_empty() => {
+            Err(undecodable(&decoded, &format!("strict decoding error: {}", unknown.join(", "))))
+        }
+        FieldValidation::Warn => Ok(unknown),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
+    }
+}
+
+fn refused(error: &PatchError) -> ApiError {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::BAD_REQUEST);
-    let resource = &context.resource;
-    match &error {
+    match error {
         PatchError::Malformed(message) => ApiError::bad_request(message.clone()),
         PatchError::DoesNotApply(_) => {
             let mut out = ApiError::new(code, "Invalid", PatchError::HIDDEN);
@@ -103,8 +127,7 @@ fn refused(context: &Context, error: PatchError) -> ApiError {
             out
         }
         PatchError::Invalid { patch, detail } => {
-            let field = FieldError::invalid("patch", Value::from(patch.clone()), detail.clone());
-            ApiError::invalid(&resource.group, &resource.kind, &context.request.name, &[field])
+            ApiError::invalid("", "", "", &[FieldError::invalid("patch", patch.as_str(), detail.as_str())])
         }
         PatchError::TooLarge(message) => ApiError::new(code, "RequestEntityTooLarge", message.clone()),
         PatchError::Internal(message) => ApiError::new(code, "", message.clone()),
@@ -126,39 +149,49 @@ fn apply_failed(error: &ApplyError) -> ApiError {
     out
 }
 
+fn undecodable(context: &Context, error: &DecodeError) -> ApiError {
+    let resource = &context.resource;
+    ApiError::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {error}",
+        resource.kind, resource.version, resource.kind
+    ))
+}
+
 async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError> {
-    if context.params.field_manager.is_empty() {
-        return Err(ApiError::bad_request(
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-        ));
-    }
-    incoming::check_kind(&context.resource, &mut applied)?;
+    let resource = &context.resource;
+    incoming::check_patched(resource, &mut applied).map_err(|error| match error {
+        Patched::Undecodable(complaint) => ApiError::bad_request(complaint),
+        Patched::Refused(error) => error,
+    })?;
     if applied.name().is_empty() {
         applied.set_meta("name", context.request.name.clone());
     }
     check_name(context, &applied)?;
-    check_namespace(context, &mut applied)?;
-    let schema = context.resource.schema().ok_or_else(ApiError::method_not_allowed)?;
+    // Errors of the merge and the last applied configuration show the object as it was sent.
+    check_namespace(context, &mut applied.clone())?;
+    let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
     let merged = |live: Option<&Value>| {
-        with_operation(context, |operation| server_side::apply(&schema, live, &applied, context.params.force, operation))
-            .map_err(|error| apply_failed(&error))
+        let mut object = with_operation(context, |operation| {
+            server_side::apply(&schema, live, &applied, context.params.force.unwrap_or(false), operation)
+        })
+        .map_err(|error| apply_failed(&error))?;
+        check_namespace(context, &mut object)?;
+        incoming::normalise(context, &schema, &mut object).map_err(|error| undecodable(context, &error))?;
+        Ok(object)
     };
     if context.state().store.get(context.table(), &context.key()).is_none() {
         if !context.request.subresource.is_empty() {
-            return Err(ApiError::not_found(&context.resource.group_resource(), &context.request.name));
+            return Err(ApiError::not_found(&resource.group_resource(), &context.request.name));
         }
         if !applied.uid().is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", applied.uid());
-            return Err(ApiError::conflict(&context.resource.group_resource(), &context.request.name, &why));
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                applied.uid()
+            );
+            return Err(ApiError::conflict(&resource.group_resource(), &context.request.name, &why));
         }
-        let mut object = merged(None)?;
-        incoming::normalise(context, &schema, &mut object)?;
-        return create_shaped(context, object, Ownership::Applied).await;
+        return create_shaped(context, merged(None)?, Ownership::Applied).await;
     }
-    let make = |old: &Value| {
-        let mut object = merged(Some(old))?;
-        incoming::normalise(context, &schema, &mut object)?;
-        Ok((object, Vec::new()))
-    };
+    let make = |old: &Value| Ok((merged(Some(old))?, Vec::new()));
     update(context, &Update { make: &make, ownership: Ownership::Applied, unconditional: true }).await
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::context::Context;
+use super::options;
 use crate::meta::string_map;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
@@ -29,7 +30,10 @@ impl Selection {
             let separator = if text.is_empty() { "" } else { "," };
             text = format!("{text}{separator}metadata.name={}", context.request.name);
         }
-        Ok(Self { labels, fields: FieldSelector::parse(&text, &context.resource)? })
+        Ok(Self {
+            labels,
+            fields: FieldSelector::parse(&text, &context.resource)?,
+        })
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -63,21 +67,29 @@ const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
 
 impl ContinueToken {
     fn encode(revision: Revision, last: &ObjectKey) -> String {
-        let token = Self { v: CONTINUE_VERSION.to_owned(), rv: revision.0, start: format!("{last}\0") };
+        let token = Self {
+            v: CONTINUE_VERSION.to_owned(),
+            rv: revision.0,
+            start: format!("{last}\0"),
+        };
         // A struct of strings and numbers always encodes.
         let json = serde_json::to_vec(&token).unwrap_or_default();
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
     }
 
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
-        let bad = || ApiError::bad_request("continue key is not valid: malformed value");
+        let bad = || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
         let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-        let token: Self = serde_json::from_slice(&json).map_err(|_| bad())?;
-        if token.v != CONTINUE_VERSION {
+        let document = crate::http::json::parse(&json).map_err(|error| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {error}"))
+        })?;
+        let version = document.value.get("v").and_then(Value::as_str).unwrap_or_default();
+        if version != CONTINUE_VERSION {
             return Err(ApiError::bad_request(format!(
-                "continue key is not valid: server does not recognize this encoded version \"{}\"", token.v
+                "invalid continue token: continue key is not valid: server does not recognize this encoded version {version}"
             )));
         }
+        let token: Self = serde_json::from_value(document.value).map_err(|_| bad())?;
         let start = token.start.trim_end_matches('\0');
         let (namespace, name) = start.split_once('/').unwrap_or(("", start));
         Ok((Revision(token.rv), ObjectKey::new(namespace, name)))
@@ -88,29 +100,48 @@ impl ContinueToken {
 pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let selection = Selection::parse(context)?;
     let params = &context.params;
+    options::check_list(params, false)?;
     let store = &context.state().store;
     let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let (at, start) = if params.continue_token.is_empty() {
         (asked_revision(context)?, None)
     } else {
         if !matches!(params.resource_version.as_str(), "" | "0") {
-            return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         (Some(revision), Some(start))
     };
-    let snapshot = store.list(context.table(), namespace, at, start.as_ref()).map_err(|compacted| {
-        if start.is_some() { continue_expired() } else { ApiError::expired(compacted) }
-    })?;
+    let snapshot = store
+        .list(context.table(), namespace, at, start.as_ref())
+        .map_err(|compacted| {
+            if start.is_some() {
+                continue_expired()
+            } else {
+                ApiError::expired(compacted)
+            }
+        })?;
     let revision = snapshot.revision;
-    let mut items: Vec<Arc<Stored>> =
-        snapshot.items.into_iter().filter(|stored| selection.matches(&stored.value)).collect();
-    let mut page = Page { revision, items: Vec::new(), continue_token: String::new(), remaining: None };
+    let mut items: Vec<Arc<Stored>> = snapshot
+        .items
+        .into_iter()
+        .filter(|stored| selection.matches(&stored.value))
+        .collect();
+    let mut page = Page {
+        revision,
+        items: Vec::new(),
+        continue_token: String::new(),
+        remaining: None,
+    };
     if params.limit > 0 && items.len() > params.limit {
         let left = items.len() - params.limit;
         items.truncate(params.limit);
-        page.continue_token =
-            items.last().map(|last| ContinueToken::encode(revision, &last.key)).unwrap_or_default();
+        page.continue_token = items
+            .last()
+            .map(|last| ContinueToken::encode(revision, &last.key))
+            .unwrap_or_default();
         page.remaining = selection.is_everything().then_some(left);
     }
     page.items = items;
@@ -128,35 +159,27 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
             check_not_future(context, given)?;
             Ok(given.filter(|_| exact))
         }
-        "NotOlderThan" if given.is_some() => {
-            check_not_future(context, given)?;
-            Ok(None)
-        }
-        "Exact" if given.is_some_and(|revision| revision.0 > 0) => {
+        "Exact" => {
             check_not_future(context, given)?;
             Ok(given)
         }
-        "Exact" if given.is_some() => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is \
-             forbidden for resourceVersion \"0\"",
-        )),
-        "NotOlderThan" | "Exact" => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden \
-             unless resourceVersion is provided",
-        )),
-        other => Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!(
-                "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"{other}\": supported \
-                 values: \"Exact\", \"NotOlderThan\", \"\""
-            ),
-        )),
+        _ => {
+            check_not_future(context, given)?;
+            Ok(None)
+        }
     }
+}
+
+/// Checks the resource version of a get, of which every valid one is served from what is newest.
+pub(crate) fn check_get_version(text: &str) -> Result<(), ApiError> {
+    if text.is_empty() || text.parse::<Revision>().is_ok() {
+        return Ok(());
+    }
+    Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", bad_version(text)))
+}
+
+fn bad_version(text: &str) -> String {
+    format!("resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")
 }
 
 /// Parses a resource version parameter; absent is `None`.
@@ -164,7 +187,9 @@ pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| ApiError::bad_request(format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")))
+    text.parse()
+        .map(Some)
+        .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", bad_version(text))))
 }
 
 /// A version that does not exist yet: the real server waits for it and gives up.

@@ -18,23 +18,34 @@ use crate::status::ApiError;
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let request = &context.request;
-    match (request.resource.as_str(), request.subresource.as_str(), request.verb) {
+    match (
+        request.resource.as_str(),
+        request.subresource.as_str(),
+        request.verb,
+    ) {
         (_, "scale", Verb::Get) => {
             let existing = context.existing()?;
             Ok(Answer::ok(Shown::Made(scale_of(context, &existing.value))))
         }
         (_, "scale", Verb::Update | Verb::Patch) => put_scale(context, body).await,
-        ("pods", "binding", Verb::Create) => bind(context, decode::decode(&context.content_type, body)?).await,
+        ("pods", "binding", Verb::Create) => {
+            bind(context, decode::decode(&context.content_type, body)?).await
+        }
         ("pods", "eviction", Verb::Create) => {
             let eviction = decode::decode(&context.content_type, body)?;
-            let options = DeleteOptions::read(context, eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
+            let options =
+                DeleteOptions::from_value(context, eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
             let mut target = context_of_object(context);
             target.request.verb = Verb::Delete;
             delete(&target, &options).await?;
             Ok(Answer::created(Shown::Made(success())))
         }
-        ("namespaces", "finalize", Verb::Update) => finalize(context, decode::decode(&context.content_type, body)?).await,
-        ("pods", "ephemeralcontainers" | "resize", Verb::Get) => Ok(Answer::ok(Shown::Stored(context.existing()?))),
+        ("namespaces", "finalize", Verb::Update) => {
+            finalize(context, decode::decode(&context.content_type, body)?).await
+        }
+        ("pods", "ephemeralcontainers" | "resize", Verb::Get) => {
+            Ok(Answer::ok(Shown::Stored(context.existing()?)))
+        }
         (_, "status", Verb::Get) => Ok(Answer::ok(Shown::Stored(context.existing()?))),
         _ => Err(ApiError::no_such_resource()),
     }
@@ -62,10 +73,19 @@ fn context_of_object(context: &Context) -> Context {
 /// Where the object keeps its replicas: dotted paths of spec, status and the selector's text.
 fn scale_paths(context: &Context) -> (String, String, Option<String>) {
     let strip = |path: &str| path.trim_start_matches('.').to_owned();
-    match context.resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) {
+    match context
+        .resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.scale.as_ref())
+    {
         Some(scale) => {
             let selector = scale.label_selector.as_deref().map(strip);
-            (strip(&scale.spec_replicas), strip(&scale.status_replicas), selector)
+            (
+                strip(&scale.spec_replicas),
+                strip(&scale.status_replicas),
+                selector,
+            )
         }
         None => ("spec.replicas".to_owned(), "status.replicas".to_owned(), None),
     }
@@ -75,10 +95,15 @@ fn scale_of(context: &Context, object: &Value) -> Value {
     let (spec_path, status_path, selector_path) = scale_paths(context);
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
     let selector = match &selector_path {
-        Some(path) => at(object, path).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        Some(path) => at(object, path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         None if context.resource.is_custom() => String::new(),
         None => match at(object, "spec.selector") {
-            Some(selector) if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() => {
+            Some(selector)
+                if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() =>
+            {
                 label_selector_text(selector)
             }
             Some(labels) => label_selector_text(&json!({"matchLabels": labels})),
@@ -110,9 +135,11 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
             Verb::Update => decode::decode(&context.content_type, body)?,
             _ => {
                 let patch = decode::yaml(body)?;
-                let patched = match PatchKind::of(&context.content_type)? {
+                let patched = match PatchKind::of(&context.content_type, context.resource.is_custom())? {
                     PatchKind::Json => json_patch::apply(&present, &patch),
-                    PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => merge::apply(&present, &patch),
+                    PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
+                        merge::apply(&present, &patch)
+                    }
                 };
                 patched.map_err(|error| ApiError::bad_request(error.to_string()))?
             }
@@ -121,7 +148,9 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
         if !given.is_empty() && given != old.resource_version() {
             return Err(ApiError::modified(&context.resource.group_resource(), old.name()));
         }
-        let replicas = at(&scale, "spec.replicas").and_then(Value::as_i64).unwrap_or_default();
+        let replicas = at(&scale, "spec.replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
         if replicas < 0 {
             let error = crate::field_error::FieldError::invalid(
                 "spec.replicas",
@@ -134,12 +163,23 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
         set_at(&mut object, &spec_path, Value::from(replicas));
         Ok((object, Vec::new()))
     };
-    let answer = update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await?;
+    let answer = update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: true,
+        },
+    )
+    .await?;
     let object = match &answer.object {
         Shown::Stored(stored) => conversion::from_storage(&context.resource, stored.value.clone()),
         Shown::Made(value) => value.clone(),
     };
-    Ok(Answer { object: Shown::Made(scale_of(context, &object)), ..answer })
+    Ok(Answer {
+        object: Shown::Made(scale_of(context, &object)),
+        ..answer
+    })
 }
 
 fn set_at(object: &mut Value, path: &str, value: Value) {
@@ -155,7 +195,10 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
 
 /// Assigns a pod to a node.
 async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
-    let node = at(&binding, "target.name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let node = at(&binding, "target.name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let resource = context.resource.group_resource();
     if node.is_empty() {
         let error = crate::field_error::FieldError::required("target.name", "");
@@ -164,10 +207,16 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
     let now = context.state().now();
     let make = |old: &Value| {
         if old.is_terminating() {
-            let why = format!("pod {} is being deleted, cannot be assigned to a host", old.name());
+            let why = format!(
+                "pod {} is being deleted, cannot be assigned to a host",
+                old.name()
+            );
             return Err(ApiError::conflict(&resource, old.name(), &why));
         }
-        if let Some(present) = at(old, "spec.nodeName").and_then(Value::as_str).filter(|present| !present.is_empty()) {
+        if let Some(present) = at(old, "spec.nodeName")
+            .and_then(Value::as_str)
+            .filter(|present| !present.is_empty())
+        {
             let mut table = resource.clone();
             table.resource = "pods/binding".to_owned();
             let why = format!("pod {} is already assigned to node \"{present}\"", old.name());
@@ -180,7 +229,10 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         });
         let conditions = pod["status"]["conditions"].take();
         let mut conditions = conditions.as_array().cloned().unwrap_or_default();
-        match conditions.iter_mut().find(|c| c.get("type").and_then(Value::as_str) == Some("PodScheduled")) {
+        match conditions
+            .iter_mut()
+            .find(|c| c.get("type").and_then(Value::as_str) == Some("PodScheduled"))
+        {
             Some(present) => *present = condition,
             None => conditions.push(condition),
         }
@@ -192,7 +244,15 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         }
         Ok((pod, Vec::new()))
     };
-    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await?;
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: true,
+        },
+    )
+    .await?;
     Ok(Answer::created(Shown::Made(success())))
 }
 
@@ -209,7 +269,15 @@ async fn finalize(context: &Context, namespace: Value) -> Result<Answer, ApiErro
         }
         Ok((object, Vec::new()))
     };
-    let answer = update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await?;
+    let answer = update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: true,
+        },
+    )
+    .await?;
     if let Shown::Stored(stored) = &answer.object {
         let held = at(&stored.value, "spec.finalizers").is_some() || !stored.value.finalizers().is_empty();
         if stored.value.is_terminating() && !held {
@@ -219,4 +287,3 @@ async fn finalize(context: &Context, namespace: Value) -> Result<Answer, ApiErro
     }
     Ok(answer)
 }
-

@@ -30,24 +30,47 @@ pub(crate) struct Update<'a> {
 }
 
 /// Put: replaces the object that the path names with the one that was sent.
-pub(crate) async fn put(context: &Context, mut object: Value) -> Result<Answer, ApiError> {
-    incoming::check_kind(&context.resource, &mut object)?;
-    let warnings = incoming::shape(context, &mut object)?;
+pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let (mut object, warnings) = incoming::read(context, body)?;
+    check_name(context, &object)?;
     check_namespace(context, &mut object)?;
-    if object.name() != context.request.name {
-        if object.name().is_empty() {
-            return Err(ApiError::bad_request("name must be provided"));
-        }
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})", object.name(), context.request.name
-        )));
-    }
-    let missing = context.state().store.get(context.table(), &context.key()).is_none();
-    if missing && context.resource.strategy.allows_create_on_update() && context.request.subresource.is_empty() {
+    let missing = context
+        .state()
+        .store
+        .get(context.table(), &context.key())
+        .is_none();
+    if missing
+        && context.resource.strategy.allows_create_on_update()
+        && context.request.subresource.is_empty()
+    {
         return create_shaped(context, object, Ownership::Tracked).await;
     }
     let make = |_: &Value| Ok((object.clone(), warnings.clone()));
-    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: false }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: false,
+        },
+    )
+    .await
+}
+
+/// The names of path and object must agree.
+pub(crate) fn check_name(context: &Context, object: &Value) -> Result<(), ApiError> {
+    let (name, wanted) = (object.name(), &context.request.name);
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if name != wanted {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    Ok(())
 }
 
 /// Applies a change to the object that the path names.
@@ -58,7 +81,10 @@ pub(crate) async fn update(context: &Context, change: &Update<'_>) -> Result<Ans
             return Ok(answer);
         }
     }
-    Err(ApiError::modified(&context.resource.group_resource(), &context.request.name))
+    Err(ApiError::modified(
+        &context.resource.group_resource(),
+        &context.request.name,
+    ))
 }
 
 /// One try; `None` if another write came between and the change does not say what it was based on.
@@ -95,6 +121,9 @@ async fn attempt(
     }
     prepare(context, &mut admitted, &old);
     validate(context, &admitted, &old)?;
+    if context.request.subresource.is_empty() {
+        warnings.extend(resource.strategy.warnings(&admitted));
+    }
     attributes.object = Some(admitted);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let admitted = attributes.object.take().unwrap_or_default();
@@ -102,17 +131,49 @@ async fn attempt(
     let ends = admitted.is_terminating()
         && !old.finalizers().is_empty()
         && admitted.finalizers().is_empty()
-        && admitted.metadata().and_then(|meta| meta.get("deletionGracePeriodSeconds")).and_then(Value::as_i64).unwrap_or(0) == 0;
+        && admitted
+            .metadata()
+            .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
+            == 0;
     if !ends && is_unchanged(&admitted, &old) {
-        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(Arc::clone(existing)), warnings }));
+        return Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Stored(Arc::clone(existing)),
+            warnings,
+        }));
     }
     if context.params.dry_run {
-        return Ok(Some(Answer { code: StatusCode::OK, object: Shown::Made(admitted), warnings }));
+        return Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Made(admitted),
+            warnings,
+        }));
     }
     let stored = conversion::to_storage(resource, admitted);
-    match commit(context, existing, stored, ends)? {
-        Some(stored) => Ok(Some(Answer { code: StatusCode::OK, object: Shown::Stored(stored), warnings })),
-        None if based_on => Err(ApiError::modified(&resource.group_resource(), &context.request.name)),
+    if ends {
+        let mut shown = conversion::from_storage(resource, stored.clone());
+        shown.copy_meta(&old, "resourceVersion");
+        return Ok(match commit(context, existing, stored, true)? {
+            // What removes an object writes no new version of it.
+            Some(_) => Some(Answer { code: StatusCode::OK, object: Shown::Made(shown), warnings }),
+            None if based_on => {
+                return Err(ApiError::modified(&resource.group_resource(), &context.request.name));
+            }
+            None => None,
+        });
+    }
+    match commit(context, existing, stored, false)? {
+        Some(stored) => Ok(Some(Answer {
+            code: StatusCode::OK,
+            object: Shown::Stored(stored),
+            warnings,
+        })),
+        None if based_on => Err(ApiError::modified(
+            &resource.group_resource(),
+            &context.request.name,
+        )),
         None => Ok(None),
     }
 }
@@ -130,12 +191,24 @@ pub(crate) fn commit(
             state.registry.undefine(&super::delete::defined_table(&object));
         } else {
             state.registry.define(&object).map_err(|errors| {
-                ApiError::invalid(&context.resource.group, &context.resource.kind, object.name(), &errors)
+                ApiError::invalid(
+                    &context.resource.group,
+                    &context.resource.kind,
+                    object.name(),
+                    &errors,
+                )
             })?;
         }
     }
-    let change = if ends { Change::Delete(object) } else { Change::Put(object) };
-    Ok(state.store.commit(context.table(), &existing.key, Some(existing.revision), change).ok())
+    let change = if ends {
+        Change::Delete(object)
+    } else {
+        Change::Put(object)
+    };
+    Ok(state
+        .store
+        .commit(context.table(), &existing.key, Some(existing.revision), change)
+        .ok())
 }
 
 /// Whether the change names the version it is based on. An error if that is not the present one.
@@ -147,19 +220,28 @@ fn check_preconditions(
 ) -> Result<bool, ApiError> {
     let resource = &context.resource;
     let name = &context.request.name;
-    if !object.uid().is_empty() && object.uid() != old.uid() {
+    // A patch that names another uid is refused by the validation of metadata instead.
+    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
         let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid()
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {}, UID in object meta: {}",
+            registry_key(context),
+            object.uid(),
+            old.uid()
         );
         return Err(ApiError::conflict(&resource.group_resource(), name, &why));
     }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
         if !change.unconditional && !resource.strategy.allows_unconditional_update() {
-            let error = FieldError::invalid("metadata.resourceVersion", Value::from(0), "must be specified for an update");
-            return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(ApiError::invalid(&resource.group, &resource.plural, name, &[error]));
         }
         return Ok(false);
+    }
+    if given.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing \"{given}\": invalid syntax");
+        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     if given != old.resource_version() {
         return Err(ApiError::modified(&resource.group_resource(), name));
@@ -168,16 +250,27 @@ fn check_preconditions(
     Ok(!change.unconditional)
 }
 
-/// What the server alone writes stays as it was, unless the client says otherwise (and is refused for it).
+/// The object's key in the real server's store, which some of its errors quote.
+fn registry_key(context: &Context) -> String {
+    let resource = &context.resource;
+    let group = if resource.is_custom() { format!("{}/", resource.group) } else { String::new() };
+    format!("/registry/{group}{}/{}", resource.plural, context.key())
+}
+
+/// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
 fn keep_system_metadata(object: &mut Value, old: &Value) {
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
         let absent = object.metadata().and_then(|meta| meta.get(field)).is_none_or(Value::is_null);
         if absent {
             object.copy_meta(old, field);
         }
     }
-    object.copy_meta(old, "generation");
-    object.copy_meta(old, "resourceVersion");
+    if old.is_terminating() {
+        object.copy_meta(old, "deletionTimestamp");
+    }
+    for field in ["creationTimestamp", "generation", "resourceVersion"] {
+        object.copy_meta(old, field);
+    }
 }
 
 fn prepare(context: &Context, object: &mut Value, old: &Value) {
@@ -191,15 +284,20 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
         "status" => strategy.prepare_status_update(object, old),
         _ => {}
     }
-    if strategy.has_generation() && context.request.subresource != "status" && strategy.changes_generation(object, old) {
+    if strategy.has_generation()
+        && context.request.subresource != "status"
+        && strategy.changes_generation(object, old)
+    {
         object.set_meta("generation", old.generation() + 1);
     }
 }
 
 fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiError> {
     let resource = &context.resource;
-    let mut errors = metadata::validate(resource, object);
+    // The real server checks this twice, in its generic update and in the type's own, and lists both.
+    let mut errors = metadata::validate_update(object, old);
     errors.extend(metadata::validate_update(object, old));
+    errors.extend(metadata::validate(resource, object));
     if let Some(schema) = resource.schema() {
         errors.extend(schema.validate(object));
     }
@@ -209,7 +307,12 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiErr
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        object.name(),
+        &errors,
+    ))
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
@@ -225,13 +328,21 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
         };
         Some(entries.iter().map(strip).collect())
     }
-    let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else { return false };
+    let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else {
+        return false;
+    };
     let same_parts = new_map.len() == old_map.len()
-        && new_map.iter().all(|(key, value)| key == "metadata" || old_map.get(key) == Some(value));
-    let (Some(new_meta), Some(old_meta)) = (object.metadata(), old.metadata()) else { return same_parts };
+        && new_map
+            .iter()
+            .all(|(key, value)| key == "metadata" || old_map.get(key) == Some(value));
+    let (Some(new_meta), Some(old_meta)) = (object.metadata(), old.metadata()) else {
+        return same_parts;
+    };
     let ignored = |key: &str| key == "managedFields" || key == "resourceVersion";
     let same_meta = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
-        a.iter().filter(|(key, _)| !ignored(key)).all(|(key, value)| b.get(key) == Some(value))
+        a.iter()
+            .filter(|(key, _)| !ignored(key))
+            .all(|(key, value)| b.get(key) == Some(value))
     };
     same_parts
         && same_meta(new_meta, old_meta)

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};
+use super::options;
 use super::read::{Selection, parse_revision};
 use crate::encode::{self, Encoder};
 use crate::http::negotiate::View;
@@ -42,15 +43,19 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
     let selection = Selection::parse(context)?;
     let store = &context.state().store;
     let asked = parse_revision(&params.resource_version)?;
-    check_initial_events(context)?;
+    options::check_list(params, true)?;
+    let send_initial = params.send_initial_events == Some(true);
+    let without_initial = params.send_initial_events == Some(false);
     let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
 
     let mut initial = Vec::new();
     let start = match asked {
-        Some(revision) if revision.0 > 0 && !params.send_initial_events => revision,
+        Some(revision) if revision.0 > 0 && !send_initial => revision,
+        _ if without_initial => store.revision(),
         _ => {
-            let snapshot =
-                store.list(context.table(), namespace.as_deref(), None, None).map_err(ApiError::expired)?;
+            let snapshot = store
+                .list(context.table(), namespace.as_deref(), None, None)
+                .map_err(ApiError::expired)?;
             initial = snapshot.items;
             snapshot.revision
         }
@@ -58,7 +63,9 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
     let encoder = Encoder::new(context);
     let now = Instant::now();
     let seconds = params.timeout_seconds.unwrap_or_else(|| {
-        context.state().random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
+        context
+            .state()
+            .random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
     });
     let watcher = store.watch(context.table(), start).map_err(ApiError::expired)?;
     let mut watch = Watch {
@@ -72,38 +79,21 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
-    for stored in initial.iter().filter(|stored| watch.selection.matches(&stored.value)) {
+    for stored in initial
+        .iter()
+        .filter(|stored| watch.selection.matches(&stored.value))
+    {
         let frame = watch.frame(EventKind::Added, stored);
         watch.ready.push_back(frame);
     }
-    if params.send_initial_events && params.allow_watch_bookmarks {
+    if send_initial && params.allow_watch_bookmarks {
         let bookmark = watch.bookmark(start, true);
         watch.ready.push_back(bookmark);
     }
-    Ok(stream::unfold(watch, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) }).boxed())
-}
-
-fn check_initial_events(context: &Context) -> Result<(), ApiError> {
-    let params = &context.params;
-    let invalid = |text: &str| {
-        Err(ApiError::new(
-            http::StatusCode::UNPROCESSABLE_ENTITY,
-            "Invalid",
-            format!("ListOptions.meta.k8s.io \"\" is invalid: {text}"),
-        ))
-    };
-    if params.send_initial_events && params.resource_version_match != "NotOlderThan" {
-        return invalid(
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
-    }
-    if !params.send_initial_events && !params.resource_version_match.is_empty() {
-        return invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is \
-             provided",
-        );
-    }
-    Ok(())
+    Ok(stream::unfold(watch, |mut watch| async move {
+        watch.next().await.map(|bytes| (bytes, watch))
+    })
+    .boxed())
 }
 
 impl Watch {
@@ -129,7 +119,11 @@ impl Watch {
                     return Some(gone(compacted));
                 }
             }
-            let wake = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            let wake = if self.bookmarks {
+                self.next_bookmark.min(self.deadline)
+            } else {
+                self.deadline
+            };
             tokio::select! {
                 biased;
                 () = self.watcher.changed() => {}
@@ -148,13 +142,24 @@ impl Watch {
 
     /// The event as this watch sees it: an object that comes to match is added, one that no longer does is deleted.
     fn translate(&self, event: &Arc<Event>) -> Option<Bytes> {
-        if self.namespace.as_ref().is_some_and(|namespace| *namespace != event.object.key.namespace) {
+        if self
+            .namespace
+            .as_ref()
+            .is_some_and(|namespace| *namespace != event.object.key.namespace)
+        {
             return None;
         }
         if self.selection.is_everything() {
-            return Some(if self.encoder.is_plain() { event.frame() } else { self.frame(event.kind, &event.object) });
+            return Some(if self.encoder.is_plain() {
+                event.frame()
+            } else {
+                self.frame(event.kind, &event.object)
+            });
         }
-        let matched = event.previous.as_ref().is_some_and(|previous| self.selection.matches(&previous.value));
+        let matched = event
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selection.matches(&previous.value));
         let matches = event.kind != EventKind::Deleted && self.selection.matches(&event.object.value);
         let kind = match (matched, matches) {
             (false, false) => return None,
@@ -177,7 +182,10 @@ impl Watch {
     }
 
     fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {
-        watch_frame(kind.as_str(), &self.encoder.object(&Shown::Stored(Arc::clone(stored))))
+        watch_frame(
+            kind.as_str(),
+            &self.encoder.object(&Shown::Stored(Arc::clone(stored))),
+        )
     }
 
     fn bookmark(&self, revision: Revision, ends_initial: bool) -> Bytes {
@@ -200,5 +208,8 @@ impl Watch {
 }
 
 fn gone(compacted: Compacted) -> Bytes {
-    watch_frame("ERROR", ApiError::expired(compacted).to_status().to_string().as_bytes())
+    watch_frame(
+        "ERROR",
+        ApiError::expired(compacted).to_status().to_string().as_bytes(),
+    )
 }

@@ -24,7 +24,7 @@ impl FieldSelector {
     /// 400 for what is not a selector, or names a field the resource cannot be selected by.
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
-        for part in text.split(',').filter(|part| !part.is_empty()) {
+        for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
             let split = part
                 .split_once("!=")
                 .map(|(field, value)| (field, value, false))
@@ -35,16 +35,13 @@ impl FieldSelector {
                     "invalid selector: '{text}'; can't understand '{part}'"
                 )));
             };
+            let value = unescape(value)
+                .map_err(|error| ApiError::bad_request(format!("invalid field selector: {error}")))?;
             let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
             if !always && !resource.selectable.iter().any(|known| known == field) {
-                let message = if resource.is_custom() || resource.selectable.len() <= 2 {
-                    format!("field label not supported: {field}")
-                } else {
-                    format!("\"{field}\" is not a known field selector: only {}", known(resource))
-                };
-                return Err(ApiError::bad_request(message));
+                return Err(ApiError::bad_request(unknown(resource, field)));
             }
-            terms.push(Term { field: field.to_owned(), value: value.to_owned(), equal });
+            terms.push(Term { field: field.to_owned(), value, equal });
         }
         Ok(Self(terms))
     }
@@ -53,24 +50,55 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
-    /// The name that the selector demands, if it does.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.0.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
-    }
-
-    /// Whether the selector says nothing but a name.
-    pub(crate) fn is_name_only(&self) -> bool {
-        self.0.len() == 1 && self.name().is_some()
-    }
-
     /// Whether `object` is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
-        self.0.iter().all(|term| (field_text(object, &term.field) == term.value) == term.equal)
+        self.0
+            .iter()
+            .all(|term| (field_text(object, &term.field) == term.value) == term.equal)
     }
 }
 
-fn known(resource: &Resource) -> String {
-    resource.selectable.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", ")
+/// Types with selectable fields of their own say it in other words than those that have name and namespace alone.
+fn unknown(resource: &Resource, field: &str) -> String {
+    if resource.is_custom() || resource.selectable.len() > 2 {
+        return format!("field label not supported: {field}");
+    }
+    format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+}
+
+/// Splits at the commas that no backslash escapes.
+fn split_terms(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(text.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text.get(start..).unwrap_or_default());
+    parts
+}
+
+/// Undoes the escapes of a value: of backslash, comma and equals sign, and no others.
+fn unescape(value: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                Some(other) => return Err(format!("invalid escape sequence: \\{other}")),
+                None => return Err("invalid escape sequence: \\".to_owned()),
+            },
+            c => out.push(c),
+        }
+    }
+    Ok(out)
 }
 
 /// The value of a field as selectors see it: absent is the empty text, or what the type's default says.

@@ -1,7 +1,10 @@
-//! Label selectors in their text form: `app=cs,tier!=db,env in (a,b),!gone`.
+//! Label selectors: `app=x,tier in (a, b),!env`.
 
 use serde_json::{Map, Value};
 
+use super::lexer::{Lexer, Token};
+use crate::field_error::FieldError;
+use crate::names;
 use crate::status::ApiError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,23 +25,10 @@ impl LabelSelector {
     /// Parses the text of a `labelSelector` parameter.
     ///
     /// # Errors
-    /// 400 for what is not a selector.
+    /// 400, in the real parser's words.
     pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
-        let bad = |why: &str| {
-            ApiError::bad_request(format!("unable to parse requirement: {why}"))
-        };
-        let mut requirements = Vec::new();
-        for part in split_outside_parentheses(text) {
-            let part = part.trim();
-            if part.is_empty() {
-                if text.trim().is_empty() {
-                    continue;
-                }
-                return Err(bad("found '', expected: identifier after ','"));
-            }
-            requirements.push(requirement(part).map_err(|why| bad(&why))?);
-        }
-        Ok(Self(requirements))
+        let mut parser = Parser(Lexer::new(text));
+        parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,65 +53,172 @@ impl LabelSelector {
     }
 }
 
-fn split_outside_parentheses(text: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0_usize);
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
+/// The operators, as a complaint about another one lists them.
+const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
+
+struct Parser<'a>(Lexer<'a>);
+
+impl Parser<'_> {
+    fn selector(&mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = Vec::new();
+        loop {
+            let (token, literal) = self.0.peek_value();
+            match token {
+                Token::Word | Token::Bang => {}
+                Token::End => return Ok(requirements),
+                _ => return Err(format!("found '{literal}', expected: !, identifier, or 'end of string'")),
             }
-            _ => {}
+            let requirement =
+                self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
+            requirements.push(requirement);
+            let (token, literal) = self.0.next_value();
+            match token {
+                Token::End => return Ok(requirements),
+                Token::Comma => {
+                    let (token, literal) = self.0.peek_value();
+                    if !matches!(token, Token::Word | Token::Bang) {
+                        return Err(format!("found '{literal}', expected: identifier after ','"));
+                    }
+                }
+                _ => return Err(format!("found '{literal}', expected: ',' or 'end of string'")),
+            }
         }
     }
-    parts.push(&text[start..]);
-    parts
-}
 
-fn key(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let valid = !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.ends_with(|c: char| c.is_ascii_alphanumeric());
-    if valid { Ok(text.to_owned()) } else { Err(format!("<nil>: Invalid value: \"{text}\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')")) }
-}
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let (mut token, mut literal) = self.0.next_value();
+        let absent = token == Token::Bang;
+        if absent {
+            (token, literal) = self.0.next_value();
+        }
+        if token != Token::Word {
+            return Err(format!("found '{literal}', expected: identifier"));
+        }
+        let key = literal.to_owned();
+        check_key(&key)?;
+        if absent {
+            return Ok(Requirement::Absent(key));
+        }
+        if matches!(self.0.peek_value().0, Token::End | Token::Comma) {
+            return Ok(Requirement::Exists(key));
+        }
+        let (token, literal) = self.0.next();
+        let values = match token {
+            Token::In | Token::NotIn => self.values()?,
+            Token::Equals | Token::DoubleEquals | Token::NotEquals | Token::Greater | Token::Less => {
+                vec![self.exact_value()?]
+            }
+            _ => return Err(format!("found '{literal}', expected: {OPERATORS}")),
+        };
+        make(token, key, values)
+    }
 
-fn requirement(text: &str) -> Result<Requirement, String> {
-    if let Some(rest) = text.strip_prefix('!') {
-        return Ok(Requirement::Absent(key(rest)?));
+    /// `(a, b)`
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        let (token, literal) = self.0.next_value();
+        if token != Token::Open {
+            return Err(format!("found '{literal}' expected: '('"));
+        }
+        let (token, literal) = self.0.peek_value();
+        match token {
+            Token::Word | Token::Comma => {}
+            Token::Close => return Ok(Vec::new()),
+            _ => return Err(format!("found '{literal}', expected: ',', ')' or identifier")),
+        }
+        let values = self.identifiers()?;
+        let (token, literal) = self.0.next_value();
+        if token != Token::Close {
+            return Err(format!("found '{literal}', expected: ')'"));
+        }
+        Ok(values)
     }
-    if let Some((left, right)) = text.split_once("!=") {
-        return Ok(Requirement::NotIn(key(left)?, vec![right.trim().to_owned()]));
-    }
-    if let Some((left, right)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(Requirement::In(key(left)?, vec![right.trim().to_owned()]));
-    }
-    for (operator, make) in [('>', Requirement::Greater as fn(String, i64) -> Requirement), ('<', Requirement::Less)] {
-        if let Some((left, right)) = text.split_once(operator) {
-            let bound = right.trim().parse().map_err(|_| "for 'Gt', 'Lt' operators, the value must be an integer".to_owned())?;
-            return Ok(make(key(left)?, bound));
+
+    /// `a, b` up to the closing parenthesis; nothing between commas is the empty value.
+    fn identifiers(&mut self) -> Result<Vec<String>, String> {
+        let mut values = Vec::new();
+        loop {
+            let (token, literal) = self.0.next_value();
+            match token {
+                Token::Word => {
+                    values.push(literal.to_owned());
+                    let (token, literal) = self.0.peek_value();
+                    match token {
+                        Token::Comma => {}
+                        Token::Close => return Ok(values),
+                        _ => return Err(format!("found '{literal}', expected: ',' or ')'")),
+                    }
+                }
+                Token::Comma => {
+                    if values.is_empty() {
+                        values.push(String::new());
+                    }
+                    match self.0.peek_value().0 {
+                        Token::Close => {
+                            values.push(String::new());
+                            return Ok(values);
+                        }
+                        Token::Comma => {
+                            let _comma = self.0.next_value();
+                            values.push(String::new());
+                        }
+                        _ => {}
+                    }
+                }
+                _ => return Err(format!("found '{literal}', expected: ',', or identifier")),
+            }
         }
     }
-    let mut words = text.splitn(2, char::is_whitespace);
-    let name = words.next().unwrap_or_default();
-    let Some(rest) = words.next().map(str::trim) else { return Ok(Requirement::Exists(key(name)?)) };
-    let (operator, list) = match rest.find('(') {
-        Some(at) => (rest[..at].trim(), &rest[at..]),
-        None => (rest, ""),
-    };
-    let values = list
-        .strip_prefix('(')
-        .and_then(|list| list.strip_suffix(')'))
-        .map(|list| list.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>());
-    match (operator, values) {
-        ("in", Some(values)) => Ok(Requirement::In(key(name)?, values)),
-        ("notin", Some(values)) => Ok(Requirement::NotIn(key(name)?, values)),
-        ("in" | "notin", None) => Err("found '', expected: '('".to_owned()),
-        (other, _) => Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+
+    fn exact_value(&mut self) -> Result<String, String> {
+        if matches!(self.0.peek_value().0, Token::End | Token::Comma) {
+            return Ok(String::new());
+        }
+        let (token, literal) = self.0.next_value();
+        if token == Token::Word {
+            return Ok(literal.to_owned());
+        }
+        Err(format!("found '{literal}', expected: identifier"))
     }
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    // The real parser has no path to name here, and prints the lack of one.
+    match names::qualified_problems(key).first() {
+        None => Ok(()),
+        Some(_) => {
+            let problems = names::qualified_problems(key).join("; ");
+            Err(FieldError::invalid("<nil>", key, problems).to_string())
+        }
+    }
+}
+
+fn make(operator: Token, key: String, values: Vec<String>) -> Result<Requirement, String> {
+    let mut errors = Vec::new();
+    if matches!(operator, Token::In | Token::NotIn) && values.is_empty() {
+        let detail = "for 'in', 'notin' operators, values set can't be empty";
+        errors.push(FieldError::invalid("values", Value::Array(Vec::new()), detail));
+    }
+    let bound = values.first().and_then(|value| value.parse::<i64>().ok());
+    if matches!(operator, Token::Greater | Token::Less) && bound.is_none() {
+        let value = values.first().map(String::as_str).unwrap_or_default();
+        let detail = "for 'Gt', 'Lt' operators, the value must be an integer";
+        errors.push(FieldError::invalid("values[0]", value, detail));
+    }
+    for (index, value) in values.iter().enumerate() {
+        let problems = names::label_value_problems(value);
+        if !problems.is_empty() {
+            errors.push(FieldError::invalid(format!("values[{index}][{key}]"), value.as_str(), problems.join("; ")));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(crate::field_error::aggregate(&errors));
+    }
+    Ok(match operator {
+        Token::NotIn | Token::NotEquals => Requirement::NotIn(key, values),
+        Token::Greater => Requirement::Greater(key, bound.unwrap_or_default()),
+        Token::Less => Requirement::Less(key, bound.unwrap_or_default()),
+        _ => Requirement::In(key, values),
+    })
 }
 
 #[cfg(test)]
@@ -137,10 +234,14 @@ mod tests {
     #[case("app==cs,tier!=db", true)]
     #[case("app = other", false)]
     #[case("app in (a, cs)", true)]
+    #[case("app in (,cs)", true)]
     #[case("app notin (a,b),env", false)]
     #[case("!env,app", true)]
+    #[case("! env", true)]
     #[case("n>4,n<6", true)]
     #[case("n>5", false)]
+    #[case("in=", false)]
+    #[case("app=", false)]
     fn selects(#[case] text: &str, #[case] expected: bool) {
         let labels = json!({"app": "cs", "n": "5"});
         let labels = labels.as_object().expect("labels");
@@ -148,11 +249,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case("a,,b")]
-    #[case("app in a")]
-    #[case("=x")]
-    #[case("a frobs (b)")]
-    fn refuses(#[case] text: &str) {
-        assert_eq!(LabelSelector::parse(text).expect_err(text).code.as_u16(), 400);
+    #[case("a,,b", "found ',', expected: identifier after ','")]
+    #[case(",", "found ',', expected: !, identifier, or 'end of string'")]
+    #[case("a,", "found '', expected: identifier after ','")]
+    #[case("app in a", "unable to parse requirement: found 'a' expected: '('")]
+    #[case("=x", "found '=', expected: !, identifier, or 'end of string'")]
+    #[case("!", "unable to parse requirement: found '', expected: identifier")]
+    #[case("a=>x", "unable to parse requirement: found '>', expected: identifier")]
+    #[case("a frobs (b)", "unable to parse requirement: found 'frobs', expected: in, notin, =, ==, !=, gt, lt")]
+    #[case("n>x", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer")]
+    #[case("a=b c", "found 'c', expected: ',' or 'end of string'")]
+    fn refuses(#[case] text: &str, #[case] message: &str) {
+        let error = LabelSelector::parse(text).expect_err(text);
+        assert_eq!((error.code.as_u16(), error.message.as_str()), (400, message));
     }
 }

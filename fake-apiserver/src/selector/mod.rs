@@ -2,6 +2,9 @@
 
 mod field;
 mod label;
+mod lexer;
+mod of_labels;
 
 pub(crate) use field::FieldSelector;
 pub(crate) use label::LabelSelector;
+pub(crate) use of_labels::matches_selector;

@@ -9,19 +9,35 @@ use crate::meta::{ObjectMeta, at};
 pub(super) struct DefinitionStrategy;
 
 fn fill_names(object: &mut Value) {
-    let kind = at(object, "spec.names.kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Some(names) = object.pointer_mut("/spec/names").and_then(Value::as_object_mut) else { return };
-    if names.get("singular").and_then(Value::as_str).unwrap_or_default().is_empty() {
+    let kind = at(object, "spec.names.kind")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let Some(names) = object.pointer_mut("/spec/names").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if names
+        .get("singular")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
         names.insert("singular".to_owned(), Value::from(kind.to_lowercase()));
     }
-    if names.get("listKind").and_then(Value::as_str).unwrap_or_default().is_empty() {
+    if names
+        .get("listKind")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
         names.insert("listKind".to_owned(), Value::from(format!("{kind}List")));
     }
 }
 
 fn fill_conversion(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        spec.entry("conversion")
+            .or_insert_with(|| json!({"strategy": "None"}));
     }
 }
 
@@ -33,7 +49,11 @@ impl Strategy for DefinitionStrategy {
     fn prepare_create(&self, object: &mut Value) {
         fill_names(object);
         fill_conversion(object);
-        let versions = object.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let versions = object
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let stored: Vec<Value> = versions
             .iter()
             .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
@@ -63,14 +83,20 @@ impl Strategy for DefinitionStrategy {
                 "must be spec.names.plural+\".\"+spec.group",
             ));
         }
-        let versions = at(object, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let storage = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
-        if versions.iter().filter(storage).count() != 1 {
-            errors.push(FieldError::invalid(
-                "spec.versions",
-                Value::Array(versions.to_vec()),
-                "must have exactly one version marked as storage version",
-            ));
+        errors.extend(super::crd_check::check(object));
+        errors
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let established = old
+            .pointer("/status/conditions")
+            .and_then(Value::as_array)
+            .is_some_and(|list| list.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True"));
+        let mut errors = super::crd_check::check(object);
+        if established {
+            use super::immutable::{Words, check};
+            let fields = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
+            errors.extend(check(&fields.map(|field| (field, Words::Immutable)), object, old));
         }
         errors
     }
@@ -79,14 +105,16 @@ impl Strategy for DefinitionStrategy {
 /// The status that the API server itself gives a definition a moment after it was written.
 pub(crate) fn established(definition: &Value, now: &str) -> Value {
     let mut out = definition.clone();
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
-    };
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
     let names = at(definition, "spec.names").cloned().unwrap_or_default();
     out["status"]["acceptedNames"] = names;
     out["status"]["conditions"] = json!([
         condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-        condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        condition(
+            "Established",
+            "InitialNamesAccepted",
+            "the initial names have been accepted"
+        ),
     ]);
     out
 }

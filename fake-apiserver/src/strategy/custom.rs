@@ -25,8 +25,14 @@ impl Strategy for CustomStrategy {
     fn prepare_status_update(&self, object: &mut Value, old: &Value) {
         // The real strategy keeps the old object whole and takes over the status and managed fields alone.
         let status = object.get("status").cloned();
-        let managed = object.metadata().and_then(|meta| meta.get("managedFields")).cloned();
-        let resource_version = object.metadata().and_then(|meta| meta.get("resourceVersion")).cloned();
+        let managed = object
+            .metadata()
+            .and_then(|meta| meta.get("managedFields"))
+            .cloned();
+        let resource_version = object
+            .metadata()
+            .and_then(|meta| meta.get("resourceVersion"))
+            .cloned();
         *object = old.clone();
         let mut part = Value::Object(serde_json::Map::new());
         if let (Some(status), Some(map)) = (status, part.as_object_mut()) {

@@ -4,12 +4,18 @@
 //! that must exist, a quota) is admission.
 
 pub(crate) mod crd;
+mod crd_check;
 mod custom;
 mod event;
+mod data;
 mod generic;
+mod immutable;
+mod job;
 pub(crate) mod namespace;
 mod node;
 mod pod;
+mod pod_spec;
+mod storage;
 mod workload;
 
 use serde_json::Value;
@@ -72,6 +78,11 @@ pub(crate) trait Strategy: Send + Sync {
         }
     }
 
+    /// What a client should be told of an object that is accepted.
+    fn warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is wrong with a new object, besides its schema.
     fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
@@ -84,7 +95,9 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether a change counts for `metadata.generation`: by default any change outside metadata and status.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return false };
+        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
+            return false;
+        };
         let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
         let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
         keys.into_iter().any(|key| new.get(key) != old.get(key))
@@ -98,7 +111,9 @@ pub(crate) trait Strategy: Send + Sync {
 
 /// Makes `field` of `object` what it is in `from`.
 pub(crate) fn copy_field(object: &mut Value, from: &Value, field: &str) {
-    let Some(object) = object.as_object_mut() else { return };
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
     match from.get(field) {
         Some(value) => object.insert(field.to_owned(), value.clone()),
         None => object.remove(field),
@@ -114,16 +129,24 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("", "events") => &event::EventStrategy,
         ("apiextensions.k8s.io", "customresourcedefinitions") => &crd::DefinitionStrategy,
         ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs" | "cronjobs")
+        | ("batch", "cronjobs")
         | ("policy", "poddisruptionbudgets")
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
-        ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges" | "resourcequotas" | "podtemplates") => {
-            &generic::CREATE_ON_UPDATE
-        }
-        ("", "services" | "persistentvolumeclaims" | "persistentvolumes" | "serviceaccounts") => {
-            &generic::RETURNS_OBJECT
-        }
+        ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &generic::CREATE_ON_UPDATE,
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &generic::ROLE_BINDING,
+        ("", "podtemplates") => &workload::PodTemplateStrategy,
+        ("discovery.k8s.io", "endpointslices") => &generic::COUNTED,
+        ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
+        ("storage.k8s.io", "storageclasses") => &generic::STORAGE_CLASS,
+        ("", "configmaps") => &data::ConfigMapStrategy,
+        ("", "secrets") => &data::SecretStrategy,
+        ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
+        ("", "persistentvolumes") => &storage::VolumeStrategy,
+        ("batch", "jobs") => &job::JobStrategy,
+        ("", "services" | "serviceaccounts" | "resourcequotas")
+        | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }
 }

@@ -13,7 +13,11 @@ pub(super) struct NamespaceStrategy;
 impl Strategy for NamespaceStrategy {
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Active"});
-        let mut finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut finalizers = object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
             finalizers.push(Value::from(FINALIZER));
         }

@@ -9,7 +9,9 @@ pub(super) struct NodeStrategy;
 impl Strategy for NodeStrategy {
     fn prepare_create(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
-            object.entry("spec").or_insert_with(|| Value::Object(serde_json::Map::new()));
+            object
+                .entry("spec")
+                .or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
     }
 }

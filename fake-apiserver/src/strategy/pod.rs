@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Deletion, Strategy, copy_field};
+use super::{Deletion, Strategy, copy_field, pod_spec};
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, at};
 
@@ -19,7 +19,9 @@ impl Strategy for PodStrategy {
 
     fn prepare_create(&self, object: &mut Value) {
         let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
-        let gated = at(object, "spec.schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
+        let gated = at(object, "spec.schedulingGates")
+            .and_then(Value::as_array)
+            .is_some_and(|gates| !gates.is_empty());
         if gated {
             status["conditions"] = json!([{
                 "type": "PodScheduled",
@@ -35,12 +37,31 @@ impl Strategy for PodStrategy {
 
     fn prepare_status_update(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
-        for field in ["ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        for field in [
+            "ownerReferences",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+        ] {
             object.copy_meta(old, field);
         }
-        if let (Some(status), Some(class)) = (object.get_mut("status").and_then(Value::as_object_mut), at(old, "status.qosClass")) {
+        if let (Some(status), Some(class)) = (
+            object.get_mut("status").and_then(Value::as_object_mut),
+            at(old, "status.qosClass"),
+        ) {
             status.entry("qosClass").or_insert_with(|| class.clone());
         }
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = pod_spec::validate(object, "spec");
+        if at(object, "spec.ephemeralContainers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+            errors.push(FieldError::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+        }
+        errors
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_spec::warnings(object, "spec")
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
@@ -48,20 +69,44 @@ impl Strategy for PodStrategy {
     }
 
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        object.get("spec") != old.get("spec")
+        // Being assigned to a node is no change of what was asked for.
+        let asked = |object: &Value| {
+            let mut spec = object.get("spec").cloned().unwrap_or_default();
+            spec.as_object_mut().map(|spec| spec.remove("nodeName"));
+            spec
+        };
+        asked(object) != asked(old)
     }
 
     fn deletion(&self, object: &Value, grace_seconds: Option<i64>) -> Deletion {
-        let default = at(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+        let default = at(object, "spec.terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or(30);
         let seconds = match grace_seconds {
             // The kubelet was never told of a pod without a node, and has nothing to end in one that has ended.
-            _ if at(object, "spec.nodeName").and_then(Value::as_str).unwrap_or_default().is_empty() => 0,
-            _ if matches!(at(object, "status.phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) => 0,
+            _ if at(object, "spec.nodeName")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty() =>
+            {
+                0
+            }
+            _ if matches!(
+                at(object, "status.phase").and_then(Value::as_str),
+                Some("Succeeded" | "Failed")
+            ) =>
+            {
+                0
+            }
             Some(seconds) => seconds.max(0),
             None if default < 0 => 1,
             None => default,
         };
-        if seconds == 0 { Deletion::Immediate } else { Deletion::Graceful { seconds } }
+        if seconds == 0 {
+            Deletion::Immediate
+        } else {
+            Deletion::Graceful { seconds }
+        }
     }
 }
 
@@ -92,7 +137,11 @@ fn qos_class(pod: &Value) -> &'static str {
 }
 
 /// Fields of a pod's spec that an update may change, besides images.
-const MUTABLE: [&str; 3] = ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"];
+const MUTABLE: [&str; 3] = [
+    "activeDeadlineSeconds",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+];
 
 /// The refusal that every update of another field gets.
 const IMMUTABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -101,12 +150,16 @@ const IMMUTABLE: &str = "pod updates may not change fields other than `spec.cont
 
 fn without_mutable(spec: &Value) -> Value {
     let mut spec = spec.clone();
-    let Some(map) = spec.as_object_mut() else { return spec };
+    let Some(map) = spec.as_object_mut() else {
+        return spec;
+    };
     for field in MUTABLE {
         map.remove(field);
     }
     for list in ["containers", "initContainers"] {
-        let Some(containers) = map.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        let Some(containers) = map.get_mut(list).and_then(Value::as_array_mut) else {
+            continue;
+        };
         for container in containers {
             if let Some(container) = container.as_object_mut() {
                 container.remove("image");
@@ -120,19 +173,37 @@ fn without_mutable(spec: &Value) -> Value {
 
 fn validate_spec_update(object: &Value, old: &Value) -> Vec<FieldError> {
     static EMPTY: Value = Value::Null;
-    let (new_spec, old_spec) = (object.get("spec").unwrap_or(&EMPTY), old.get("spec").unwrap_or(&EMPTY));
+    let (new_spec, old_spec) = (
+        object.get("spec").unwrap_or(&EMPTY),
+        old.get("spec").unwrap_or(&EMPTY),
+    );
     let mut errors = Vec::new();
-    for (list, at_path) in [("containers", "spec.containers"), ("initContainers", "spec.initContainers")] {
-        let containers = new_spec.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (list, at_path) in [
+        ("containers", "spec.containers"),
+        ("initContainers", "spec.initContainers"),
+    ] {
+        let containers = new_spec
+            .get(list)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         for (index, container) in containers.iter().enumerate() {
-            if container.get("image").and_then(Value::as_str).unwrap_or_default().is_empty() {
+            if container
+                .get("image")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .is_empty()
+            {
                 errors.push(FieldError::required(&format!("{at_path}[{index}].image"), ""));
             }
         }
     }
     let (new_rest, old_rest) = (without_mutable(new_spec), without_mutable(old_spec));
     if new_rest != old_rest {
-        errors.push(FieldError::forbidden("spec", &format!("{IMMUTABLE}\n{}", difference(&old_rest, &new_rest))));
+        errors.push(FieldError::forbidden(
+            "spec",
+            &format!("{IMMUTABLE}\n{}", difference(&old_rest, &new_rest)),
+        ));
     }
     errors
 }
@@ -141,7 +212,11 @@ fn validate_spec_update(object: &Value, old: &Value) -> Vec<FieldError> {
 fn difference(old: &Value, new: &Value) -> String {
     let none = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
-    let mut fields: Vec<&String> = old.keys().chain(new.keys()).filter(|key| old.get(*key) != new.get(*key)).collect();
+    let mut fields: Vec<&String> = old
+        .keys()
+        .chain(new.keys())
+        .filter(|key| old.get(*key) != new.get(*key))
+        .collect();
     fields.sort();
     fields.dedup();
     let lines: Vec<String> = fields

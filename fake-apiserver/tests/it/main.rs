@@ -1,4 +1,11 @@
 //! The cluster as its clients see it.
 
+mod collections;
+mod custom;
+mod deletions;
+mod garbage;
+mod patches;
 mod pods;
 mod support;
+mod watches;
+mod writes;

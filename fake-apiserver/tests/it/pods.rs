@@ -29,17 +29,32 @@ fn a_pod_runs_restarts_on_a_new_image_and_ends() {
         assert_eq!(running["status"]["containerStatuses"][0]["restartCount"], 0);
 
         let patch = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": "nginx:1.7.9"}]);
-        let (code, _) =
-            crate::support::send(&cluster, "PATCH", &format!("{PODS}/web"), "application/json-patch+json", &patch).await;
+        let (code, _) = crate::support::send(
+            &cluster,
+            "PATCH",
+            &format!("{PODS}/web"),
+            "application/json-patch+json",
+            &patch,
+        )
+        .await;
         assert_eq!(code, 200);
         cluster.run_for(Duration::from_secs(5)).await;
         let (_, updated) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
-        assert_eq!(updated["status"]["containerStatuses"][0]["restartCount"], 1, "{updated:#}");
-        assert_eq!(updated["status"]["containerStatuses"][0]["image"], "docker.io/library/nginx:1.7.9");
+        assert_eq!(
+            updated["status"]["containerStatuses"][0]["restartCount"], 1,
+            "{updated:#}"
+        );
+        assert_eq!(
+            updated["status"]["containerStatuses"][0]["image"],
+            "docker.io/library/nginx:1.7.9"
+        );
         assert_eq!(updated["metadata"]["uid"], running["metadata"]["uid"]);
 
         let (code, deleted) = request(&cluster, "DELETE", &format!("{PODS}/web"), &Value::Null).await;
-        assert_eq!((code, &deleted["metadata"]["deletionGracePeriodSeconds"]), (200, &json!(30)));
+        assert_eq!(
+            (code, &deleted["metadata"]["deletionGracePeriodSeconds"]),
+            (200, &json!(30))
+        );
         cluster.run_for(Duration::from_secs(5)).await;
         let (code, _) = request(&cluster, "GET", &format!("{PODS}/web"), &Value::Null).await;
         assert_eq!(code, 404);

@@ -31,15 +31,90 @@ pub(crate) async fn send(
     content_type: &str,
     body: &Value,
 ) -> (u16, Value) {
+    let (code, text) = exchange(cluster, method, path, content_type, body).await;
+    (code, serde_json::from_str(&text).unwrap_or_default())
+}
+
+/// Plays requests against a fresh cluster and checks each answer. A step is an object:
+///
+/// * `do`: method and path; a `$name` in it, in the body or in what is expected stands for what was saved under that name;
+/// * `body`, and its content `type` if it is not JSON (`json`, `merge`, `strategic`, `apply` are the kinds of patches);
+/// * `code`: the status that is expected; `has`: values by pointer, `null` for what must not be there;
+/// * `events`: for a watch, the lines expected of it, as `ADDED name`;
+/// * `save`: names for values of the answer, by pointer; `wait`: seconds to run before the request.
+pub(crate) fn play(controllers: bool, steps: Value) {
+    simulate(move || async move {
+        let cluster =
+            Cluster::builder().nodes(0).controllers(controllers).start().await.expect("a cluster");
+        let mut saved: Vec<(String, String)> = Vec::new();
+        for (index, step) in steps.as_array().expect("steps").iter().enumerate() {
+            if let Some(seconds) = step["wait"].as_u64() {
+                cluster.run_for(std::time::Duration::from_secs(seconds)).await;
+            }
+            let step = substitute(step, &saved);
+            let asked = step["do"].as_str().expect("a request");
+            let (method, path) = asked.split_once(' ').expect("method and path");
+            let media_type = match step["type"].as_str().unwrap_or_default() {
+                "" => "application/json",
+                "json" => "application/json-patch+json",
+                "merge" => "application/merge-patch+json",
+                "strategic" => "application/strategic-merge-patch+json",
+                "apply" => "application/apply-patch+yaml",
+                other => other,
+            };
+            let (code, text) = exchange(&cluster, method, path, media_type, &step["body"]).await;
+            let place = format!("step {index}: {asked}\n{text}");
+            assert_eq!(u64::from(code), step["code"].as_u64().unwrap_or(200), "{place}");
+            if let Some(expected) = step["events"].as_array() {
+                let lines: Vec<Value> = text.lines().map(event).collect();
+                assert_eq!(&lines, expected, "{place}");
+                continue;
+            }
+            let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+            for (pointer, value) in step["has"].as_object().into_iter().flatten() {
+                assert_eq!(answer.pointer(pointer).unwrap_or(&Value::Null), value, "{pointer}, {place}");
+            }
+            for (name, pointer) in step["save"].as_object().into_iter().flatten() {
+                let value = answer.pointer(pointer.as_str().expect("a pointer")).cloned().unwrap_or_default();
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                saved.push((format!("${name}"), text));
+            }
+        }
+    });
+}
+
+/// A line of a watch in short: its type, and the object's name or the reason of an error.
+fn event(line: &str) -> Value {
+    let line: Value = serde_json::from_str(line).expect("an event");
+    let text = |pointer: &str| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let what = format!("{}{}", text("/object/metadata/name"), text("/object/reason"));
+    Value::from(format!("{} {what}", text("/type")).trim().to_owned())
+}
+
+fn substitute(step: &Value, saved: &[(String, String)]) -> Value {
+    match step {
+        Value::String(text) => {
+            let text = saved.iter().rev().fold(text.clone(), |text, (name, value)| text.replace(name, value));
+            Value::from(text)
+        }
+        Value::Array(items) => items.iter().map(|item| substitute(item, saved)).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), substitute(value, saved))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+async fn exchange(cluster: &Cluster, method: &str, path: &str, media_type: &str, body: &Value) -> (u16, String) {
     let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let request = http::Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", content_type)
+        .header("content-type", media_type)
         .body(kube::client::Body::from(bytes))
         .expect("a request");
     let response = cluster.client().send(request).await.expect("an answer");
     let code = response.status().as_u16();
     let bytes = response.into_body().collect_bytes().await.expect("a body");
-    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    (code, String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,0 +1,116 @@
+//! Whether an object is of the kind that a path serves.
+
+use serde_json::{Map, Value};
+
+use crate::resources::Resource;
+use crate::types;
+
+/// The Go struct that the kind is read into, as decoding errors print it.
+const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+/// What the real server calls its table of built-in kinds.
+const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+
+/// Why an object is not what the path serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mismatch {
+    /// It says no kind that could be read.
+    Unrecognized(String),
+    /// A custom resource without a kind.
+    KindMissing,
+    /// A known kind under another group or version than the path's.
+    Group(String),
+    /// Another kind, or one that is unknown.
+    Kind { kind: String, version: String, complaint: String },
+    /// A custom resource of another kind.
+    CustomKind(String),
+}
+
+/// Checks that `object` is of the resource's kind. Of a built-in kind, what is missing is filled in.
+pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Mismatch> {
+    if object.is_null() && !resource.is_custom() {
+        *object = Value::Object(Map::new());
+    }
+    let found = json_type(object);
+    let Some(map) = object.as_object_mut() else {
+        if found == "null" {
+            return Err(Mismatch::KindMissing);
+        }
+        return Err(Mismatch::Unrecognized(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_META}"
+        )));
+    };
+    let given_version = text(map, "apiVersion")?;
+    let given_kind = text(map, "kind")?;
+    if given_version.matches('/').count() > 1 {
+        return Err(Mismatch::Unrecognized(format!("unexpected GroupVersion string: {given_version}")));
+    }
+    if resource.is_custom() {
+        check_custom(resource, &given_version, &given_kind)?;
+    } else {
+        check_builtin(resource, &given_version, &given_kind)?;
+    }
+    map.insert("apiVersion".to_owned(), Value::from(resource.api_version()));
+    map.insert("kind".to_owned(), Value::from(resource.kind.clone()));
+    Ok(())
+}
+
+fn check_custom(resource: &Resource, given_version: &str, given_kind: &str) -> Result<(), Mismatch> {
+    if given_kind.is_empty() {
+        return Err(Mismatch::KindMissing);
+    }
+    if given_version != resource.api_version() {
+        return Err(Mismatch::Group(given_version.to_owned()));
+    }
+    if given_kind != resource.kind {
+        return Err(Mismatch::CustomKind(given_kind.to_owned()));
+    }
+    Ok(())
+}
+
+fn check_builtin(resource: &Resource, given_version: &str, given_kind: &str) -> Result<(), Mismatch> {
+    let expected = resource.api_version();
+    let api_version = if given_version.is_empty() { expected.as_str() } else { given_version };
+    let kind = if given_kind.is_empty() { resource.kind.as_str() } else { given_kind };
+    if kind == resource.kind && api_version == expected {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let wrong = |complaint: String| {
+        Err(Mismatch::Kind { kind: kind.to_owned(), version: version.to_owned(), complaint })
+    };
+    let known = types::builtin_kinds().any(|known| known == (group, version, kind)) || (api_version, kind) == ("v1", "List");
+    if !known {
+        return wrong(format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""));
+    }
+    if kind == resource.kind && group == resource.group {
+        return Err(Mismatch::Group(given_version.to_owned()));
+    }
+    let internal = match resource.group.split('.').next() {
+        Some("") | None => "core",
+        Some(first) => first,
+    };
+    wrong(format!("converting ({version}.{kind}) to ({internal}.{}): unknown conversion", resource.kind))
+}
+
+fn text(map: &Map<String, Value>, field: &str) -> Result<String, Mismatch> {
+    match map.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(Mismatch::Unrecognized(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of type \
+             string",
+            json_type(other)
+        ))),
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    }
+}

@@ -1,0 +1,71 @@
+//! Jobs: each selects its pods by its own uid, unless told otherwise.
+
+use serde_json::{Value, json};
+
+use super::{Strategy, immutable, pod_spec};
+use crate::field_error::FieldError;
+use crate::meta::ObjectMeta;
+
+const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+
+pub(super) struct JobStrategy;
+
+impl Strategy for JobStrategy {
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        object["status"] = json!({});
+        if object.pointer("/spec/manualSelector").and_then(Value::as_bool) == Some(true) {
+            return;
+        }
+        let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
+        let labels = [
+            ("controller-uid", &uid),
+            (CONTROLLER_UID, &uid),
+            ("job-name", &name),
+            ("batch.kubernetes.io/job-name", &name),
+        ];
+        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+        let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else { return };
+        let empty = template.pointer("/metadata/labels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
+        let inherits = empty.then_some(());
+        for (key, value) in labels {
+            let present = template.pointer(&format!("/metadata/labels/{}", key.replace('/', "~1"))).is_some();
+            if !present {
+                template["metadata"]["labels"][key] = Value::from(value.clone());
+            }
+        }
+        if spec.get("selector").is_none_or(Value::is_null) {
+            spec.insert("selector".to_owned(), json!({"matchLabels": {CONTROLLER_UID: uid}}));
+        }
+        let template_labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+        let own_labels = object.metadata().and_then(|meta| meta.get("labels")).and_then(Value::as_object);
+        // A job without labels gets those of its template, and they were defaulted before the template got these.
+        if inherits.is_none() || own_labels.is_some() {
+            for (key, value) in template_labels.as_object().into_iter().flatten() {
+                if key.contains("controller-uid") || key.contains("job-name") {
+                    object["metadata"]["labels"][key] = value.clone();
+                }
+            }
+        } else {
+            object["metadata"]["labels"] = template_labels;
+        }
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        pod_spec::validate(object, "spec.template.spec")
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = self.validate_create(object);
+        let fields = ["spec.completions", "spec.selector", "spec.template", "spec.completionMode"];
+        errors.extend(immutable::check(&fields.map(|field| (field, immutable::Words::Immutable)), object, old));
+        errors
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod_spec::warnings(object, "spec.template.spec")
+    }
+}

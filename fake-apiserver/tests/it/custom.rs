@@ -1,0 +1,85 @@
+//! Custom resources: definitions, pruning, defaults, validation, subresources, columns.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::play;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/e.com/v1/namespaces/default/widgets";
+
+/// The definition of widgets with this schema of their spec.
+fn definition(spec: Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.e.com"},
+        "spec": {
+            "group": "e.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.selector"}},
+            }],
+        },
+    })
+}
+
+/// A definition, and then requests for widgets.
+fn defined(steps: &[Value]) -> Value {
+    let spec = json!({"type": "object", "required": ["n"], "properties": {
+        "n": {"type": "integer", "minimum": 0}, "mode": {"type": "string", "default": "easy", "enum": ["easy", "hard"]}}});
+    let mut all = vec![json!({"do": format!("POST {CRDS}"), "body": definition(spec), "code": 201})];
+    all.extend(steps.iter().cloned());
+    Value::from(all)
+}
+
+fn create(spec: Value, code: u16, has: Value) -> Value {
+    let body = json!({"apiVersion": "e.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec, "status": {"n": 9}});
+    json!({"do": format!("POST {WIDGETS}"), "body": body, "code": code, "has": has, "save": {"rv": "/metadata/resourceVersion"}})
+}
+
+#[rstest]
+#[case::pruned_and_defaulted(defined(&[create(json!({"n": 1, "zzz": 1}), 201,
+    json!({"/spec": {"n": 1, "mode": "easy"}, "/status": null, "/metadata/generation": 1}))]))]
+#[case::out_of_range(defined(&[create(json!({"n": -1}), 422, json!({"/message":
+    "Widget.e.com \"w\" is invalid: spec.n: Invalid value: -1: spec.n in body should be greater than or equal to 0"}))]))]
+#[case::missing(defined(&[create(json!({}), 422, json!({"/details/causes/0/reason": "FieldValueRequired", "/details/causes/0/field": "spec.n"}))]))]
+#[case::not_in_the_enum(defined(&[create(json!({"n": 1, "mode": "odd"}), 422, json!({"/details/causes/0/reason": "FieldValueNotSupported"}))]))]
+#[case::updates_need_a_version(defined(&[
+    create(json!({"n": 1}), 201, json!({})),
+    json!({"do": format!("PUT {WIDGETS}/w"), "code": 422,
+        "body": {"apiVersion": "e.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"n": 2}},
+        "has": {"/message": "widgets.e.com \"w\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"}}),
+    json!({"do": format!("PUT {WIDGETS}/w"), "has": {"/metadata/generation": 2, "/spec/n": 2},
+        "body": {"apiVersion": "e.com/v1", "kind": "Widget", "metadata": {"name": "w", "resourceVersion": "$rv"}, "spec": {"n": 2}}}),
+]))]
+#[case::status(defined(&[
+    create(json!({"n": 1}), 201, json!({})),
+    json!({"do": format!("PATCH {WIDGETS}/w/status"), "type": "merge", "body": {"spec": {"n": 5}, "status": {"n": 1, "selector": "a=b"}},
+        "has": {"/spec/n": 1, "/status/n": 1, "/metadata/generation": 1}}),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "merge", "body": {"status": {"n": 7}}, "has": {"/status/n": 1}}),
+    json!({"do": format!("GET {WIDGETS}/w/scale"), "has": {"/spec/replicas": 1, "/status": {"replicas": 1, "selector": "a=b"}}}),
+    json!({"do": format!("PATCH {WIDGETS}/w/scale"), "type": "merge", "body": {"spec": {"replicas": 4}}, "has": {"/spec/replicas": 4}}),
+    json!({"do": format!("GET {WIDGETS}/w"), "has": {"/spec/n": 4, "/metadata/generation": 2}}),
+]))]
+#[case::no_strategic_merge(defined(&[
+    create(json!({"n": 1}), 201, json!({})),
+    json!({"do": format!("PATCH {WIDGETS}/w"), "type": "strategic", "body": {}, "code": 415}),
+]))]
+#[case::established_and_gone(defined(&[
+    json!({"do": format!("GET {CRDS}/widgets.e.com"), "has": {
+        "/status/acceptedNames/listKind": "WidgetList", "/status/conditions/1/type": "Established", "/status/storedVersions": ["v1"]}}),
+    create(json!({"n": 1}), 201, json!({})),
+    json!({"do": format!("DELETE {CRDS}/widgets.e.com")}),
+    json!({"wait": 30, "do": format!("GET {CRDS}/widgets.e.com"), "code": 404}),
+    json!({"do": format!("GET {WIDGETS}/w"), "code": 404, "has": {"/kind": null}}),
+]))]
+#[case::a_bad_schema(json!([
+    {"do": format!("POST {CRDS}"), "body": definition(json!({"type": "strange"})), "code": 422,
+     "has": {"/details/causes/0/field": "spec.validation.openAPIV3Schema.properties[spec].type"}},
+    {"do": "GET /apis/e.com/v1", "code": 404},
+]))]
+fn custom_resources(#[case] steps: Value) {
+    play(false, steps);
+}

@@ -1,0 +1,54 @@
+//! What the built-in controllers clean up: dependents by propagation policy, the content of namespaces.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::play;
+
+/// An owner `o` and its dependent `d` with these finalizers; then the owner's deletion under `policy`, and what follows.
+fn owned(finalizers: &[&str], policy: &str, then: &[Value]) -> Value {
+    let mut steps = vec![
+        json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "o"}}, "code": 201, "save": {"uid": "/metadata/uid"}}),
+        json!({"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "body": {"metadata": {
+            "name": "d", "finalizers": finalizers, "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "$uid", "blockOwnerDeletion": true}]}}}),
+        json!({"wait": 1, "do": format!("DELETE /api/v1/namespaces/default/configmaps/o?propagationPolicy={policy}")}),
+    ];
+    steps.extend(then.iter().cloned());
+    Value::from(steps)
+}
+
+#[rstest]
+#[case::background(owned(&[], "Background", &[
+    json!({"do": "GET /api/v1/namespaces/default/configmaps/o", "code": 404}),
+    json!({"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404}),
+]))]
+#[case::foreground(owned(&["e.com/f"], "Foreground", &[
+    json!({"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/o", "has": {"/metadata/finalizers": ["foregroundDeletion"]}}),
+    json!({"do": "PATCH /api/v1/namespaces/default/configmaps/d", "type": "merge", "body": {"metadata": {"finalizers": null}}}),
+    json!({"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404}),
+    json!({"do": "GET /api/v1/namespaces/default/configmaps/o", "code": 404}),
+]))]
+#[case::orphan(owned(&[], "Orphan", &[
+    json!({"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/o", "code": 404}),
+    json!({"do": "GET /api/v1/namespaces/default/configmaps/d", "has": {"/metadata/ownerReferences": null}}),
+]))]
+#[case::an_owner_that_never_was(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "body": {"metadata": {"name": "d", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "gone"}]}}},
+    {"wait": 60, "do": "GET /api/v1/namespaces/default/configmaps/d", "code": 404},
+]))]
+#[case::a_namespace(json!([
+    {"do": "POST /api/v1/namespaces", "body": {"metadata": {"name": "n"}}, "code": 201,
+     "has": {"/spec/finalizers": ["kubernetes"], "/status/phase": "Active", "/metadata/labels": {"kubernetes.io/metadata.name": "n"}}},
+    {"wait": 1, "do": "GET /api/v1/namespaces/n/serviceaccounts/default"},
+    {"do": "POST /api/v1/namespaces/n/configmaps", "body": {"metadata": {"name": "a", "finalizers": ["e.com/f"]}}, "code": 201},
+    {"do": "DELETE /api/v1/namespaces/n", "has": {"/status/phase": "Terminating"}},
+    {"wait": 60, "do": "POST /api/v1/namespaces/n/configmaps", "body": {"metadata": {"name": "b"}}, "code": 403,
+     "has": {"/details/causes/0/reason": "NamespaceTerminating"}},
+    {"do": "PATCH /api/v1/namespaces/n/configmaps/a", "type": "merge", "body": {"metadata": {"finalizers": null}}},
+    {"wait": 60, "do": "GET /api/v1/namespaces/n", "code": 404},
+]))]
+fn cleans_up(#[case] steps: Value) {
+    play(true, steps);
+}

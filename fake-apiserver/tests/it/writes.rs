@@ -1,0 +1,104 @@
+//! Create, update, metadata, options.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::play;
+
+#[rstest]
+#[case::a_second_create(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}}, "code": 201,
+     "has": {"/kind": "ConfigMap", "/metadata/namespace": "default", "/metadata/generation": null}},
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}}, "code": 409,
+     "has": {"/reason": "AlreadyExists", "/message": "configmaps \"a\" already exists"}},
+]))]
+#[case::a_stale_update(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}}, "code": 201,
+     "save": {"rv": "/metadata/resourceVersion"}},
+    {"do": "PUT /api/v1/namespaces/default/configmaps/a", "body": {"metadata": {"name": "a", "resourceVersion": "$rv"}, "data": {"k": "1"}}},
+    {"do": "PUT /api/v1/namespaces/default/configmaps/a", "body": {"metadata": {"name": "a", "resourceVersion": "$rv"}, "data": {"k": "2"}},
+     "code": 409, "has": {"/reason": "Conflict", "/message": "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again"}},
+    {"do": "PUT /api/v1/namespaces/default/configmaps/a", "body": {"metadata": {"name": "a"}, "data": {"k": "3"}}, "has": {"/data/k": "3"}},
+]))]
+#[case::an_update_that_changes_nothing(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}, "data": {"k": "1"}}, "code": 201,
+     "save": {"rv": "/metadata/resourceVersion"}},
+    {"do": "PUT /api/v1/namespaces/default/configmaps/a", "body": {"metadata": {"name": "a"}, "data": {"k": "1"}},
+     "has": {"/metadata/resourceVersion": "$rv"}},
+]))]
+#[case::an_update_of_another_uid(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}}, "code": 201},
+    {"do": "PUT /api/v1/namespaces/default/configmaps/a", "body": {"metadata": {"name": "a", "uid": "x"}}, "code": 409},
+    {"do": "PATCH /api/v1/namespaces/default/configmaps/a", "type": "merge", "body": {"metadata": {"uid": "x"}}, "code": 422,
+     "has": {"/details/causes/0/field": "metadata.uid"}},
+]))]
+#[case::what_a_client_may_not_set(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "save": {"uid": "/metadata/uid"},
+     "body": {"metadata": {"name": "a", "uid": "x", "creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z"}},
+     "has": {"/metadata/deletionTimestamp": null, "/metadata/creationTimestamp": "2026-01-01T00:00:00Z"}},
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "b", "resourceVersion": "5"}}, "code": 400,
+     "has": {"/message": "resourceVersion should not be set on objects to be created"}},
+]))]
+#[case::a_generated_name(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"generateName": "a-"}}, "code": 201,
+     "has": {"/metadata/generateName": "a-"}, "save": {"name": "/metadata/name"}},
+    {"do": "GET /api/v1/namespaces/default/configmaps/$name", "has": {"/metadata/name": "$name"}},
+]))]
+#[case::no_name(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {}, "code": 422,
+     "has": {"/message": "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required"}},
+]))]
+#[case::another_namespace(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a", "namespace": "b"}}, "code": 400},
+    {"do": "POST /api/v1/namespaces/nowhere/configmaps", "body": {"metadata": {"name": "a"}}, "code": 404,
+     "has": {"/message": "namespaces \"nowhere\" not found"}},
+]))]
+#[case::another_kind(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}, "code": 400,
+     "has": {"/message": "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"}},
+]))]
+#[case::dry_run(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps?dryRun=All", "body": {"metadata": {"name": "a"}}, "code": 201},
+    {"do": "GET /api/v1/namespaces/default/configmaps/a", "code": 404},
+    {"do": "POST /api/v1/namespaces/default/configmaps?dryRun=Some", "body": {"metadata": {"name": "a"}}, "code": 422,
+     "has": {"/message": "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""}},
+]))]
+#[case::unknown_fields(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps?fieldValidation=Strict", "body": {"metadata": {"name": "a"}, "nope": 1}, "code": 400,
+     "has": {"/message": "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"nope\""}},
+    {"do": "POST /api/v1/namespaces/default/configmaps?fieldValidation=Ignore", "body": {"metadata": {"name": "a"}, "nope": 1}, "code": 201,
+     "has": {"/nope": null}},
+]))]
+#[case::a_wrong_type(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}, "data": {"k": 5}}, "code": 400,
+     "has": {"/message": "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"}},
+]))]
+#[case::the_generation_of_a_workload(json!([
+    {"do": "POST /apis/apps/v1/namespaces/default/deployments", "code": 201, "has": {"/metadata/generation": 1, "/spec/replicas": 1},
+     "body": {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/deployments/d", "type": "merge", "body": {"spec": {"replicas": 2}}, "has": {"/metadata/generation": 2}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/deployments/d", "type": "merge", "body": {"metadata": {"labels": {"x": "y"}}}, "has": {"/metadata/generation": 2}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/deployments/d/status", "type": "merge", "body": {"status": {"replicas": 2}, "spec": {"replicas": 9}},
+     "has": {"/metadata/generation": 2, "/status/replicas": 2, "/spec/replicas": 2}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/deployments/d", "type": "merge", "body": {"status": {"replicas": 7}}, "has": {"/status/replicas": 2}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/deployments/d", "type": "merge", "body": {"spec": {"selector": {"matchLabels": {"a": "c"}}}}, "code": 422,
+     "has": {"/details/causes/0/field": "spec.template.metadata.labels", "/details/causes/1/field": "spec.selector"}},
+]))]
+#[case::scale(json!([
+    {"do": "POST /apis/apps/v1/namespaces/default/replicasets", "code": 201,
+     "body": {"metadata": {"name": "r"}, "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}},
+    {"do": "GET /apis/apps/v1/namespaces/default/replicasets/r/scale", "has": {"/kind": "Scale", "/spec/replicas": 3, "/status/selector": "a=b"}},
+    {"do": "PATCH /apis/apps/v1/namespaces/default/replicasets/r/scale", "type": "merge", "body": {"spec": {"replicas": 5}}, "has": {"/spec/replicas": 5}},
+    {"do": "GET /apis/apps/v1/namespaces/default/replicasets/r", "has": {"/spec/replicas": 5, "/metadata/generation": 2}},
+]))]
+#[case::what_is_immutable(json!([
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "a"}, "immutable": true, "data": {"k": "v"}}, "code": 201},
+    {"do": "PATCH /api/v1/namespaces/default/configmaps/a", "type": "merge", "body": {"data": {"k": "w"}}, "code": 422,
+     "has": {"/message": "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set"}},
+    {"do": "PATCH /api/v1/namespaces/default/configmaps/a", "type": "merge", "body": {"metadata": {"labels": {"l": "m"}}}},
+]))]
+fn writes(#[case] steps: Value) {
+    play(false, steps);
+}
