@@ -27,9 +27,6 @@ pub(crate) trait ObjectMeta {
     fn uid(&self) -> &str {
         self.meta_str("uid")
     }
-    fn key(&self) -> ObjectKey {
-        ObjectKey::new(self.namespace(), self.name())
-    }
     fn resource_version(&self) -> &str {
         self.meta_str("resourceVersion")
     }

@@ -98,24 +98,47 @@ fn is_explained(#[case] name: &str, #[case] test: &str, #[case] manifest: &str, 
 #[test]
 fn a_refused_manifest_fails_with_the_servers_words() {
     let set = "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata:\n  name: x\n  namespace: default\nspec:\n  replicas: -1\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: i}]}\n";
-    let folder = Folder::with("refused", &[("chainsaw-test.yaml", &scenario(APPLY)), ("set.yaml", set)]);
+    let folder = Folder::with(
+        "refused",
+        &[("chainsaw-test.yaml", &scenario(APPLY)), ("set.yaml", set)],
+    );
     let (result, printed) = run(&options(&folder));
     assert_eq!(result.expect("a run").failed, 1);
-    assert!(printed.contains("set.yaml") && printed.contains("spec.replicas"), "{printed}");
+    assert!(
+        printed.contains("set.yaml") && printed.contains("spec.replicas"),
+        "{printed}"
+    );
 }
 
 #[test]
 fn a_folder_without_scenarios() {
     let folder = Folder::with("empty", &[]);
     let (result, _) = run(&options(&folder));
-    assert!(result.expect_err("an error").to_string().contains("there is none"));
+    assert!(
+        result
+            .expect_err("an error")
+            .to_string()
+            .contains("there is none")
+    );
 }
 
 #[test]
 fn a_kubeconfig_that_leads_nowhere() {
     let config = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n";
-    let folder = Folder::with("nowhere", &[("config", config), ("chainsaw-test.yaml", &scenario("  - name: one\n    try:\n    - sleep: {duration: 1s}\n"))]);
-    for (file, says) in [("config", "reach the cluster at http://127.0.0.1:1"), ("absent", "absent")] {
+    let folder = Folder::with(
+        "nowhere",
+        &[
+            ("config", config),
+            (
+                "chainsaw-test.yaml",
+                &scenario("  - name: one\n    try:\n    - sleep: {duration: 1s}\n"),
+            ),
+        ],
+    );
+    for (file, says) in [
+        ("config", "reach the cluster at http://127.0.0.1:1"),
+        ("absent", "absent"),
+    ] {
         let mut options = options(&folder);
         options.backend = BackendChoice::Kubeconfig(Some(folder.0.join(file)));
         let (result, _) = run(&options);
@@ -128,7 +151,13 @@ fn a_kubeconfig_that_leads_nowhere() {
 #[case(BackendChoice::Kind)]
 #[case(BackendChoice::K3s)]
 fn clusters_that_cannot_be_made_here(#[case] backend: BackendChoice) {
-    let folder = Folder::with("engine", &[("chainsaw-test.yaml", &scenario("  - name: one\n    try:\n    - sleep: {duration: 1s}\n"))]);
+    let folder = Folder::with(
+        "engine",
+        &[(
+            "chainsaw-test.yaml",
+            &scenario("  - name: one\n    try:\n    - sleep: {duration: 1s}\n"),
+        )],
+    );
     let mut options = options(&folder);
     options.backend = backend;
     let (result, printed) = run(&options);

@@ -33,9 +33,10 @@ impl Planner for Broken {
         let mut plan = self.real.plan(&observed, revisions);
         match self.how {
             How::DeletesTheNewest => {
-                let newest = observed.pods.iter().max_by_key(|pod| {
-                    (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone())
-                });
+                let newest = observed
+                    .pods
+                    .iter()
+                    .max_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone()));
                 for action in &mut plan.sync {
                     if let (Action::DeletePod { pod, .. }, Some(newest)) = (action, newest) {
                         *pod = PodRef::of(newest);
@@ -43,7 +44,15 @@ impl Planner for Broken {
                 }
             }
             How::ForgetsScaleUpLimited => {
-                plan.sync.retain(|action| !matches!(action, Action::Event { reason: "ScaleUpLimited", .. }));
+                plan.sync.retain(|action| {
+                    !matches!(
+                        action,
+                        Action::Event {
+                            reason: "ScaleUpLimited",
+                            ..
+                        }
+                    )
+                });
             }
             How::IgnoresPartition => {}
         }
@@ -53,11 +62,17 @@ impl Planner for Broken {
 
 #[rstest]
 #[case::newest(How::DeletesTheNewest, "-pods deleted: cs-demo-4wz2z")]
-#[case::partition(How::IgnoresPartition, "-cs-demo   4         2         2               4       4")]
+#[case::partition(
+    How::IgnoresPartition,
+    "-cs-demo   4         2         2               4       4"
+)]
 #[case::limit(How::ForgetsScaleUpLimited, "-  Warning ScaleUpLimited")]
 fn is_caught(#[case] how: How, #[case] line: &str) {
     let tweak: ManagerTweak = Arc::new(move |mut options| {
-        options.planner = Arc::new(Broken { real: CloneSetPlanner::default(), how });
+        options.planner = Arc::new(Broken {
+            real: CloneSetPlanner::default(),
+            how,
+        });
         options
     });
     let mut options = scenarios("tutorial");

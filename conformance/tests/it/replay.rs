@@ -16,13 +16,24 @@ fn trace(seed: u64) -> String {
     let root = fixtures().join("scenarios");
     let tutorial = Scenario::read(&root, &root.join("tutorial/chainsaw-test.yaml")).expect("the tutorial");
     seeded_entropy::simulate(client_kit::Seed(seed), || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
         runtime.expect("a runtime").block_on(async {
-            let options = FakeOptions { seed, trace: true, ..FakeOptions::default() };
+            let options = FakeOptions {
+                seed,
+                trace: true,
+                ..FakeOptions::default()
+            };
             let cluster = FakeCluster::start(options).await.expect("a cluster");
             let backend = Backend::Fake(cluster);
-            player::run(&tutorial, &backend, &[], &mut |_| {}).await.expect("a run");
-            let Backend::Fake(cluster) = &backend else { unreachable!("made above") };
+            player::run(&tutorial, &backend, &[], &mut |_| {})
+                .await
+                .expect("a run");
+            let Backend::Fake(cluster) = &backend else {
+                unreachable!("made above")
+            };
             cluster.trace()
         })
     })
@@ -31,12 +42,23 @@ fn trace(seed: u64) -> String {
 #[test]
 fn one_seed_gives_one_trace() {
     let first = trace(7);
-    assert!(first.lines().count() > 200, "the trace has only {} lines", first.lines().count());
+    assert!(
+        first.lines().count() > 200,
+        "the trace has only {} lines",
+        first.lines().count()
+    );
     let second = trace(7);
     if first != second {
-        let at = first.lines().zip(second.lines()).position(|(one, other)| one != other);
+        let at = first
+            .lines()
+            .zip(second.lines())
+            .position(|(one, other)| one != other);
         let at = at.expect("one trace is the beginning of the other");
-        panic!("the traces part at line {at}:\n{:?}\n{:?}", first.lines().nth(at), second.lines().nth(at));
+        panic!(
+            "the traces part at line {at}:\n{:?}\n{:?}",
+            first.lines().nth(at),
+            second.lines().nth(at)
+        );
     }
 }
 
@@ -47,7 +69,11 @@ fn another_process_gives_the_same_trace() {
         return;
     }
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "replay::another_process_gives_the_same_trace", "--nocapture"])
+        .args([
+            "--exact",
+            "replay::another_process_gives_the_same_trace",
+            "--nocapture",
+        ])
         .env(CHILD, "7")
         .output()
         .expect("a child");
@@ -56,7 +82,12 @@ fn another_process_gives_the_same_trace() {
         .split_once("TRACE-BEGIN\n")
         .and_then(|(_, rest)| rest.split_once("TRACE-END"))
         .map(|(trace, _)| trace)
-        .unwrap_or_else(|| panic!("the child printed no trace: {output}{}", String::from_utf8_lossy(&child.stderr)));
+        .unwrap_or_else(|| {
+            panic!(
+                "the child printed no trace: {output}{}",
+                String::from_utf8_lossy(&child.stderr)
+            )
+        });
     assert!(trace(7) == theirs, "the traces of two processes differ");
 }
 

@@ -16,10 +16,16 @@ fn json_and_junit() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["passed"], 1);
     let scenario = &json["scenarios"][0];
-    assert_eq!((&scenario["name"], &scenario["status"]), (&"specified-delete-label".into(), &"passed".into()));
+    assert_eq!(
+        (&scenario["name"], &scenario["status"]),
+        (&"specified-delete-label".into(), &"passed".into())
+    );
     assert!(scenario["seconds_virtual"].as_f64() > Some(10.0));
     assert_eq!(scenario["steps"][0]["name"], "create");
     let xml = std::fs::read_to_string(folder.join("report.xml")).expect("a report");
-    assert!(xml.contains("<testsuite name=\"specified-delete-label\"") && xml.contains("name=\"create\""), "{xml}");
+    assert!(
+        xml.contains("<testsuite name=\"specified-delete-label\"") && xml.contains("name=\"create\""),
+        "{xml}"
+    );
     std::fs::remove_dir_all(&folder).expect("to clean up");
 }

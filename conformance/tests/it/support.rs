@@ -26,12 +26,18 @@ pub(crate) fn scenarios(only: &str) -> SuiteOptions {
 
 /// The same for recordings.
 pub(crate) fn recordings(only: &str) -> SuiteOptions {
-    SuiteOptions { play_scenarios: false, play_recordings: true, ..scenarios(only) }
+    SuiteOptions {
+        play_scenarios: false,
+        play_recordings: true,
+        ..scenarios(only)
+    }
 }
 
 /// Runs a suite; its totals, and what it printed.
 pub(crate) fn run(options: &SuiteOptions) -> (Result<Totals, Error>, String) {
     let mut out = Vec::new();
-    let totals = suite::run(options, &mut out, &|seed, job| seeded_entropy::simulate(seed, job));
+    let totals = suite::run(options, &mut out, &|seed, job| {
+        seeded_entropy::simulate(seed, job)
+    });
     (totals, String::from_utf8(out).expect("text"))
 }

@@ -41,7 +41,11 @@ impl FieldSelector {
             if !always && !resource.selectable.iter().any(|known| known == field) {
                 return Err(ApiError::bad_request(unknown(resource, field)));
             }
-            terms.push(Term { field: field.to_owned(), value, equal });
+            terms.push(Term {
+                field: field.to_owned(),
+                value,
+                equal,
+            });
         }
         Ok(Self(terms))
     }
