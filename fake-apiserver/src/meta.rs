@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::store::{ObjectKey, Revision};
+use crate::store::Revision;
 
 /// An object as the API server handles it: `apiVersion`, `kind`, `metadata` and the rest.
 pub(crate) trait ObjectMeta {
