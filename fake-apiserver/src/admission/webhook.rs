@@ -55,7 +55,7 @@ fn covers(list: &[String], value: &str) -> bool {
 }
 
 impl Webhook {
-    fn concerns(&self, attributes: &Attributes) -> bool {
+    pub(super) fn concerns(&self, attributes: &Attributes) -> bool {
         let resource = &attributes.resource;
         let path = if attributes.subresource.is_empty() {
             resource.plural.clone()

@@ -107,17 +107,21 @@ async fn attempt(
         subresource: context.request.subresource.clone(),
         namespace: context.request.namespace.clone(),
         name: context.request.name.clone(),
-        object: Some(object.clone()),
-        old: Some(old.clone()),
+        object: None,
+        old: None,
         dry_run: context.params.dry_run,
     };
+    // Most writes concern no webhook: for them nothing is copied.
+    let before = admission::is_concerned(&context.server, &attributes).then(|| object.clone());
+    attributes.old = before.as_ref().map(|_| old.clone());
+    attributes.object = Some(object);
     warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
     let mut admitted = attributes.object.take().unwrap_or_default();
-    if admitted != object {
+    if let Some(before) = before.filter(|before| *before != admitted) {
         if let Some(schema) = resource.schema() {
             schema.default(&mut admitted);
         }
-        own(context, Some(&object), &mut admitted);
+        own(context, Some(&before), &mut admitted);
     }
     prepare(context, &mut admitted, &old);
     validate(context, &admitted, &old)?;
