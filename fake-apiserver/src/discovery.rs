@@ -109,15 +109,34 @@ pub(crate) fn group_list(registry: &Registry) -> Value {
 
 /// `/`: the paths that lead somewhere.
 pub(crate) fn root_paths(registry: &Registry) -> Value {
-    let mut paths: Vec<String> =
-        ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).to_vec();
+    let mut paths: Vec<String> = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let mut groups = groups(registry);
     groups.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (group, versions) in groups.iter().filter(|(group, _)| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
-        paths.extend(versions.keys().map(|(_, _, _, version)| format!("/apis/{group}/{version}")));
+        paths.extend(
+            versions
+                .keys()
+                .map(|(_, _, _, version)| format!("/apis/{group}/{version}")),
+        );
     }
-    let others = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
+    let others = [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
     paths.extend(others.map(str::to_owned));
     json!({"paths": paths})
 }

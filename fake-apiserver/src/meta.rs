@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::store::{ObjectKey, Revision};
+use crate::store::Revision;
 
 /// An object as the API server handles it: `apiVersion`, `kind`, `metadata` and the rest.
 pub(crate) trait ObjectMeta {
@@ -26,9 +26,6 @@ pub(crate) trait ObjectMeta {
     }
     fn uid(&self) -> &str {
         self.meta_str("uid")
-    }
-    fn key(&self) -> ObjectKey {
-        ObjectKey::new(self.namespace(), self.name())
     }
     fn resource_version(&self) -> &str {
         self.meta_str("resourceVersion")

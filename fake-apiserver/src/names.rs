@@ -29,7 +29,8 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
 
 fn is_qualified_part(text: &str) -> bool {
     let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && edge(text.bytes().next())
         && edge(text.bytes().last())
 }
@@ -70,7 +71,11 @@ pub(crate) fn label_name_problems(name: &str) -> Vec<String> {
     }
     if !is_label(name) {
         let dots = name.contains('.');
-        problems.push(if dots { "must not contain dots".to_owned() } else { LABEL_TEXT.to_owned() });
+        problems.push(if dots {
+            "must not contain dots".to_owned()
+        } else {
+            LABEL_TEXT.to_owned()
+        });
     }
     problems
 }
@@ -80,7 +85,11 @@ pub(crate) fn path_segment_problems(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }
-    ["/", "%"].iter().filter(|bad| name.contains(*bad)).map(|bad| format!("may not contain '{bad}'")).collect()
+    ["/", "%"]
+        .iter()
+        .filter(|bad| name.contains(*bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
 }
 
 /// What is wrong with a label key: a name with an optional prefix, `example.com/name`.
@@ -98,7 +107,11 @@ pub(crate) fn qualified_problems(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     match prefix {
         Some("") => problems.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => problems.extend(subdomain_problems(prefix).iter().map(|text| format!("prefix part {text}"))),
+        Some(prefix) => problems.extend(
+            subdomain_problems(prefix)
+                .iter()
+                .map(|text| format!("prefix part {text}")),
+        ),
         None => {}
     }
     if name.is_empty() {
@@ -139,6 +152,11 @@ mod tests {
     #[case("Example.com/a", 1)]
     #[case("-a", 1)]
     fn label_keys(#[case] key: &str, #[case] problems: usize) {
-        assert_eq!(qualified_problems(key).len(), problems, "{:?}", qualified_problems(key));
+        assert_eq!(
+            qualified_problems(key).len(),
+            problems,
+            "{:?}",
+            qualified_problems(key)
+        );
     }
 }

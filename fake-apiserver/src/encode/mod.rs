@@ -169,11 +169,8 @@ pub(crate) fn complete_bookmark(resource: &Resource, object: &mut Value) {
     if map.get("kind").and_then(Value::as_str) != Some(resource.kind.as_str()) || resource.is_custom() {
         return;
     }
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "pods") => {
-            map.insert("spec".to_owned(), json!({"containers": null}));
-            map.insert("status".to_owned(), json!({}));
-        }
-        _ => {}
+    if resource.group.is_empty() && resource.plural == "pods" {
+        map.insert("spec".to_owned(), json!({"containers": null}));
+        map.insert("status".to_owned(), json!({}));
     }
 }

@@ -32,9 +32,12 @@ pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
 pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> {
     match format {
         Format::Json => json::parse(body),
-        Format::Yaml => {
-            yaml(body).map(|value| Document { value, duplicates: Vec::new() }).map_err(|error| error.message)
-        }
+        Format::Yaml => yaml(body)
+            .map(|value| Document {
+                value,
+                duplicates: Vec::new(),
+            })
+            .map_err(|error| error.message),
     }
 }
 
@@ -54,15 +57,14 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 
 /// Decodes JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
-    json::parse(body)
-        .map(|document| document.value)
-        .map_err(|error| ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
+    json::parse(body).map(|document| document.value).map_err(|error| {
+        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })
 }
 
 /// Decodes YAML, of which JSON is a part.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    let text =
-        std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
+    let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
     serde_saphyr::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }

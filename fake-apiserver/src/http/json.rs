@@ -19,7 +19,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
     let text = String::from_utf8_lossy(bytes);
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let value = At { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer);
+    let value = At {
+        path: String::new(),
+        duplicates: &mut duplicates,
+    }
+    .deserialize(&mut deserializer);
     match value.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => Ok(Document { value, duplicates }),
         Err(error) => Err(json_error::describe(&text).unwrap_or_else(|| error.to_string())),
@@ -34,7 +38,10 @@ struct At<'a> {
 
 impl At<'_> {
     fn child(&mut self, path: String) -> At<'_> {
-        At { path, duplicates: self.duplicates }
+        At {
+            path,
+            duplicates: self.duplicates,
+        }
     }
 }
 
@@ -66,7 +73,9 @@ impl<'de> Visitor<'de> for At<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        serde_json::Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+        serde_json::Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -95,7 +104,11 @@ impl<'de> Visitor<'de> for At<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let path = if self.path.is_empty() {
+                key.clone()
+            } else {
+                format!("{}.{key}", self.path)
+            };
             let repeated = out.contains_key(&key);
             if repeated && !self.duplicates.contains(&path) {
                 self.duplicates.push(path.clone());

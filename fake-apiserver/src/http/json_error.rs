@@ -136,7 +136,12 @@ fn word(chars: &mut Chars<'_>, word: &str) -> Result<(), String> {
     for wanted in word.chars().skip(1) {
         match chars.next() {
             Some(c) if c == wanted => {}
-            Some(c) => return Err(unexpected(c, &format!("in literal {word} (expecting '{wanted}')"))),
+            Some(c) => {
+                return Err(unexpected(
+                    c,
+                    &format!("in literal {word} (expecting '{wanted}')"),
+                ));
+            }
             None => return Err(END.to_owned()),
         }
     }
@@ -191,8 +196,14 @@ mod tests {
     #[case("   ", END)]
     #[case(r#"{"a":"#, END)]
     #[case(r#"{"a":1"#, END)]
-    #[case("{'a':1}", r"invalid character '\'' looking for beginning of object key string")]
-    #[case(r#"{"a":1,}"#, "invalid character '}' looking for beginning of object key string")]
+    #[case(
+        "{'a':1}",
+        r"invalid character '\'' looking for beginning of object key string"
+    )]
+    #[case(
+        r#"{"a":1,}"#,
+        "invalid character '}' looking for beginning of object key string"
+    )]
     #[case(r#"{"a" 1}"#, "invalid character '1' after object key")]
     #[case(r#"{"a":1 "b":2}"#, "invalid character '\"' after object key:value pair")]
     #[case("[1 2]", "invalid character '2' after array element")]

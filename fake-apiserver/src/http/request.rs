@@ -73,7 +73,11 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
-        return if method == Method::GET { Target::Root } else { Target::WrongMethod };
+        return if method == Method::GET {
+            Target::Root
+        } else {
+            Target::WrongMethod
+        };
     }
     let segments: Vec<&str> = path.split('/').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
@@ -81,7 +85,10 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     }
     let document = match segments.as_slice() {
         [which @ ("healthz" | "readyz" | "livez"), check @ ..] if check.len() < 2 => {
-            return Target::Health((*which).to_owned(), check.first().map(|check| (*check).to_owned()));
+            return Target::Health(
+                (*which).to_owned(),
+                check.first().map(|check| (*check).to_owned()),
+            );
         }
         ["version"] => Target::Version,
         ["api"] => Target::CoreVersions,
@@ -93,7 +100,11 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
         ["apis", group, version, rest @ ..] => return resource(method, group, version, rest, watch),
         _ => return Target::Nothing,
     };
-    if method == Method::GET { document } else { Target::WrongMethod }
+    if method == Method::GET {
+        document
+    } else {
+        Target::WrongMethod
+    }
 }
 
 fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: bool) -> Target {

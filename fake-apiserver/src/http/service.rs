@@ -61,7 +61,8 @@ where
             .unwrap_or_default()
     };
     let Some(accepted) = accept(header(ACCEPT)) else {
-        let message = "only the following media types are accepted: application/json, application/yaml";
+        let message = "only the following media types are accepted: application/json, application/yaml, \
+                       application/vnd.kubernetes.protobuf";
         let error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
         return failure(&error, Accepted::default());
     };
@@ -94,7 +95,9 @@ where
             let aggregated = value.get("kind").and_then(Value::as_str) == Some("APIGroupDiscoveryList");
             let mut answer = response(StatusCode::OK, Bytes::from(value.to_string()), accepted, &[]);
             if aggregated {
-                answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED_TYPE));
+                answer
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED_TYPE));
             }
             answer
         }
@@ -156,11 +159,17 @@ async fn resource_request(
         };
     };
     if let Err(error) = check_scope(&resource, &request) {
-        return if resource.is_custom() { Ok(page_not_found()) } else { Err(error) };
+        return if resource.is_custom() {
+            Ok(page_not_found())
+        } else {
+            Err(error)
+        };
     }
     if matches!(request.name.as_str(), "." | "..") {
         let name = &request.name;
-        return Err(ApiError::bad_request(format!("Name parameter invalid: \"{name}\": may not be '{name}'")));
+        return Err(ApiError::bad_request(format!(
+            "Name parameter invalid: \"{name}\": may not be '{name}'"
+        )));
     }
     let mut params = params;
     options::check(&mut params, request.verb, content_type.starts_with(APPLY_TYPE))?;
@@ -253,7 +262,15 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         .resource
         .subresources
         .get(&context.request.subresource)
-        .ok_or_else(ApiError::no_such_resource)?;
+        .ok_or_else(|| {
+            let resource = &context.resource;
+            // The handler of custom resources is the same for all paths below them.
+            if resource.is_custom() && matches!(context.request.subresource.as_str(), "status" | "scale") {
+                ApiError::not_found(&resource.group_resource(), &context.request.name)
+            } else {
+                ApiError::no_such_resource()
+            }
+        })?;
     if !served
         .verbs
         .iter()
@@ -331,7 +348,11 @@ const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
 
 fn health(which: &str, check: Option<&str>, query: &str) -> Response<ResponseBody> {
     if let Some(check) = check {
-        return if CHECKS.contains(&check) { text("ok".to_owned()) } else { page_not_found() };
+        return if CHECKS.contains(&check) {
+            text("ok".to_owned())
+        } else {
+            page_not_found()
+        };
     }
     let asked = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
     if !asked("verbose") {
@@ -339,8 +360,13 @@ fn health(which: &str, check: Option<&str>, query: &str) -> Response<ResponseBod
     }
     let mut out = String::new();
     for name in CHECKS {
-        let excluded = query.split('&').any(|pair| pair.strip_prefix("exclude=") == Some(name));
-        out.push_str(&format!("[+]{name} {}ok\n", if excluded { "excluded: " } else { "" }));
+        let excluded = query
+            .split('&')
+            .any(|pair| pair.strip_prefix("exclude=") == Some(name));
+        out.push_str(&format!(
+            "[+]{name} {}ok\n",
+            if excluded { "excluded: " } else { "" }
+        ));
     }
     out.push_str(&format!("{which} check passed\n"));
     text(out)

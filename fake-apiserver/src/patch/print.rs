@@ -46,21 +46,46 @@ pub(super) fn json_type(value: &Value) -> &'static str {
 
 /// The order in which Go writes the fields of object metadata, and of an entry of its managed fields.
 const METADATA_ORDER: [&str; 15] = [
-    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
     "managedFields",
 ];
-const MANAGED_ORDER: [&str; 7] =
-    ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+const MANAGED_ORDER: [&str; 7] = [
+    "manager",
+    "operation",
+    "apiVersion",
+    "time",
+    "fieldsType",
+    "fieldsV1",
+    "subresource",
+];
 
 /// A patched object as Go writes it: fields by name, but metadata that the patch left alone in the order of the struct.
 pub(crate) fn go_json(object: &Value, old: &Value) -> String {
-    let Value::Object(map) = object else { return object.to_string() };
+    let Value::Object(map) = object else {
+        return object.to_string();
+    };
     let untouched = object.get("metadata") == old.get("metadata");
     let fields: Vec<String> = map
         .iter()
         .map(|(key, value)| {
-            let text = if key == "metadata" { metadata(value, untouched) } else { value.to_string() };
+            let text = if key == "metadata" {
+                metadata(value, untouched)
+            } else {
+                value.to_string()
+            };
             format!("{}:{text}", Value::from(key.as_str()))
         })
         .collect();
@@ -68,29 +93,40 @@ pub(crate) fn go_json(object: &Value, old: &Value) -> String {
 }
 
 fn metadata(metadata: &Value, untouched: bool) -> String {
-    let Value::Object(map) = metadata else { return metadata.to_string() };
+    let Value::Object(map) = metadata else {
+        return metadata.to_string();
+    };
     let mut fields: Vec<(&String, &Value)> = map.iter().collect();
     if untouched {
         fields.sort_by_key(|(key, _)| METADATA_ORDER.iter().position(|known| known == key));
     }
     let text = |key: &str, value: &Value| match (key, value) {
         ("managedFields", Value::Array(entries)) => {
-            let entries: Vec<String> = entries.iter().map(|entry| ordered(entry, &MANAGED_ORDER)).collect();
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|entry| ordered(entry, &MANAGED_ORDER))
+                .collect();
             format!("[{}]", entries.join(","))
         }
         _ => value.to_string(),
     };
-    let fields: Vec<String> =
-        fields.iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), text(key, value))).collect();
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), text(key, value)))
+        .collect();
     format!("{{{}}}", fields.join(","))
 }
 
 /// An object's fields in the given order.
 fn ordered(value: &Value, order: &[&str]) -> String {
-    let Value::Object(map) = value else { return value.to_string() };
+    let Value::Object(map) = value else {
+        return value.to_string();
+    };
     let mut fields: Vec<(&String, &Value)> = map.iter().collect();
     fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
-    let fields: Vec<String> =
-        fields.iter().map(|(key, value)| format!("{}:{value}", Value::from(key.as_str()))).collect();
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
+        .collect();
     format!("{{{}}}", fields.join(","))
 }

@@ -59,10 +59,13 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
             singular = kind.to_lowercase();
         }
         let deprecated = version.get("deprecated").and_then(Value::as_bool) == Some(true);
-        let deprecation = deprecated.then(|| match version.get("deprecationWarning").and_then(Value::as_str) {
-            Some(warning) => warning.to_owned(),
-            None => deprecation(&group, &name, &kind, versions),
-        });
+        let deprecation =
+            deprecated.then(
+                || match version.get("deprecationWarning").and_then(Value::as_str) {
+                    Some(warning) => warning.to_owned(),
+                    None => deprecation(&group, &name, &kind, versions),
+                },
+            );
         out.push(Arc::new(Resource {
             deprecation,
             subresources: subresources(&custom, &group, &name, &kind),
@@ -134,8 +137,14 @@ fn schema_path(versions: &[Value], index: usize) -> String {
 
 fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, Vec<FieldError>> {
     let empty = Value::Object(serde_json::Map::new());
-    let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty))
-        .map_err(|errors| errors.into_iter().map(|error| error.under(schema_path)).collect::<Vec<_>>())?;
+    let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty)).map_err(
+        |errors| {
+            errors
+                .into_iter()
+                .map(|error| error.under(schema_path))
+                .collect::<Vec<_>>()
+        },
+    )?;
     let scale = at(version, "subresources.scale").map(|scale| ScalePaths {
         spec_replicas: text(scale, "specReplicasPath"),
         status_replicas: text(scale, "statusReplicasPath"),

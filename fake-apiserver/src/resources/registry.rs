@@ -43,7 +43,9 @@ impl Registry {
 
     /// Whether a built-in resource is served in this version.
     pub(crate) fn is_builtin_version(&self, group: &str, version: &str) -> bool {
-        builtin::all().iter().any(|resource| resource.group == group && resource.version == version)
+        builtin::all()
+            .iter()
+            .any(|resource| resource.group == group && resource.version == version)
     }
 
     /// Everything served, built-in resources first, in the order of their paths.

@@ -135,7 +135,11 @@ fn prepare(context: &Context, object: &mut Value) {
         object.set_meta("generation", 1);
     }
     // What the strategy wrote takes the form in which Go's encoder would write it.
-    if let Some(schema) = context.resource.schema().filter(|_| !context.resource.is_custom()) {
+    if let Some(schema) = context
+        .resource
+        .schema()
+        .filter(|_| !context.resource.is_custom())
+    {
         schema.canonicalize(object);
     }
 }

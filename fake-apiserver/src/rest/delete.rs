@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::{conversion, options};
 use super::read::Selection;
 use super::update::commit;
+use super::{conversion, options};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
@@ -54,24 +54,42 @@ impl DeleteOptions {
     /// Reads options that are given as a value; `Null` is none.
     pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
         if let Some(schema) = types::builtin(("", "v1", "DeleteOptions")) {
-            schema.check_types(body).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            schema
+                .check_types(body)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
-        let listed = at(body, "dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut dry_run: Vec<String> = listed.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let listed = at(body, "dryRun")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let mut dry_run: Vec<String> = listed
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
         dry_run.extend(params.dry_run_given.iter().cloned());
-        let orphan = at(body, "orphanDependents").and_then(Value::as_bool).or(params.orphan_dependents);
-        let mut propagation =
-            text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
+        let orphan = at(body, "orphanDependents")
+            .and_then(Value::as_bool)
+            .or(params.orphan_dependents);
+        let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
         let mut errors = Vec::new();
         if orphan.is_some() && !propagation.is_empty() {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid("propagationPolicy", propagation.as_str(), detail));
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                propagation.as_str(),
+                detail,
+            ));
         }
         if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
-            errors.push(FieldError::not_supported("propagationPolicy", propagation.as_str(), &supported));
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                propagation.as_str(),
+                &supported,
+            ));
         }
         errors.extend(options::dry_run(&dry_run));
         if !errors.is_empty() {
@@ -81,7 +99,9 @@ impl DeleteOptions {
             propagation = if orphan { "Orphan" } else { "Background" }.to_owned();
         }
         Ok(Self {
-            grace_seconds: at(body, "gracePeriodSeconds").and_then(Value::as_i64).or(params.grace_period_seconds),
+            grace_seconds: at(body, "gracePeriodSeconds")
+                .and_then(Value::as_i64)
+                .or(params.grace_period_seconds),
             propagation,
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
@@ -171,8 +191,17 @@ fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Valu
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return Err(mismatch("UID", uid, object.uid(), "deleted and then recreated"));
     }
-    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != object.resource_version()) {
-        return Err(mismatch("ResourceVersion", version, object.resource_version(), "modified"));
+    if let Some(version) = options
+        .resource_version
+        .as_deref()
+        .filter(|version| *version != object.resource_version())
+    {
+        return Err(mismatch(
+            "ResourceVersion",
+            version,
+            object.resource_version(),
+            "modified",
+        ));
     }
     Ok(())
 }

@@ -46,7 +46,11 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
                 String::from_utf8_lossy(body)
             )),
             Mismatch::Group(given) => wrong_group(resource, &given),
-            Mismatch::Kind { kind, version, complaint } => ApiError::bad_request(format!(
+            Mismatch::Kind {
+                kind,
+                version,
+                complaint,
+            } => ApiError::bad_request(format!(
                 "{kind} in version \"{version}\" cannot be handled as a {}: {complaint}",
                 resource.kind
             )),
@@ -57,7 +61,11 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
             }
         });
     }
-    let duplicates = document.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let duplicates = document
+        .duplicates
+        .iter()
+        .map(|path| format!("duplicate field \"{path}\""))
+        .collect();
     let warnings = shape(context, &mut object, duplicates)?;
     Ok((object, warnings))
 }
@@ -72,7 +80,9 @@ fn wrong_group(resource: &Resource, given: &str) -> ApiError {
 /// Checks that what a patch made is still of the kind that the path serves. The error says what Go's decoder would.
 pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(), Patched> {
     check(resource, object).map_err(|mismatch| match mismatch {
-        Mismatch::Unrecognized(complaint) | Mismatch::Kind { complaint, .. } => Patched::Undecodable(complaint),
+        Mismatch::Unrecognized(complaint) | Mismatch::Kind { complaint, .. } => {
+            Patched::Undecodable(complaint)
+        }
         Mismatch::KindMissing => {
             Patched::Undecodable("Object 'Kind' is missing in 'unstructured object has no kind'".to_owned())
         }
@@ -114,7 +124,9 @@ fn summary(body: &[u8]) -> String {
 /// 400 for what the type's decoder would refuse, and for any problem where the client asked for strictness.
 fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
-    let Some(schema) = resource.schema() else { return Ok(Vec::new()) };
+    let Some(schema) = resource.schema() else {
+        return Ok(Vec::new());
+    };
     let unknown = schema.prune(object);
     normalise(context, &schema, object).map_err(|error| {
         ApiError::bad_request(format!(

@@ -20,7 +20,11 @@ pub(super) enum Mismatch {
     /// A known kind under another group or version than the path's.
     Group(String),
     /// Another kind, or one that is unknown.
-    Kind { kind: String, version: String, complaint: String },
+    Kind {
+        kind: String,
+        version: String,
+        complaint: String,
+    },
     /// A custom resource of another kind.
     CustomKind(String),
 }
@@ -42,7 +46,9 @@ pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Misma
     let given_version = text(map, "apiVersion")?;
     let given_kind = text(map, "kind")?;
     if given_version.matches('/').count() > 1 {
-        return Err(Mismatch::Unrecognized(format!("unexpected GroupVersion string: {given_version}")));
+        return Err(Mismatch::Unrecognized(format!(
+            "unexpected GroupVersion string: {given_version}"
+        )));
     }
     if resource.is_custom() {
         check_custom(resource, &given_version, &given_kind)?;
@@ -69,18 +75,33 @@ fn check_custom(resource: &Resource, given_version: &str, given_kind: &str) -> R
 
 fn check_builtin(resource: &Resource, given_version: &str, given_kind: &str) -> Result<(), Mismatch> {
     let expected = resource.api_version();
-    let api_version = if given_version.is_empty() { expected.as_str() } else { given_version };
-    let kind = if given_kind.is_empty() { resource.kind.as_str() } else { given_kind };
+    let api_version = if given_version.is_empty() {
+        expected.as_str()
+    } else {
+        given_version
+    };
+    let kind = if given_kind.is_empty() {
+        resource.kind.as_str()
+    } else {
+        given_kind
+    };
     if kind == resource.kind && api_version == expected {
         return Ok(());
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let wrong = |complaint: String| {
-        Err(Mismatch::Kind { kind: kind.to_owned(), version: version.to_owned(), complaint })
+        Err(Mismatch::Kind {
+            kind: kind.to_owned(),
+            version: version.to_owned(),
+            complaint,
+        })
     };
-    let known = types::builtin_kinds().any(|known| known == (group, version, kind)) || (api_version, kind) == ("v1", "List");
+    let known = types::builtin_kinds().any(|known| known == (group, version, kind))
+        || (api_version, kind) == ("v1", "List");
     if !known {
-        return wrong(format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""));
+        return wrong(format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
+        ));
     }
     if kind == resource.kind && group == resource.group {
         return Err(Mismatch::Group(given_version.to_owned()));
@@ -89,7 +110,10 @@ fn check_builtin(resource: &Resource, given_version: &str, given_kind: &str) -> 
         Some("") | None => "core",
         Some(first) => first,
     };
-    wrong(format!("converting ({version}.{kind}) to ({internal}.{}): unknown conversion", resource.kind))
+    wrong(format!(
+        "converting ({version}.{kind}) to ({internal}.{}): unknown conversion",
+        resource.kind
+    ))
 }
 
 fn text(map: &Map<String, Value>, field: &str) -> Result<String, Mismatch> {

@@ -16,7 +16,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 /// What is wrong with a name of this resource, or with the beginning of one.
 fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _) => names::path_segment_problems(name),
+        // Recorders of old make names of events from anything.
+        ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") => {
+            names::path_segment_problems(name)
+        }
         ("", "namespaces" | "services") => names::label_name_problems(name),
         _ => names::subdomain_problems(name),
     }
@@ -42,7 +45,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     let name = object.name();
     if name.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
     } else {
         for problem in name_problems(resource, name) {
             errors.push(FieldError::invalid("metadata.name", name, problem));
@@ -90,25 +96,40 @@ fn validate_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<Fie
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), *finalizer, detail));
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{index}]"),
+                *finalizer,
+                detail,
+            ));
         }
     }
 }
 
 fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
-    let owners = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
+    let owners = object
+        .metadata()
+        .and_then(|meta| meta.get("ownerReferences"))
+        .and_then(Value::as_array);
     let owners = owners.map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
         if api_version.is_empty() || api_version.matches('/').count() > 1 {
-            errors.push(FieldError::invalid(format!("{path}.apiVersion"), api_version, "version must not be empty"));
+            errors.push(FieldError::invalid(
+                format!("{path}.apiVersion"),
+                api_version,
+                "version must not be empty",
+            ));
         }
         for field in ["kind", "name", "uid"] {
             if text(field).is_empty() {
-                errors.push(FieldError::invalid(format!("{path}.{field}"), "", "must not be empty"));
+                errors.push(FieldError::invalid(
+                    format!("{path}.{field}"),
+                    "",
+                    "must not be empty",
+                ));
             }
         }
         if text("kind") == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
@@ -136,20 +157,39 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if old.is_terminating() {
         let before = old.finalizers();
-        let added: Vec<&str> = object.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
+        let added: Vec<&str> = object
+            .finalizers()
+            .into_iter()
+            .filter(|name| !before.contains(name))
+            .collect();
         if !added.is_empty() {
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+                added
+                    .iter()
+                    .map(|name| format!("\"{name}\""))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
             errors.push(FieldError::forbidden("metadata.finalizers", &detail));
         }
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         let value = |object: &Value| object.metadata().and_then(|meta| meta.get(field)).cloned();
         if value(object) != value(old) {
             let value = value(object).unwrap_or_default();
-            errors.push(FieldError::invalid(format!("metadata.{field}"), value, "field is immutable"));
+            errors.push(FieldError::invalid(
+                format!("metadata.{field}"),
+                value,
+                "field is immutable",
+            ));
         }
     }
     errors

@@ -22,10 +22,16 @@ pub(crate) fn check(params: &mut Params, verb: Verb, apply: bool) -> Result<(), 
     };
     let mut errors = Vec::new();
     if verb == Verb::Patch && apply && params.field_manager.is_empty() {
-        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        errors.push(FieldError::required(
+            "fieldManager",
+            "is required for apply patch",
+        ));
     }
     if verb == Verb::Patch && !apply && params.force.is_some() {
-        errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        errors.push(FieldError::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
     }
     errors.extend(manager(&params.field_manager));
     errors.extend(dry_run(&params.dry_run_given));
@@ -61,7 +67,10 @@ fn manager(name: &str) -> Option<FieldError> {
         return Some(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
     }
     let (position, bad) = name.char_indices().find(|(_, c)| c.is_control())?;
-    let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(bad));
+    let detail = format!(
+        "invalid character U+{:04X} (at position {position})",
+        u32::from(bad)
+    );
     Some(FieldError::invalid("fieldManager", name, detail))
 }
 
@@ -75,30 +84,55 @@ pub(crate) fn check_list(params: &Params, watch: bool) -> Result<(), ApiError> {
     let forbidden = |detail: &str| FieldError::forbidden("resourceVersionMatch", detail);
     if watch && params.send_initial_events.is_some() {
         if matching.is_empty() || matching != "NotOlderThan" {
-            errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            errors.push(forbidden(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if !matching.is_empty() && matching != "NotOlderThan" {
-            errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["NotOlderThan"]));
+            errors.push(FieldError::not_supported(
+                "resourceVersionMatch",
+                matching,
+                &["NotOlderThan"],
+            ));
         }
     } else if watch && !matching.is_empty() {
-        errors.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+        errors.push(forbidden(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ));
     }
     if !watch && params.send_initial_events.is_some() {
-        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        errors.push(FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
     }
     if !watch && !matching.is_empty() {
         if params.resource_version.is_empty() {
-            errors.push(forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"));
+            errors.push(forbidden(
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
         }
         if !params.continue_token.is_empty() {
-            errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+            errors.push(forbidden(
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
-            errors.push(FieldError::not_supported("resourceVersionMatch", matching, &["Exact", "NotOlderThan", ""]));
+            errors.push(FieldError::not_supported(
+                "resourceVersionMatch",
+                matching,
+                &["Exact", "NotOlderThan", ""],
+            ));
         }
         if matching == "Exact" && params.resource_version == "0" {
-            errors.push(forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+            errors.push(forbidden(
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(invalid("ListOptions", &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(invalid("ListOptions", &errors))
+    }
 }

@@ -43,7 +43,11 @@ impl PatchKind {
                 format!(
                     "the body of the request was in an unknown format - accepted media types include: \
                      application/json-patch+json, application/merge-patch+json{}, application/apply-patch+yaml",
-                    if custom { "" } else { ", application/strategic-merge-patch+json" }
+                    if custom {
+                        ""
+                    } else {
+                        ", application/strategic-merge-patch+json"
+                    }
                 ),
             )),
         }
@@ -70,7 +74,15 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         check_namespace(context, &mut object)?;
         Ok((object, warnings))
     };
-    update(context, &Update { make: &make, ownership: Ownership::Tracked, unconditional: true }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Tracked,
+            unconditional: true,
+        },
+    )
+    .await
 }
 
 /// A patch that is not JSON.
@@ -102,16 +114,22 @@ fn shape_patched(
         Err(Patched::Refused(error)) => return Err(error),
         Err(Patched::Undecodable(complaint)) => return Err(undecodable(object, &complaint)),
     }
-    let Some(schema) = context.resource.schema() else { return Ok(Vec::new()) };
+    let Some(schema) = context.resource.schema() else {
+        return Ok(Vec::new());
+    };
     let decoded = object.clone();
-    let unknown: Vec<String> =
-        schema.prune(object).iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    let unknown: Vec<String> = schema
+        .prune(object)
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
     incoming::normalise(context, &schema, object)
         .map_err(|error| undecodable(&decoded, &error.to_string()))?;
     match context.params.field_validation {
-        FieldValidation::Strict if !unknown.is_empty() => {
-            Err(undecodable(&decoded, &format!("strict decoding error: {}", unknown.join(", "))))
-        }
+        FieldValidation::Strict if !unknown.is_empty() => Err(undecodable(
+            &decoded,
+            &format!("strict decoding error: {}", unknown.join(", ")),
+        )),
         FieldValidation::Warn => Ok(unknown),
         FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }
@@ -126,9 +144,12 @@ fn refused(error: &PatchError) -> ApiError {
             out.details = Some(serde_json::json!({}));
             out
         }
-        PatchError::Invalid { patch, detail } => {
-            ApiError::invalid("", "", "", &[FieldError::invalid("patch", patch.as_str(), detail.as_str())])
-        }
+        PatchError::Invalid { patch, detail } => ApiError::invalid(
+            "",
+            "",
+            "",
+            &[FieldError::invalid("patch", patch.as_str(), detail.as_str())],
+        ),
         PatchError::TooLarge(message) => ApiError::new(code, "RequestEntityTooLarge", message.clone()),
         PatchError::Internal(message) => ApiError::new(code, "", message.clone()),
     }
@@ -172,26 +193,52 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
     let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
     let merged = |live: Option<&Value>| {
         let mut object = with_operation(context, |operation| {
-            server_side::apply(&schema, live, &applied, context.params.force.unwrap_or(false), operation)
+            server_side::apply(
+                &schema,
+                live,
+                &applied,
+                context.params.force.unwrap_or(false),
+                operation,
+            )
         })
         .map_err(|error| apply_failed(&error))?;
         check_namespace(context, &mut object)?;
         incoming::normalise(context, &schema, &mut object).map_err(|error| undecodable(context, &error))?;
         Ok(object)
     };
-    if context.state().store.get(context.table(), &context.key()).is_none() {
+    if context
+        .state()
+        .store
+        .get(context.table(), &context.key())
+        .is_none()
+    {
         if !context.request.subresource.is_empty() {
-            return Err(ApiError::not_found(&resource.group_resource(), &context.request.name));
+            return Err(ApiError::not_found(
+                &resource.group_resource(),
+                &context.request.name,
+            ));
         }
         if !applied.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
                 applied.uid()
             );
-            return Err(ApiError::conflict(&resource.group_resource(), &context.request.name, &why));
+            return Err(ApiError::conflict(
+                &resource.group_resource(),
+                &context.request.name,
+                &why,
+            ));
         }
         return create_shaped(context, merged(None)?, Ownership::Applied).await;
     }
     let make = |old: &Value| Ok((merged(Some(old))?, Vec::new()));
-    update(context, &Update { make: &make, ownership: Ownership::Applied, unconditional: true }).await
+    update(
+        context,
+        &Update {
+            make: &make,
+            ownership: Ownership::Applied,
+            unconditional: true,
+        },
+    )
+    .await
 }

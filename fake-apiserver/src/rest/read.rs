@@ -78,12 +78,21 @@ impl ContinueToken {
     }
 
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
-        let bad = || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
-        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        let bad =
+            || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
+        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| bad())?;
         let document = crate::http::json::parse(&json).map_err(|error| {
-            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {error}"))
+            ApiError::bad_request(format!(
+                "invalid continue token: continue key is not valid: {error}"
+            ))
         })?;
-        let version = document.value.get("v").and_then(Value::as_str).unwrap_or_default();
+        let version = document
+            .value
+            .get("v")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if version != CONTINUE_VERSION {
             return Err(ApiError::bad_request(format!(
                 "invalid continue token: continue key is not valid: server does not recognize this encoded version {version}"
@@ -175,11 +184,17 @@ pub(crate) fn check_get_version(text: &str) -> Result<(), ApiError> {
     if text.is_empty() || text.parse::<Revision>().is_ok() {
         return Ok(());
     }
-    Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", bad_version(text)))
+    Err(ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "",
+        bad_version(text),
+    ))
 }
 
 fn bad_version(text: &str) -> String {
-    format!("resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax")
+    format!(
+        "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+    )
 }
 
 /// Parses a resource version parameter; absent is `None`.

@@ -157,9 +157,16 @@ async fn attempt(
         shown.copy_meta(&old, "resourceVersion");
         return Ok(match commit(context, existing, stored, true)? {
             // What removes an object writes no new version of it.
-            Some(_) => Some(Answer { code: StatusCode::OK, object: Shown::Made(shown), warnings }),
+            Some(_) => Some(Answer {
+                code: StatusCode::OK,
+                object: Shown::Made(shown),
+                warnings,
+            }),
             None if based_on => {
-                return Err(ApiError::modified(&resource.group_resource(), &context.request.name));
+                return Err(ApiError::modified(
+                    &resource.group_resource(),
+                    &context.request.name,
+                ));
             }
             None => None,
         });
@@ -235,7 +242,12 @@ fn check_preconditions(
     if given.is_empty() || given == "0" {
         if !change.unconditional && !resource.strategy.allows_unconditional_update() {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            return Err(ApiError::invalid(&resource.group, &resource.plural, name, &[error]));
+            return Err(ApiError::invalid(
+                &resource.group,
+                &resource.plural,
+                name,
+                &[error],
+            ));
         }
         return Ok(false);
     }
@@ -253,14 +265,21 @@ fn check_preconditions(
 /// The object's key in the real server's store, which some of its errors quote.
 fn registry_key(context: &Context) -> String {
     let resource = &context.resource;
-    let group = if resource.is_custom() { format!("{}/", resource.group) } else { String::new() };
+    let group = if resource.is_custom() {
+        format!("{}/", resource.group)
+    } else {
+        String::new()
+    };
     format!("/registry/{group}{}/{}", resource.plural, context.key())
 }
 
 /// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
 fn keep_system_metadata(object: &mut Value, old: &Value) {
     for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
-        let absent = object.metadata().and_then(|meta| meta.get(field)).is_none_or(Value::is_null);
+        let absent = object
+            .metadata()
+            .and_then(|meta| meta.get(field))
+            .is_none_or(Value::is_null);
         if absent {
             object.copy_meta(old, field);
         }
@@ -276,11 +295,7 @@ fn keep_system_metadata(object: &mut Value, old: &Value) {
 fn prepare(context: &Context, object: &mut Value, old: &Value) {
     let strategy = context.resource.strategy;
     match context.request.subresource.as_str() {
-        "" => {
-            if context.resource.has_status() {
-                strategy.prepare_update(object, old);
-            }
-        }
+        "" if context.resource.has_status() => strategy.prepare_update(object, old),
         "status" => strategy.prepare_status_update(object, old),
         _ => {}
     }

@@ -43,12 +43,12 @@ impl LabelSelector {
             Requirement::Absent(key) => !labels.contains_key(key),
             Requirement::In(key, values) => get(key).is_some_and(|value| values.iter().any(|v| v == value)),
             Requirement::NotIn(key, values) => get(key).is_none_or(|value| values.iter().all(|v| v != value)),
-            Requirement::Greater(key, bound) => {
-                get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value > *bound)
-            }
-            Requirement::Less(key, bound) => {
-                get(key).and_then(|value| value.parse::<i64>().ok()).is_some_and(|value| value < *bound)
-            }
+            Requirement::Greater(key, bound) => get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value > *bound),
+            Requirement::Less(key, bound) => get(key)
+                .and_then(|value| value.parse::<i64>().ok())
+                .is_some_and(|value| value < *bound),
         })
     }
 }
@@ -66,10 +66,15 @@ impl Parser<'_> {
             match token {
                 Token::Word | Token::Bang => {}
                 Token::End => return Ok(requirements),
-                _ => return Err(format!("found '{literal}', expected: !, identifier, or 'end of string'")),
+                _ => {
+                    return Err(format!(
+                        "found '{literal}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
             }
-            let requirement =
-                self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
+            let requirement = self
+                .requirement()
+                .map_err(|error| format!("unable to parse requirement: {error}"))?;
             requirements.push(requirement);
             let (token, literal) = self.0.next_value();
             match token {
@@ -207,7 +212,11 @@ fn make(operator: Token, key: String, values: Vec<String>) -> Result<Requirement
     for (index, value) in values.iter().enumerate() {
         let problems = names::label_value_problems(value);
         if !problems.is_empty() {
-            errors.push(FieldError::invalid(format!("values[{index}][{key}]"), value.as_str(), problems.join("; ")));
+            errors.push(FieldError::invalid(
+                format!("values[{index}][{key}]"),
+                value.as_str(),
+                problems.join("; "),
+            ));
         }
     }
     if !errors.is_empty() {
@@ -245,7 +254,11 @@ mod tests {
     fn selects(#[case] text: &str, #[case] expected: bool) {
         let labels = json!({"app": "cs", "n": "5"});
         let labels = labels.as_object().expect("labels");
-        assert_eq!(LabelSelector::parse(text).expect("a selector").matches(labels), expected, "{text}");
+        assert_eq!(
+            LabelSelector::parse(text).expect("a selector").matches(labels),
+            expected,
+            "{text}"
+        );
     }
 
     #[rstest]
@@ -256,8 +269,14 @@ mod tests {
     #[case("=x", "found '=', expected: !, identifier, or 'end of string'")]
     #[case("!", "unable to parse requirement: found '', expected: identifier")]
     #[case("a=>x", "unable to parse requirement: found '>', expected: identifier")]
-    #[case("a frobs (b)", "unable to parse requirement: found 'frobs', expected: in, notin, =, ==, !=, gt, lt")]
-    #[case("n>x", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer")]
+    #[case(
+        "a frobs (b)",
+        "unable to parse requirement: found 'frobs', expected: in, notin, =, ==, !=, gt, lt"
+    )]
+    #[case(
+        "n>x",
+        "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"
+    )]
     #[case("a=b c", "found 'c', expected: ',' or 'end of string'")]
     fn refuses(#[case] text: &str, #[case] message: &str) {
         let error = LabelSelector::parse(text).expect_err(text);

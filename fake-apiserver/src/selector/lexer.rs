@@ -54,7 +54,12 @@ impl<'a> Lexer<'a> {
                 return (token, literal);
             }
         }
-        let ends = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n' | '=' | '!' | '(' | ')' | ',' | '>' | '<');
+        let ends = |c: char| {
+            matches!(
+                c,
+                ' ' | '\t' | '\r' | '\n' | '=' | '!' | '(' | ')' | ',' | '>' | '<'
+            )
+        };
         let end = self.rest.find(ends).unwrap_or(self.rest.len());
         let (literal, rest) = self.rest.split_at(end);
         self.rest = rest;

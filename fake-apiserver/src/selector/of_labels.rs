@@ -4,14 +4,23 @@ use serde_json::{Map, Value};
 
 /// Whether labels match a `LabelSelector` value; none matches nothing, an empty one everything.
 pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map<String, Value>) -> bool {
-    let Some(selector) = selector.filter(|selector| !selector.is_null()) else { return false };
+    let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
+        return false;
+    };
     let equal = selector.get("matchLabels").and_then(Value::as_object);
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    equal.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
+    equal
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value))
         && expressions.into_iter().flatten().all(|expression| {
             let text = |field: &str| expression.get(field).and_then(Value::as_str).unwrap_or_default();
             let label = labels.get(text("key"));
-            let values = expression.get("values").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let values = expression
+                .get("values")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             match text("operator") {
                 "In" => label.is_some_and(|label| values.contains(label)),
                 "NotIn" => label.is_none_or(|label| !values.contains(label)),
@@ -41,6 +50,9 @@ mod tests {
     #[case(json!({"matchExpressions": [{"key": "a", "operator": "Odd"}]}), false)]
     fn selects(#[case] selector: Value, #[case] expected: bool) {
         let labels = json!({"a": "1"});
-        assert_eq!(matches_selector(Some(&selector), labels.as_object().expect("labels")), expected);
+        assert_eq!(
+            matches_selector(Some(&selector), labels.as_object().expect("labels")),
+            expected
+        );
     }
 }

@@ -35,7 +35,10 @@ impl Encoded {
     fn new(value: &Value) -> Self {
         let mut out = Vec::with_capacity(1024);
         let Some(map) = value.as_object() else {
-            return Self { bytes: Bytes::from(value.to_string()), rest: 0 };
+            return Self {
+                bytes: Bytes::from(value.to_string()),
+                rest: 0,
+            };
         };
         out.push(b'{');
         for field in ["kind", "apiVersion"] {
@@ -45,7 +48,10 @@ impl Encoded {
             }
         }
         let rest = out.len();
-        for (field, value) in map.iter().filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion")) {
+        for (field, value) in map
+            .iter()
+            .filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion"))
+        {
             let _ = serde_json::to_writer(&mut out, field);
             out.push(b':');
             let _ = serde_json::to_writer(&mut out, value);
@@ -57,13 +63,22 @@ impl Encoded {
         // Where nothing follows the kind, the rest is the closing brace alone.
         let rest = rest.min(out.len());
         out.push(b'}');
-        Self { bytes: Bytes::from(out), rest }
+        Self {
+            bytes: Bytes::from(out),
+            rest,
+        }
     }
 }
 
 impl Stored {
     pub(super) fn new(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
-        Self { key, revision, created, value, encoded: OnceLock::new() }
+        Self {
+            key,
+            revision,
+            created,
+            value,
+            encoded: OnceLock::new(),
+        }
     }
 
     fn encoded(&self) -> &Encoded {
@@ -123,13 +138,21 @@ pub struct Event {
 
 impl Event {
     pub(super) fn new(kind: EventKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
-        Self { revision: object.revision, kind, object, previous, frame: OnceLock::new() }
+        Self {
+            revision: object.revision,
+            kind,
+            object,
+            previous,
+            frame: OnceLock::new(),
+        }
     }
 
     /// The event as a watch of everything sends it; encoded once, shared by all such watches.
     #[must_use]
     pub fn frame(&self) -> Bytes {
-        self.frame.get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes())).clone()
+        self.frame
+            .get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes()))
+            .clone()
     }
 }
 
@@ -159,7 +182,10 @@ mod tests {
     #[case(json!({}), "}")]
     fn encodes_kind_first(#[case] value: Value, #[case] rest: &str) {
         let stored = Stored::new(ObjectKey::new("", "x"), Revision(1), Revision(1), value.clone());
-        assert_eq!(serde_json::from_slice::<Value>(&stored.bytes()).expect("JSON"), value);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&stored.bytes()).expect("JSON"),
+            value
+        );
         assert_eq!(stored.bytes_after_kind(), rest);
     }
 }

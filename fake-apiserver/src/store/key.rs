@@ -42,7 +42,10 @@ impl GroupResource {
     /// A table's name.
     #[must_use]
     pub fn new(group: &str, resource: &str) -> Self {
-        Self { group: group.to_owned(), resource: resource.to_owned() }
+        Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        }
     }
 }
 
@@ -70,7 +73,10 @@ impl ObjectKey {
     /// The key of `namespace/name`; an empty namespace for cluster-scoped objects.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 

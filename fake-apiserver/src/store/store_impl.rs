@@ -64,7 +64,9 @@ impl Inner {
         if !self.tables.contains_key(id) {
             self.tables.insert(id.clone(), Table::new(self.compacted));
         }
-        self.tables.entry(id.clone()).or_insert_with(|| Table::new(Revision::default()))
+        self.tables
+            .entry(id.clone())
+            .or_insert_with(|| Table::new(Revision::default()))
     }
 }
 
@@ -99,7 +101,10 @@ impl Store {
     /// The newest version of an object.
     #[must_use]
     pub fn get(&self, table: &GroupResource, key: &ObjectKey) -> Option<Arc<Stored>> {
-        self.lock().tables.get(table).and_then(|table| table.objects.get(key).cloned())
+        self.lock()
+            .tables
+            .get(table)
+            .and_then(|table| table.objects.get(key).cloned())
     }
 
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
@@ -155,10 +160,16 @@ impl Store {
         let table = inner.table(table_id);
         let Some(at) = at.filter(|at| *at < now) else {
             let items = table.range(namespace, start).cloned().collect();
-            return Ok(Snapshot { revision: at.unwrap_or(now), items });
+            return Ok(Snapshot {
+                revision: at.unwrap_or(now),
+                items,
+            });
         };
         if at < table.compacted {
-            return Err(Compacted { requested: at, compacted: table.compacted });
+            return Err(Compacted {
+                requested: at,
+                compacted: table.compacted,
+            });
         }
         let items = table
             .at(at)
@@ -177,9 +188,17 @@ impl Store {
         let mut inner = self.lock();
         let table = inner.table(table_id);
         if from < table.compacted {
-            return Err(Compacted { requested: from, compacted: table.compacted });
+            return Err(Compacted {
+                requested: from,
+                compacted: table.compacted,
+            });
         }
-        Ok(Watcher::new(Arc::clone(self), table_id.clone(), from, table.subscribe()))
+        Ok(Watcher::new(
+            Arc::clone(self),
+            table_id.clone(),
+            from,
+            table.subscribe(),
+        ))
     }
 
     /// The events of a table after `from`, oldest first, at most `limit`; used by [`Watcher`].
@@ -193,7 +212,10 @@ impl Store {
         let now = inner.revision;
         let table = inner.table(table_id);
         if from < table.compacted {
-            return Err(Compacted { requested: from, compacted: table.compacted });
+            return Err(Compacted {
+                requested: from,
+                compacted: table.compacted,
+            });
         }
         Ok((table.after(from, limit).cloned().collect(), now))
     }
@@ -227,13 +249,25 @@ mod tests {
 
     fn put(store: &Store, name: &str, expected: Option<u64>) -> Result<u64, CommitError> {
         let change = Change::Put(json!({"metadata": {"name": name}}));
-        let stored = store.commit(&pods(), &ObjectKey::new("a", name), expected.map(Revision), change)?;
-        assert_eq!(stored.value["metadata"]["resourceVersion"], stored.revision.to_string());
+        let stored = store.commit(
+            &pods(),
+            &ObjectKey::new("a", name),
+            expected.map(Revision),
+            change,
+        )?;
+        assert_eq!(
+            stored.value["metadata"]["resourceVersion"],
+            stored.revision.to_string()
+        );
         Ok(stored.revision.0)
     }
 
     fn names(snapshot: &Snapshot) -> Vec<&str> {
-        snapshot.items.iter().map(|stored| stored.key.name.as_str()).collect()
+        snapshot
+            .items
+            .iter()
+            .map(|stored| stored.key.name.as_str())
+            .collect()
     }
 
     #[test]
@@ -254,11 +288,17 @@ mod tests {
         let gone = Change::Delete(json!({"metadata": {"name": "x"}}));
         store.commit(&pods(), &ObjectKey::new("a", "x"), Some(Revision(1)), gone)?;
         assert_eq!(names(&store.list(&pods(), None, None, None)?), ["y"]);
-        assert_eq!(names(&store.list(&pods(), Some("a"), Some(Revision(2)), None)?), ["x", "y"]);
+        assert_eq!(
+            names(&store.list(&pods(), Some("a"), Some(Revision(2)), None)?),
+            ["x", "y"]
+        );
         assert_eq!(names(&store.list(&pods(), None, Some(Revision(1)), None)?), ["x"]);
         store.compact(Revision(2));
         assert!(store.list(&pods(), None, Some(Revision(1)), None).is_err());
-        assert_eq!(names(&store.list(&pods(), None, Some(Revision(2)), None)?), ["x", "y"]);
+        assert_eq!(
+            names(&store.list(&pods(), None, Some(Revision(2)), None)?),
+            ["x", "y"]
+        );
         Ok(())
     }
 }

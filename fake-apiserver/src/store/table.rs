@@ -41,7 +41,8 @@ impl Table {
                 self.objects.remove(&event.object.key);
             }
             EventKind::Added | EventKind::Modified => {
-                self.objects.insert(event.object.key.clone(), Arc::clone(&event.object));
+                self.objects
+                    .insert(event.object.key.clone(), Arc::clone(&event.object));
             }
         }
         let revision = event.revision;

@@ -29,13 +29,21 @@ impl Watcher {
         position: Revision,
         latest: watch::Receiver<Revision>,
     ) -> Self {
-        Self { store, table, position, taken: VecDeque::new(), latest }
+        Self {
+            store,
+            table,
+            position,
+            taken: VecDeque::new(),
+            latest,
+        }
     }
 
     /// The revision up to which everything has been delivered: what a bookmark may say.
     #[must_use]
     pub fn position(&self) -> Revision {
-        self.taken.front().map_or(self.position, |event| Revision(event.revision.0.saturating_sub(1)))
+        self.taken.front().map_or(self.position, |event| {
+            Revision(event.revision.0.saturating_sub(1))
+        })
     }
 
     /// The next event that is already there.
@@ -45,7 +53,9 @@ impl Watcher {
     pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Compacted> {
         if self.taken.is_empty() {
             self.latest.mark_unchanged();
-            let (events, now) = self.store.events_after(&self.table, self.position, BATCH_EVENTS)?;
+            let (events, now) = self
+                .store
+                .events_after(&self.table, self.position, BATCH_EVENTS)?;
             // A full batch says nothing of what comes after it; otherwise all up to now has been seen.
             self.position = match events.last() {
                 Some(last) if events.len() == BATCH_EVENTS => last.revision,

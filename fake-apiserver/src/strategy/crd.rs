@@ -91,7 +91,10 @@ impl Strategy for DefinitionStrategy {
         let established = old
             .pointer("/status/conditions")
             .and_then(Value::as_array)
-            .is_some_and(|list| list.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True"));
+            .is_some_and(|list| {
+                list.iter()
+                    .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+            });
         let mut errors = super::crd_check::check(object);
         if established {
             use super::immutable::{Words, check};

@@ -24,26 +24,52 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
     match scope {
         "" => errors.push(FieldError::required("spec.scope", "")),
         "Cluster" | "Namespaced" => {}
-        other => errors.push(FieldError::not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
+        other => errors.push(FieldError::not_supported(
+            "spec.scope",
+            other,
+            &["Cluster", "Namespaced"],
+        )),
     }
-    let versions = at(definition, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let versions = at(definition, "spec.versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if versions.iter().filter(|version| flag(version, "storage")).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", Value::Array(versions.to_vec()), detail));
+        errors.push(FieldError::invalid(
+            "spec.versions",
+            Value::Array(versions.to_vec()),
+            detail,
+        ));
     }
     errors.extend(check_conversion(definition));
-    if definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool) == Some(true) {
+    if definition
+        .pointer("/spec/preserveUnknownFields")
+        .and_then(Value::as_bool)
+        == Some(true)
+    {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
     for (index, version) in versions.iter().enumerate() {
         // What all versions share is kept once, at the top.
-        let shared = |field: &str| versions.iter().all(|other| other.get(field) == version.get(field));
+        let shared = |field: &str| {
+            versions
+                .iter()
+                .all(|other| other.get(field) == version.get(field))
+        };
         let path = |field: &str| {
-            if shared(field) { format!("spec.{field}") } else { format!("spec.versions[{index}].{field}") }
+            if shared(field) {
+                format!("spec.{field}")
+            } else {
+                format!("spec.versions[{index}].{field}")
+            }
         };
         if at(version, "schema.openAPIV3Schema").is_none() {
-            errors.push(FieldError::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), ""));
+            errors.push(FieldError::required(
+                format!("spec.versions[{index}].schema.openAPIV3Schema"),
+                "",
+            ));
         }
         if index == 0 || !shared("additionalPrinterColumns") {
             errors.extend(check_columns(version, &path("additionalPrinterColumns")));
@@ -54,7 +80,11 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
     }
     let stored = at(definition, "status.storedVersions").and_then(Value::as_array);
     if stored.is_none_or(Vec::is_empty) {
-        errors.push(FieldError::invalid("status.storedVersions", Value::Null, "must have at least one stored version"));
+        errors.push(FieldError::invalid(
+            "status.storedVersions",
+            Value::Null,
+            "must have at least one stored version",
+        ));
     }
     errors
 }
@@ -67,9 +97,17 @@ fn check_group(definition: &Value) -> Vec<FieldError> {
     } else {
         let problems = names::subdomain_problems(group);
         if problems.is_empty() && !group.contains('.') {
-            errors.push(FieldError::invalid("spec.group", group, "should be a domain with at least one dot"));
+            errors.push(FieldError::invalid(
+                "spec.group",
+                group,
+                "should be a domain with at least one dot",
+            ));
         }
-        errors.extend(problems.into_iter().map(|problem| FieldError::invalid("spec.group", group, problem)));
+        errors.extend(
+            problems
+                .into_iter()
+                .map(|problem| FieldError::invalid("spec.group", group, problem)),
+        );
     }
     let protected = ["k8s.io", "kubernetes.io"]
         .iter()
@@ -79,7 +117,10 @@ fn check_group(definition: &Value) -> Vec<FieldError> {
             "protected groups must have approval annotation \"{APPROVAL}\", see \
              https://github.com/kubernetes/enhancements/pull/1111"
         );
-        errors.push(FieldError::required(format!("metadata.annotations[{APPROVAL}]"), detail));
+        errors.push(FieldError::required(
+            format!("metadata.annotations[{APPROVAL}]"),
+            detail,
+        ));
     }
     errors
 }
@@ -91,11 +132,18 @@ fn check_conversion(definition: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if at(definition, "spec.conversion.webhook.clientConfig").is_none() {
         let detail = "required when strategy is set to Webhook";
-        errors.push(FieldError::required("spec.conversion.webhookClientConfig", detail));
+        errors.push(FieldError::required(
+            "spec.conversion.webhookClientConfig",
+            detail,
+        ));
     }
-    let reviews = at(definition, "spec.conversion.webhook.conversionReviewVersions").and_then(Value::as_array);
+    let reviews =
+        at(definition, "spec.conversion.webhook.conversionReviewVersions").and_then(Value::as_array);
     if reviews.is_none_or(Vec::is_empty) {
-        errors.push(FieldError::required("spec.conversion.conversionReviewVersions", ""));
+        errors.push(FieldError::required(
+            "spec.conversion.conversionReviewVersions",
+            "",
+        ));
     }
     errors
 }
@@ -137,11 +185,17 @@ fn check_selectable(version: &Value, path: &str) -> Vec<FieldError> {
         let mut place = schema;
         let parts = json_path.trim_start_matches('.').split('.');
         for part in parts {
-            place = place.and_then(|schema| schema.get("properties")).and_then(|fields| fields.get(part));
+            place = place
+                .and_then(|schema| schema.get("properties"))
+                .and_then(|fields| fields.get(part));
         }
         if place.is_none() || json_path.starts_with(".metadata") {
             let detail = "is an invalid path: does not refer to a valid field";
-            errors.push(FieldError::invalid(format!("{path}[{index}].jsonPath"), json_path, detail));
+            errors.push(FieldError::invalid(
+                format!("{path}[{index}].jsonPath"),
+                json_path,
+                detail,
+            ));
         }
     }
     errors

@@ -10,10 +10,16 @@ pub(super) struct ConfigMapStrategy;
 impl Strategy for ConfigMapStrategy {
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let keys = |field: &str| object.get(field).and_then(Value::as_object);
-        let (Some(data), Some(binary)) = (keys("data"), keys("binaryData")) else { return Vec::new() };
+        let (Some(data), Some(binary)) = (keys("data"), keys("binaryData")) else {
+            return Vec::new();
+        };
         let both = data.keys().filter(|key| binary.contains_key(*key));
         both.map(|key| {
-            FieldError::invalid(format!("data[{key}]"), key.as_str(), "duplicate of key present in binaryData")
+            FieldError::invalid(
+                format!("data[{key}]"),
+                key.as_str(),
+                "duplicate of key present in binaryData",
+            )
         })
         .collect()
     }

@@ -17,16 +17,28 @@ pub(super) struct Generic {
 /// Nothing special.
 pub(super) static PLAIN: Generic = Generic::new();
 /// An update creates the object if it is missing.
-pub(super) static CREATE_ON_UPDATE: Generic = Generic { create_on_update: true, ..Generic::new() };
+pub(super) static CREATE_ON_UPDATE: Generic = Generic {
+    create_on_update: true,
+    ..Generic::new()
+};
 /// Deleting answers with the object.
-pub(super) static RETURNS_OBJECT: Generic = Generic { returns_object: true, ..Generic::new() };
+pub(super) static RETURNS_OBJECT: Generic = Generic {
+    returns_object: true,
+    ..Generic::new()
+};
 /// Endpoint slices.
-pub(super) static COUNTED: Generic = Generic { generation: true, ..Generic::new() };
+pub(super) static COUNTED: Generic = Generic {
+    generation: true,
+    ..Generic::new()
+};
 /// Priority classes.
 pub(super) static PRIORITY_CLASS: Generic = Generic {
     create_on_update: true,
     generation: true,
-    immutable: &[("value", immutable::Words::Forbidden("may not be changed in an update."))],
+    immutable: &[(
+        "value",
+        immutable::Words::Forbidden("may not be changed in an update."),
+    )],
     ..Generic::new()
 };
 /// Storage classes.
@@ -41,12 +53,20 @@ pub(super) static STORAGE_CLASS: Generic = Generic {
     ..Generic::new()
 };
 /// Bindings of roles.
-pub(super) static ROLE_BINDING: Generic =
-    Generic { create_on_update: true, immutable: &[("roleRef", immutable::Words::RoleRef)], ..Generic::new() };
+pub(super) static ROLE_BINDING: Generic = Generic {
+    create_on_update: true,
+    immutable: &[("roleRef", immutable::Words::RoleRef)],
+    ..Generic::new()
+};
 
 impl Generic {
     const fn new() -> Self {
-        Self { create_on_update: false, returns_object: false, generation: false, immutable: &[] }
+        Self {
+            create_on_update: false,
+            returns_object: false,
+            generation: false,
+            immutable: &[],
+        }
     }
 }
 

@@ -18,7 +18,9 @@ pub(super) enum Words {
 
 /// The refusals of changes to any of these fields.
 pub(super) fn check(fields: &[(&str, Words)], object: &Value, old: &Value) -> Vec<FieldError> {
-    let changed = fields.iter().filter(|(path, _)| at(object, path) != at(old, path));
+    let changed = fields
+        .iter()
+        .filter(|(path, _)| at(object, path) != at(old, path));
     changed
         .map(|(path, words)| {
             let value = at(object, path).cloned().unwrap_or_default();
@@ -28,7 +30,8 @@ pub(super) fn check(fields: &[(&str, Words)], object: &Value, old: &Value) -> Ve
                 Words::RoleRef => {
                     let text = |field: &str| at(&value, field).cloned().unwrap_or_else(|| Value::from(""));
                     // The real server prints its internal struct.
-                    let shown = json!({"APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name")});
+                    let shown =
+                        json!({"APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name")});
                     FieldError::invalid(*path, shown, "cannot change roleRef")
                 }
             }
@@ -47,6 +50,11 @@ pub(super) fn check_data(object: &Value, old: &Value) -> Vec<FieldError> {
     if !is_set(object) {
         errors.push(refuse("immutable"));
     }
-    errors.extend(["data", "binaryData"].into_iter().filter(|field| object.get(field) != old.get(field)).map(refuse));
+    errors.extend(
+        ["data", "binaryData"]
+            .into_iter()
+            .filter(|field| object.get(field) != old.get(field))
+            .map(refuse),
+    );
     errors
 }

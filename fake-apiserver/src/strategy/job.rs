@@ -27,21 +27,39 @@ impl Strategy for JobStrategy {
             ("job-name", &name),
             ("batch.kubernetes.io/job-name", &name),
         ];
-        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-        let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else { return };
-        let empty = template.pointer("/metadata/labels").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty);
+        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else {
+            return;
+        };
+        let empty = template
+            .pointer("/metadata/labels")
+            .and_then(Value::as_object)
+            .is_none_or(serde_json::Map::is_empty);
         let inherits = empty.then_some(());
         for (key, value) in labels {
-            let present = template.pointer(&format!("/metadata/labels/{}", key.replace('/', "~1"))).is_some();
+            let present = template
+                .pointer(&format!("/metadata/labels/{}", key.replace('/', "~1")))
+                .is_some();
             if !present {
                 template["metadata"]["labels"][key] = Value::from(value.clone());
             }
         }
         if spec.get("selector").is_none_or(Value::is_null) {
-            spec.insert("selector".to_owned(), json!({"matchLabels": {CONTROLLER_UID: uid}}));
+            spec.insert(
+                "selector".to_owned(),
+                json!({"matchLabels": {CONTROLLER_UID: uid}}),
+            );
         }
-        let template_labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
-        let own_labels = object.metadata().and_then(|meta| meta.get("labels")).and_then(Value::as_object);
+        let template_labels = object
+            .pointer("/spec/template/metadata/labels")
+            .cloned()
+            .unwrap_or_default();
+        let own_labels = object
+            .metadata()
+            .and_then(|meta| meta.get("labels"))
+            .and_then(Value::as_object);
         // A job without labels gets those of its template, and they were defaulted before the template got these.
         if inherits.is_none() || own_labels.is_some() {
             for (key, value) in template_labels.as_object().into_iter().flatten() {
@@ -60,8 +78,17 @@ impl Strategy for JobStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = self.validate_create(object);
-        let fields = ["spec.completions", "spec.selector", "spec.template", "spec.completionMode"];
-        errors.extend(immutable::check(&fields.map(|field| (field, immutable::Words::Immutable)), object, old));
+        let fields = [
+            "spec.completions",
+            "spec.selector",
+            "spec.template",
+            "spec.completionMode",
+        ];
+        errors.extend(immutable::check(
+            &fields.map(|field| (field, immutable::Words::Immutable)),
+            object,
+            old,
+        ));
         errors
     }
 

@@ -6,8 +6,8 @@
 pub(crate) mod crd;
 mod crd_check;
 mod custom;
-mod event;
 mod data;
+mod event;
 mod generic;
 mod immutable;
 mod job;
@@ -145,8 +145,9 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,
         ("batch", "jobs") => &job::JobStrategy,
-        ("", "services" | "serviceaccounts" | "resourcequotas")
-        | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
+        ("", "services" | "serviceaccounts" | "resourcequotas") | ("storage.k8s.io", _) => {
+            &generic::RETURNS_OBJECT
+        }
         _ => &generic::PLAIN,
     }
 }

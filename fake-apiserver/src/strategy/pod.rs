@@ -54,8 +54,14 @@ impl Strategy for PodStrategy {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = pod_spec::validate(object, "spec");
-        if at(object, "spec.ephemeralContainers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
-            errors.push(FieldError::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+        if at(object, "spec.ephemeralContainers")
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty())
+        {
+            errors.push(FieldError::forbidden(
+                "spec.ephemeralContainers",
+                "cannot be set on create",
+            ));
         }
         errors
     }
@@ -194,7 +200,7 @@ fn validate_spec_update(object: &Value, old: &Value) -> Vec<FieldError> {
                 .unwrap_or_default()
                 .is_empty()
             {
-                errors.push(FieldError::required(&format!("{at_path}[{index}].image"), ""));
+                errors.push(FieldError::required(format!("{at_path}[{index}].image"), ""));
             }
         }
     }
@@ -202,7 +208,7 @@ fn validate_spec_update(object: &Value, old: &Value) -> Vec<FieldError> {
     if new_rest != old_rest {
         errors.push(FieldError::forbidden(
             "spec",
-            &format!("{IMMUTABLE}\n{}", difference(&old_rest, &new_rest)),
+            format!("{IMMUTABLE}\n{}", difference(&old_rest, &new_rest)),
         ));
     }
     errors

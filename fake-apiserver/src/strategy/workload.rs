@@ -31,13 +31,23 @@ impl Strategy for WorkloadStrategy {
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        if !matches!(kind(object), "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet") {
+        if !matches!(
+            kind(object),
+            "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
+        ) {
             return errors;
         }
         for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
             let path = format!("spec.{field}");
-            if let Some(value) = at(object, &path).and_then(Value::as_i64).filter(|value| *value < 0) {
-                errors.push(FieldError::invalid(path, value, "must be greater than or equal to 0"));
+            if let Some(value) = at(object, &path)
+                .and_then(Value::as_i64)
+                .filter(|value| *value < 0)
+            {
+                errors.push(FieldError::invalid(
+                    path,
+                    value,
+                    "must be greater than or equal to 0",
+                ));
             }
         }
         let selector = at(object, "spec.selector").filter(|selector| !selector.is_null());
@@ -71,11 +81,19 @@ impl Strategy for WorkloadStrategy {
             }
             None => errors.extend(pod_spec::validate(object, TEMPLATE_SPEC)),
         }
-        let restart = at(object, "spec.template.spec.restartPolicy").and_then(Value::as_str).unwrap_or("Always");
+        let restart = at(object, "spec.template.spec.restartPolicy")
+            .and_then(Value::as_str)
+            .unwrap_or("Always");
         if restart != "Always" {
-            errors.push(FieldError::not_supported("spec.template.spec.restartPolicy", restart, &["Always"]));
+            errors.push(FieldError::not_supported(
+                "spec.template.spec.restartPolicy",
+                restart,
+                &["Always"],
+            ));
         }
-        if kind(object) == "Deployment" && at(object, "spec.strategy.type").and_then(Value::as_str) == Some("Recreate") {
+        if kind(object) == "Deployment"
+            && at(object, "spec.strategy.type").and_then(Value::as_str) == Some("Recreate")
+        {
             let given = at(object, "spec.strategy.rollingUpdate").is_some_and(|value| !value.is_null());
             if given {
                 errors.push(FieldError::forbidden(

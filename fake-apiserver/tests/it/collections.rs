@@ -11,7 +11,11 @@ fn three(steps: &[Value]) -> Value {
         json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": name, "labels": labels}}, "code": 201,
             "save": {"rv": "/metadata/resourceVersion"}})
     };
-    let mut all = vec![make("a", json!({"x": "1"})), make("b", json!({"x": "1", "y": "2"})), make("c", json!({}))];
+    let mut all = vec![
+        make("a", json!({"x": "1"})),
+        make("b", json!({"x": "1", "y": "2"})),
+        make("c", json!({})),
+    ];
     all.extend(steps.iter().cloned());
     Value::from(all)
 }

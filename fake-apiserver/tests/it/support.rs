@@ -44,8 +44,12 @@ pub(crate) async fn send(
 /// * `save`: names for values of the answer, by pointer; `wait`: seconds to run before the request.
 pub(crate) fn play(controllers: bool, steps: Value) {
     simulate(move || async move {
-        let cluster =
-            Cluster::builder().nodes(0).controllers(controllers).start().await.expect("a cluster");
+        let cluster = Cluster::builder()
+            .nodes(0)
+            .controllers(controllers)
+            .start()
+            .await
+            .expect("a cluster");
         let mut saved: Vec<(String, String)> = Vec::new();
         for (index, step) in steps.as_array().expect("steps").iter().enumerate() {
             if let Some(seconds) = step["wait"].as_u64() {
@@ -72,10 +76,17 @@ pub(crate) fn play(controllers: bool, steps: Value) {
             }
             let answer: Value = serde_json::from_str(&text).unwrap_or_default();
             for (pointer, value) in step["has"].as_object().into_iter().flatten() {
-                assert_eq!(answer.pointer(pointer).unwrap_or(&Value::Null), value, "{pointer}, {place}");
+                assert_eq!(
+                    answer.pointer(pointer).unwrap_or(&Value::Null),
+                    value,
+                    "{pointer}, {place}"
+                );
             }
             for (name, pointer) in step["save"].as_object().into_iter().flatten() {
-                let value = answer.pointer(pointer.as_str().expect("a pointer")).cloned().unwrap_or_default();
+                let value = answer
+                    .pointer(pointer.as_str().expect("a pointer"))
+                    .cloned()
+                    .unwrap_or_default();
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 saved.push((format!("${name}"), text));
             }
@@ -94,19 +105,33 @@ fn event(line: &str) -> Value {
 fn substitute(step: &Value, saved: &[(String, String)]) -> Value {
     match step {
         Value::String(text) => {
-            let text = saved.iter().rev().fold(text.clone(), |text, (name, value)| text.replace(name, value));
+            let text = saved
+                .iter()
+                .rev()
+                .fold(text.clone(), |text, (name, value)| text.replace(name, value));
             Value::from(text)
         }
         Value::Array(items) => items.iter().map(|item| substitute(item, saved)).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| (key.clone(), substitute(value, saved))).collect()
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), substitute(value, saved)))
+            .collect(),
         other => other.clone(),
     }
 }
 
-async fn exchange(cluster: &Cluster, method: &str, path: &str, media_type: &str, body: &Value) -> (u16, String) {
-    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+async fn exchange(
+    cluster: &Cluster,
+    method: &str,
+    path: &str,
+    media_type: &str,
+    body: &Value,
+) -> (u16, String) {
+    let bytes = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
     let request = http::Request::builder()
         .method(method)
         .uri(path)
