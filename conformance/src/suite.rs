@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use client_kit::Seed;
 
-use crate::backend::{Backend, FakeCluster, FakeOptions, ManagerChoice, RealCluster};
+use crate::backend::{Backend, FakeCluster, FakeOptions, ManagerChoice, ManagerTweak, RealCluster};
 use crate::error::Error;
 use crate::recording::environment::Environment;
 use crate::recording::{Recording, divergences, load};
@@ -34,7 +34,7 @@ pub enum BackendChoice {
 }
 
 /// What to run and how.
-#[derive(Debug, Clone)]
+#[derive(Clone, Default)]
 pub struct SuiteOptions {
     /// Where the scenarios are.
     pub scenarios: PathBuf,
@@ -66,6 +66,8 @@ pub struct SuiteOptions {
     pub junit: Option<PathBuf>,
     /// Where to write JSON.
     pub json: Option<PathBuf>,
+    /// A change of our manager: a test's way to break it.
+    pub tweak: Option<ManagerTweak>,
 }
 
 /// Work for a simulation's own thread.
@@ -273,6 +275,7 @@ async fn start(options: &SuiteOptions, seed: u64, environment: Environment) -> R
             let fake = FakeOptions {
                 seed,
                 environment,
+                tweak: options.tweak.clone(),
                 ..FakeOptions::default()
             };
             FakeCluster::start(fake).await.map(Backend::Fake)

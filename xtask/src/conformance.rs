@@ -109,6 +109,7 @@ fn options(arguments: Arguments) -> SuiteOptions {
         colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
         junit: arguments.junit,
         json: arguments.json,
+        tweak: None,
     }
 }
 

@@ -28,25 +28,38 @@ impl Collector {
         for (name, kind) in kinds {
             let (client, clock, history) = (client.clone(), Arc::clone(clock), Arc::clone(&history));
             watches.spawn(async move {
-                let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
+                let root = if kind.group.is_empty() {
+                    "api".to_owned()
+                } else {
+                    format!("apis/{}", kind.group)
+                };
                 let path = format!("/{root}/{}/{}", kind.version, kind.plural);
                 let mut versions: BTreeMap<String, String> = BTreeMap::new();
                 let mut changes = watch_json(client, &path, "", true);
                 while let Some(change) = changes.next().await {
                     let at_ms = clock.now().as_millisecond() - began_ms;
                     if let Some(change) = translate(&mut versions, &name, at_ms, change) {
-                        history.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+                        history
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(change);
                     }
                 }
             });
         }
-        Arc::new(Self { history, _watches: watches })
+        Arc::new(Self {
+            history,
+            _watches: watches,
+        })
     }
 
     /// What has been seen so far.
     #[must_use]
     pub fn history(&self) -> Vec<Change> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.history
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How much has been seen so far.
@@ -85,5 +98,10 @@ fn translate(
         }
         JsonChange::Synced => return None,
     };
-    Some(Change { at_ms, resource: resource.to_owned(), kind, object })
+    Some(Change {
+        at_ms,
+        resource: resource.to_owned(),
+        kind,
+        object,
+    })
 }

@@ -11,7 +11,7 @@ use client_kit::SharedClock;
 use kube::Client;
 
 pub use collector::Collector;
-pub use fake::{FakeCluster, FakeOptions};
+pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
 
 use crate::history::Change;

@@ -31,8 +31,8 @@ pub struct Step {
     pub name: String,
     /// When it began, in seconds on the trace's clock.
     pub t: f64,
-    /// When it had settled.
-    pub settled_t: f64,
+    /// When it had settled, if it did.
+    pub settled_t: Option<f64>,
     /// The actions.
     #[serde(rename = "do")]
     pub actions: Vec<Action>,
@@ -135,7 +135,7 @@ impl Recording {
                     || !text(&change.object, "/metadata/deletionTimestamp").is_empty())
         });
         let last = self.history.last().map_or(start, |change| change.at_ms) + 1;
-        teardown.map_or(last.max(ms(step.settled_t)), |change| change.at_ms)
+        teardown.map_or(last.max(step.settled_t.map_or(0, ms)), |change| change.at_ms)
     }
 
     /// When step `index` begins.

@@ -117,15 +117,13 @@ pub fn rename(history: &[Change], names: &BTreeMap<String, String>) -> Vec<Chang
 
 fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
     match value {
-        Value::String(text) => {
-            if names.keys().any(|from| text.contains(from.as_str())) {
-                // By way of marks, so that two names can be exchanged.
-                for (index, from) in names.keys().enumerate() {
-                    *text = text.replace(from.as_str(), &format!("\u{1}{index}\u{2}"));
-                }
-                for (index, to) in names.values().enumerate() {
-                    *text = text.replace(&format!("\u{1}{index}\u{2}"), to);
-                }
+        Value::String(text) if names.keys().any(|from| text.contains(from.as_str())) => {
+            // By way of marks, so that two names can be exchanged.
+            for (index, from) in names.keys().enumerate() {
+                *text = text.replace(from.as_str(), &format!("\u{1}{index}\u{2}"));
+            }
+            for (index, to) in names.values().enumerate() {
+                *text = text.replace(&format!("\u{1}{index}\u{2}"), to);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| replace(item, names)),

@@ -67,7 +67,11 @@ pub fn watch_json(client: Client, path: &str, query: &str, keep: bool) -> BoxStr
         delay: RETRY_MIN,
         keep,
     };
-    stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
+    stream::unfold(
+        watch,
+        |mut watch| async move { Some((watch.next().await, watch)) },
+    )
+    .boxed()
 }
 
 impl Watch {
@@ -111,7 +115,10 @@ impl Watch {
             format!("resourceVersion={}", self.resource_version)
         };
         let separator = if self.query.is_empty() { "" } else { "&" };
-        let uri = format!("{}?watch=true&allowWatchBookmarks=true&{from}{separator}{}", self.path, self.query);
+        let uri = format!(
+            "{}?watch=true&allowWatchBookmarks=true&{from}{separator}{}",
+            self.path, self.query
+        );
         let opened = match http::Request::get(uri).body(Vec::new()) {
             Ok(request) => self.client.request_events::<Value>(request).await,
             Err(error) => Err(kube::Error::HttpError(error)),
@@ -135,8 +142,13 @@ impl Watch {
                 Some(JsonChange::Gone(object))
             }
             WatchEvent::Bookmark(bookmark) => {
-                self.resource_version.clone_from(&bookmark.metadata.resource_version);
-                let ends = bookmark.metadata.annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true");
+                self.resource_version
+                    .clone_from(&bookmark.metadata.resource_version);
+                let ends = bookmark
+                    .metadata
+                    .annotations
+                    .get(INITIAL_EVENTS_END)
+                    .is_some_and(|value| value == "true");
                 if ends { self.synced() } else { None }
             }
             WatchEvent::Error(status) => {
@@ -169,7 +181,8 @@ impl Watch {
         if let Some(listed) = &mut self.listed {
             listed.push(uid.clone());
         }
-        self.known.insert(uid, if self.keep { object.clone() } else { Value::Null });
+        self.known
+            .insert(uid, if self.keep { object.clone() } else { Value::Null });
         JsonChange::Present(object)
     }
 
@@ -177,8 +190,12 @@ impl Watch {
     fn synced(&mut self) -> Option<JsonChange> {
         let mut listed = self.listed.take()?;
         listed.sort_unstable();
-        let gone: Vec<String> =
-            self.known.keys().filter(|uid| listed.binary_search(uid).is_err()).cloned().collect();
+        let gone: Vec<String> = self
+            .known
+            .keys()
+            .filter(|uid| listed.binary_search(uid).is_err())
+            .cloned()
+            .collect();
         self.pending.push(JsonChange::Synced);
         for uid in gone {
             let last = self.known.remove(&uid).filter(|last| !last.is_null());
@@ -190,5 +207,8 @@ impl Watch {
 }
 
 fn uid(object: &Value) -> &str {
-    object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer("/metadata/uid")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

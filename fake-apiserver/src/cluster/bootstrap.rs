@@ -43,17 +43,28 @@ pub(super) async fn bootstrap(client: &Client, more: &[Value]) -> Result<(), Clu
 }
 
 async fn create(client: &Client, object: &Value) -> Result<(), ClusterError> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, version) = text("/apiVersion")
+        .split_once('/')
+        .unwrap_or(("", text("/apiVersion")));
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
     let api: Api<DynamicObject> = match text("/metadata/namespace") {
         "" => Api::all_with(client.clone(), &kind),
         namespace => Api::namespaced_with(client.clone(), namespace, &kind),
     };
-    let dynamic = serde_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
-    api.create(&PostParams::default(), &dynamic).await.map(|_| ()).map_err(|source| ClusterError::Create {
-        kind: text("/kind").to_owned(),
-        name: text("/metadata/name").to_owned(),
-        source: Box::new(source),
-    })
+    let dynamic =
+        serde_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
+    api.create(&PostParams::default(), &dynamic)
+        .await
+        .map(|_| ())
+        .map_err(|source| ClusterError::Create {
+            kind: text("/kind").to_owned(),
+            name: text("/metadata/name").to_owned(),
+            source: Box::new(source),
+        })
 }

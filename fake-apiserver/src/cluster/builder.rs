@@ -11,7 +11,9 @@ use super::bootstrap::bootstrap;
 use super::error::ClusterError;
 use super::{Cluster, Trace};
 use crate::admission::Webhook;
-use crate::controllers::{CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController};
+use crate::controllers::{
+    CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController,
+};
 use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use crate::server::Server;
 
@@ -123,7 +125,9 @@ impl ClusterBuilder {
     /// If an object that it is to begin with is refused.
     pub async fn start(self) -> Result<Cluster, ClusterError> {
         let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
-        let names = self.names.unwrap_or_else(|| Arc::new(SeededNames::new(self.seed.fork("names"))));
+        let names = self
+            .names
+            .unwrap_or_else(|| Arc::new(SeededNames::new(self.seed.fork("names"))));
         let server = Server::new(Arc::clone(&clock), self.seed, Arc::clone(&names), self.webhooks);
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
         let client = server.client();

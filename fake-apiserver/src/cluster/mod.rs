@@ -1,7 +1,7 @@
 //! The whole in-process thing: server, nodes, built-in controllers, clock, seed.
 
-mod builder;
 mod bootstrap;
+mod builder;
 mod error;
 mod trace;
 
@@ -60,7 +60,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// A cluster to be: three nodes, seed 0, all built-in controllers.
-    #[must_use]
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }

@@ -17,7 +17,10 @@ pub struct Trace {
 impl Trace {
     /// Begins to record a store's commits.
     pub(super) fn of(store: &Store, clock: SharedClock) -> std::sync::Arc<Self> {
-        let trace = std::sync::Arc::new(Self { clock, lines: Mutex::default() });
+        let trace = std::sync::Arc::new(Self {
+            clock,
+            lines: Mutex::default(),
+        });
         let recorder = std::sync::Arc::clone(&trace);
         store.observe(Box::new(move |table, event| recorder.record(table, event)));
         trace

@@ -20,7 +20,11 @@ pub struct CustomResourceCleanup {
 }
 
 fn definitions() -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition"))
+    ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    ))
 }
 
 impl CustomResourceCleanup {
@@ -34,7 +38,9 @@ impl CustomResourceCleanup {
     pub async fn run(self) {
         let mut changes = watch(&self.client, &definitions());
         while let Some(change) = changes.next().await {
-            let Change::Present(definition) = change else { continue };
+            let Change::Present(definition) = change else {
+                continue;
+            };
             if definition.is_terminating() && definition.finalizers().contains(&CRD_FINALIZER) {
                 tokio::spawn(clean(self.client.clone(), definition));
             }
@@ -51,10 +57,16 @@ async fn clean(client: Client, definition: Value) {
         }
         tokio::time::sleep(RETRY_DELAY).await;
     }
-    let left: Vec<&str> = definition.finalizers().into_iter().filter(|name| *name != CRD_FINALIZER).collect();
+    let left: Vec<&str> = definition
+        .finalizers()
+        .into_iter()
+        .filter(|name| *name != CRD_FINALIZER)
+        .collect();
     let api: Api<DynamicObject> = Api::all_with(client, &definitions());
     let patch = json!({"metadata": {"uid": definition.uid(), "finalizers": left}});
-    let patched = api.patch(definition.name(), &PatchParams::default(), &Patch::Merge(&patch)).await;
+    let patched = api
+        .patch(definition.name(), &PatchParams::default(), &Patch::Merge(&patch))
+        .await;
     if let Err(error) = patched {
         tracing::debug!(%error, definition = definition.name(), "let a definition go");
     }
@@ -62,9 +74,19 @@ async fn clean(client: Client, definition: Value) {
 
 async fn delete_objects(client: &Client, definition: &Value) -> Result<usize, kube::Error> {
     let text = |path: &str| at(definition, path).and_then(Value::as_str).unwrap_or_default();
-    let versions = at(definition, "spec.versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let served = versions.iter().find(|version| version.get("served").and_then(Value::as_bool) == Some(true));
-    let Some(version) = served.and_then(|version| version.get("name")).and_then(Value::as_str) else { return Ok(0) };
+    let versions = at(definition, "spec.versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let served = versions
+        .iter()
+        .find(|version| version.get("served").and_then(Value::as_bool) == Some(true));
+    let Some(version) = served
+        .and_then(|version| version.get("name"))
+        .and_then(Value::as_str)
+    else {
+        return Ok(0);
+    };
     let gvk = GroupVersionKind::gvk(text("spec.group"), version, text("spec.names.kind"));
     let kind = ApiResource::from_gvk_with_plural(&gvk, text("spec.names.plural"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);

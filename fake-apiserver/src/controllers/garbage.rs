@@ -34,7 +34,12 @@ impl GarbageCollector {
     /// A collector over `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, kinds: Vec::new(), graph: Graph::default(), again: BTreeMap::new() }
+        Self {
+            client,
+            kinds: Vec::new(),
+            graph: Graph::default(),
+            again: BTreeMap::new(),
+        }
     }
 
     /// Runs until dropped.
@@ -80,13 +85,19 @@ impl GarbageCollector {
                 continue;
             }
             let index = self.kinds.len();
-            changes.push(watch(&self.client, &kind.resource).map(move |change| (index, change)).boxed());
+            changes.push(
+                watch(&self.client, &kind.resource)
+                    .map(move |change| (index, change))
+                    .boxed(),
+            );
             self.kinds.push(kind);
         }
     }
 
     async fn observe(&mut self, changes: &mut SelectAll<Changes>, kind: usize, change: Change) {
-        let Some(kind) = self.kinds.get(kind).map(|kind| kind.resource.clone()) else { return };
+        let Some(kind) = self.kinds.get(kind).map(|kind| kind.resource.clone()) else {
+            return;
+        };
         match change {
             Change::Present(object) => {
                 self.graph.put(&kind, &object);
@@ -96,7 +107,11 @@ impl GarbageCollector {
                 self.look(object.uid()).await;
             }
             Change::Gone(object) => {
-                let owners = self.graph.get(object.uid()).map(|node| node.owners.clone()).unwrap_or_default();
+                let owners = self
+                    .graph
+                    .get(object.uid())
+                    .map(|node| node.owners.clone())
+                    .unwrap_or_default();
                 for dependent in self.graph.remove(object.uid()) {
                     self.look(&dependent).await;
                 }
@@ -110,7 +125,9 @@ impl GarbageCollector {
 
     /// Does for one object what its present state asks for; tries again later if that fails.
     async fn look(&mut self, uid: &str) {
-        let Some(node) = self.graph.get(uid).cloned() else { return };
+        let Some(node) = self.graph.get(uid).cloned() else {
+            return;
+        };
         let result = if node.terminating && node.finalizers.iter().any(|name| name == ORPHAN) {
             self.orphan(uid, &node).await
         } else if node.terminating && node.finalizers.iter().any(|name| name == FOREGROUND) {
@@ -135,7 +152,9 @@ impl GarbageCollector {
         for owner in &node.owners {
             match self.graph.get(&owner.uid) {
                 // An owner that is being deleted in the foreground takes its dependents with it.
-                Some(present) if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) => {
+                Some(present)
+                    if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) =>
+                {
                     waiting = true;
                 }
                 Some(_) => return Ok(()),
@@ -143,7 +162,11 @@ impl GarbageCollector {
                 None => {}
             }
         }
-        let policy = if waiting { PropagationPolicy::Foreground } else { PropagationPolicy::Background };
+        let policy = if waiting {
+            PropagationPolicy::Foreground
+        } else {
+            PropagationPolicy::Background
+        };
         self.delete(uid, node, policy).await
     }
 
@@ -157,7 +180,11 @@ impl GarbageCollector {
             // A kind that is not served: the real collector keeps the object and tries again.
             return Ok(true);
         };
-        let api = api_of(&self.client, &kind.resource, if kind.namespaced { namespace } else { "" });
+        let api = api_of(
+            &self.client,
+            &kind.resource,
+            if kind.namespaced { namespace } else { "" },
+        );
         let found = api.get_metadata_opt(&owner.name).await?;
         Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(&owner.uid)))
     }
@@ -165,7 +192,10 @@ impl GarbageCollector {
     async fn delete(&self, uid: &str, node: &Node, policy: PropagationPolicy) -> Result<(), kube::Error> {
         let params = DeleteParams {
             propagation_policy: Some(policy),
-            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
             ..DeleteParams::default()
         };
         let api = api_of(&self.client, &node.kind, &node.namespace);
@@ -179,32 +209,57 @@ impl GarbageCollector {
     async fn foreground(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
         let mut blocked = false;
         for dependent_uid in self.graph.dependents_of(uid) {
-            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else { continue };
-            blocked |= dependent.owners.iter().any(|owner| owner.uid == uid && owner.blocks);
-            let others = dependent.owners.iter().any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
+                continue;
+            };
+            blocked |= dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid == uid && owner.blocks);
+            let others = dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
             if !dependent.terminating && !others {
-                self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground).await?;
+                self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground)
+                    .await?;
             }
         }
-        if blocked { Ok(()) } else { self.remove_finalizer(uid, node, FOREGROUND).await }
+        if blocked {
+            Ok(())
+        } else {
+            self.remove_finalizer(uid, node, FOREGROUND).await
+        }
     }
 
     /// Takes the owner out of its dependents' references, then lets it go.
     async fn orphan(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
         for dependent_uid in self.graph.dependents_of(uid) {
-            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else { continue };
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
+                continue;
+            };
             let patch = json!({"metadata": {
                 "uid": dependent_uid, "ownerReferences": [{"$patch": "delete", "uid": uid}],
             }});
             let api = api_of(&self.client, &dependent.kind, &dependent.namespace);
             let builtin = !dependent.kind.group.contains('.') || dependent.kind.group.ends_with(".k8s.io");
             let result = if builtin {
-                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Strategic(&patch)).await
+                api.patch_metadata(
+                    &dependent.name,
+                    &PatchParams::default(),
+                    &Patch::Strategic(&patch),
+                )
+                .await
             } else {
-                let left: Vec<&Value> =
-                    dependent.owners.iter().filter(|owner| owner.uid != uid).map(|owner| &owner.entry).collect();
+                let left: Vec<&Value> = dependent
+                    .owners
+                    .iter()
+                    .filter(|owner| owner.uid != uid)
+                    .map(|owner| &owner.entry)
+                    .collect();
                 let patch = json!({"metadata": {"uid": dependent_uid, "ownerReferences": left}});
-                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Merge(&patch)).await
+                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Merge(&patch))
+                    .await
             };
             match result {
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -220,7 +275,10 @@ impl GarbageCollector {
         let left: Vec<&String> = node.finalizers.iter().filter(|name| *name != finalizer).collect();
         let patch = json!({"metadata": {"uid": uid, "finalizers": left}});
         let api = api_of(&self.client, &node.kind, &node.namespace);
-        match api.patch_metadata(&node.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        match api
+            .patch_metadata(&node.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+        {
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
             other => other.map(|_| ()),
         }

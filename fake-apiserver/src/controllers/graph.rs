@@ -38,8 +38,17 @@ pub(super) struct Graph {
 }
 
 pub(super) fn owners_of(object: &Value) -> Vec<Owner> {
-    let list = object.metadata().and_then(|meta| meta.get("ownerReferences")).and_then(Value::as_array);
-    let text = |owner: &Value, field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let list = object
+        .metadata()
+        .and_then(|meta| meta.get("ownerReferences"))
+        .and_then(Value::as_array);
+    let text = |owner: &Value, field: &str| {
+        owner
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     list.into_iter()
         .flatten()
         .map(|owner| Owner {
@@ -60,7 +69,10 @@ impl Graph {
         self.unlink(&uid);
         let owners = owners_of(object);
         for owner in &owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(uid.clone());
+            self.dependents
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(uid.clone());
         }
         let node = Node {
             kind: kind.clone(),
@@ -116,7 +128,10 @@ mod tests {
     fn follows_owners() {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
         let object = |uid: &str, owners: &[&str]| {
-            let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid, "name": uid})).collect();
+            let owners: Vec<Value> = owners
+                .iter()
+                .map(|uid| json!({"uid": uid, "name": uid}))
+                .collect();
             json!({"metadata": {"uid": uid, "name": uid, "ownerReferences": owners}})
         };
         let mut graph = Graph::default();

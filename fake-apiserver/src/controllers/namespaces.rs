@@ -32,7 +32,9 @@ impl NamespaceController {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
         let mut namespaces = watch(&self.client, &kind);
         while let Some(change) = namespaces.next().await {
-            let Change::Present(namespace) = change else { continue };
+            let Change::Present(namespace) = change else {
+                continue;
+            };
             let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
             let held = finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER));
             if namespace.is_terminating() && held {
@@ -60,12 +62,17 @@ async fn empty(client: Client, namespace: Value) {
 /// Asks for the deletion of everything in the namespace; returns how much was still there.
 async fn delete_content(client: &Client, namespace: &str) -> Result<usize, kube::Error> {
     let mut left = 0;
-    for kind in served_kinds(client).await?.into_iter().filter(|kind| kind.namespaced) {
+    for kind in served_kinds(client)
+        .await?
+        .into_iter()
+        .filter(|kind| kind.namespaced)
+    {
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind.resource);
         let present = api.list_metadata(&ListParams::default()).await?.items.len();
         if present > 0 {
             left += present;
-            api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+            api.delete_collection(&DeleteParams::default(), &ListParams::default())
+                .await?;
         }
     }
     Ok(left)

@@ -31,7 +31,9 @@ impl ServiceAccountController {
     pub async fn run(self) {
         let mut namespaces = watch(&self.client, &core("Namespace"));
         while let Some(change) = namespaces.next().await {
-            let Change::Present(namespace) = change else { continue };
+            let Change::Present(namespace) = change else {
+                continue;
+            };
             if namespace.is_terminating() {
                 continue;
             }
@@ -44,7 +46,9 @@ impl ServiceAccountController {
     async fn ensure(&self, namespace: &str, object: Value) {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &core(kind));
-        let Ok(object) = serde_json::from_value(object) else { return };
+        let Ok(object) = serde_json::from_value(object) else {
+            return;
+        };
         match api.create(&PostParams::default(), &object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             Err(error) => tracing::debug!(%error, namespace, "fill a namespace"),

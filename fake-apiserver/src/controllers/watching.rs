@@ -1,8 +1,8 @@
 //! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
 
 use client_kit::{JsonChange, watch_json};
-use futures::stream::BoxStream;
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use kube::Client;
 use kube::core::ApiResource;
 use serde_json::Value;
@@ -16,7 +16,11 @@ pub(super) enum Change {
 
 /// Watches all objects of a kind; errors are retried with growing delays and never end the stream.
 pub(super) fn watch(client: &Client, kind: &ApiResource) -> BoxStream<'static, Change> {
-    let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
+    let root = if kind.group.is_empty() {
+        "api".to_owned()
+    } else {
+        format!("apis/{}", kind.group)
+    };
     let path = format!("/{root}/{}/{}", kind.version, kind.plural);
     watch_json(client.clone(), &path, "", false)
         .filter_map(|change| async {
@@ -53,10 +57,17 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
         }
     }
     for list in lists {
-        let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
+        let (group, version) = list
+            .group_version
+            .split_once('/')
+            .unwrap_or(("", &list.group_version));
         for entry in list.resources {
-            let all = ["list", "watch", "delete"].iter().all(|verb| entry.verbs.iter().any(|v| v == verb));
-            let known = out.iter().any(|kind| kind.resource.group == group && kind.resource.plural == entry.name);
+            let all = ["list", "watch", "delete"]
+                .iter()
+                .all(|verb| entry.verbs.iter().any(|v| v == verb));
+            let known = out
+                .iter()
+                .any(|kind| kind.resource.group == group && kind.resource.plural == entry.name);
             if !all || known || entry.name.contains('/') {
                 continue;
             }
@@ -67,7 +78,10 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 kind: entry.kind,
                 plural: entry.name,
             };
-            out.push(ServedKind { resource, namespaced: entry.namespaced });
+            out.push(ServedKind {
+                resource,
+                namespaced: entry.namespaced,
+            });
         }
     }
     Ok(out)

@@ -44,14 +44,23 @@ impl Image {
     /// An image that a node has to pull first.
     #[must_use]
     pub fn remote(reference: &str, pull: Duration) -> Self {
-        Self { pull, preloaded: false, ..Self::preloaded(reference) }
+        Self {
+            pull,
+            preloaded: false,
+            ..Self::preloaded(reference)
+        }
     }
 
     /// An image that does not exist.
     #[must_use]
     pub fn missing(reference: &str) -> Self {
         let pull = Duration::from_millis(20);
-        Self { failure: Some(PullFailure::NotFound), preloaded: false, pull, ..Self::preloaded(reference) }
+        Self {
+            failure: Some(PullFailure::NotFound),
+            preloaded: false,
+            pull,
+            ..Self::preloaded(reference)
+        }
     }
 
     /// The same image under a known digest (`sha256:…`).
@@ -81,7 +90,11 @@ pub(crate) fn canonical(reference: &str) -> String {
         (false, false) => format!("docker.io/library/{reference}"),
     };
     let name = full.rsplit('/').next().unwrap_or_default();
-    if name.contains([':', '@']) { full } else { format!("{full}:latest") }
+    if name.contains([':', '@']) {
+        full
+    } else {
+        format!("{full}:latest")
+    }
 }
 
 /// `docker.io/library/nginx` of `docker.io/library/nginx:1.7.9`.
@@ -107,14 +120,22 @@ pub struct ImageRegistry(Arc<Mutex<Inner>>);
 impl ImageRegistry {
     /// Says what a reference is.
     pub fn set(&self, reference: &str, image: Image) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).known.insert(canonical(reference), image);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .known
+            .insert(canonical(reference), image);
     }
 
     /// What a reference is.
     #[must_use]
     pub fn get(&self, reference: &str) -> Image {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.known.get(&canonical(reference)).cloned().unwrap_or_else(|| Image::preloaded(reference))
+        inner
+            .known
+            .get(&canonical(reference))
+            .cloned()
+            .unwrap_or_else(|| Image::preloaded(reference))
     }
 
     /// Whether a node has the image already.
@@ -133,7 +154,11 @@ impl ImageRegistry {
     /// The `imageID` of a container that runs the image: `docker.io/library/nginx@sha256:…`.
     #[must_use]
     pub fn image_id(&self, reference: &str) -> String {
-        format!("{}@{}", repository(&canonical(reference)), self.get(reference).digest)
+        format!(
+            "{}@{}",
+            repository(&canonical(reference)),
+            self.get(reference).digest
+        )
     }
 }
 
@@ -157,8 +182,15 @@ mod tests {
     fn tags_have_digests_of_their_own() {
         let registry = ImageRegistry::default();
         assert_ne!(registry.image_id("nginx:1"), registry.image_id("nginx:2"));
-        assert!(registry.image_id("nginx:1").starts_with("docker.io/library/nginx@sha256:"));
-        registry.set("nginx:2", Image::preloaded("nginx:2").with_digest(&registry.get("nginx:1").digest));
+        assert!(
+            registry
+                .image_id("nginx:1")
+                .starts_with("docker.io/library/nginx@sha256:")
+        );
+        registry.set(
+            "nginx:2",
+            Image::preloaded("nginx:2").with_digest(&registry.get("nginx:1").digest),
+        );
         assert_eq!(registry.image_id("nginx:1"), registry.image_id("nginx:2"));
         registry.set("slow:1", Image::remote("slow:1", Duration::from_secs(9)));
         assert!(!registry.is_on("node1", "slow:1"));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use client_kit::{EventRecorder, JsonChange, Random, Seed, SharedClock, watch_json};
 use futures::StreamExt as _;
+use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -43,10 +43,18 @@ impl Kubelet {
         images: ImageRegistry,
         timing: Timing,
     ) -> Self {
-        let recorder =
-            EventRecorder::new(client.clone(), "kubelet", Some(&spec.name), clock.clone()).with_reporting(true);
+        let recorder = EventRecorder::new(client.clone(), "kubelet", Some(&spec.name), clock.clone())
+            .with_reporting(true);
         let seed = seed.fork("kubelet").fork(&spec.name);
-        Self { client, spec, clock, images, timing, recorder, seed }
+        Self {
+            client,
+            spec,
+            clock,
+            images,
+            timing,
+            recorder,
+            seed,
+        }
     }
 
     /// Registers the node and runs its pods, until dropped.
@@ -59,7 +67,10 @@ impl Kubelet {
         let query = format!("fieldSelector=spec.nodeName%3D{}", kubelet.spec.name);
         let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
         let mut workers: BTreeMap<String, Mailbox> = BTreeMap::new();
-        let mut addresses = Addresses { network: kubelet.spec.pod_network.clone(), next: 2 };
+        let mut addresses = Addresses {
+            network: kubelet.spec.pod_network.clone(),
+            next: 2,
+        };
         while let Some(change) = pods.next().await {
             match change {
                 JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
@@ -84,7 +95,12 @@ impl Kubelet {
         }
     }
 
-    fn update(self: &Arc<Self>, workers: &mut BTreeMap<String, Mailbox>, addresses: &mut Addresses, pod: Value) {
+    fn update(
+        self: &Arc<Self>,
+        workers: &mut BTreeMap<String, Mailbox>,
+        addresses: &mut Addresses,
+        pod: Value,
+    ) {
         let uid = pod.uid().to_owned();
         let pod = Arc::new(pod);
         match workers.get(&uid) {

@@ -5,15 +5,36 @@ use serde_json::{Map, Value, json};
 use crate::meta::{ObjectMeta, at};
 
 /// The conditions that are the kubelet's own, in the order in which it writes them.
-const KUBELET_CONDITIONS: [&str; 5] =
-    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+const KUBELET_CONDITIONS: [&str; 5] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+];
 
 /// What a container is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ContainerState {
-    Waiting { reason: String, message: String },
-    Running { id: String, image: String, image_id: String, started: String, ready: bool },
-    Terminated { id: String, image: String, image_id: String, started: String, finished: String, exit_code: i32 },
+    Waiting {
+        reason: String,
+        message: String,
+    },
+    Running {
+        id: String,
+        image: String,
+        image_id: String,
+        started: String,
+        ready: bool,
+    },
+    Terminated {
+        id: String,
+        image: String,
+        image_id: String,
+        started: String,
+        finished: String,
+        exit_code: i32,
+    },
 }
 
 /// One container of the pod, as the node knows it.
@@ -32,7 +53,10 @@ impl ContainerRecord {
         let reason = "ContainerCreating".to_owned();
         Self {
             name: name.to_owned(),
-            state: ContainerState::Waiting { reason, message: String::new() },
+            state: ContainerState::Waiting {
+                reason,
+                message: String::new(),
+            },
             last: None,
             restarts: 0,
             spec_image: String::new(),
@@ -61,7 +85,16 @@ pub(super) struct PodRecord {
 }
 
 fn terminated(state: &ContainerState) -> Value {
-    let ContainerState::Terminated { id, started, finished, exit_code, .. } = state else { return json!({}) };
+    let ContainerState::Terminated {
+        id,
+        started,
+        finished,
+        exit_code,
+        ..
+    } = state
+    else {
+        return json!({});
+    };
     let reason = if *exit_code == 0 { "Completed" } else { "Error" };
     json!({"terminated": {
         "containerID": id, "exitCode": exit_code, "reason": reason, "startedAt": started, "finishedAt": finished,
@@ -77,17 +110,35 @@ fn container_status(record: &ContainerRecord, container: &Value) -> Value {
             }
             let spec_image = container.get("image").and_then(Value::as_str).unwrap_or_default();
             let (id, image, image_id) = match &record.last {
-                Some(ContainerState::Terminated { id, image, image_id, .. }) => (id.as_str(), image.as_str(), image_id.as_str()),
+                Some(ContainerState::Terminated {
+                    id, image, image_id, ..
+                }) => (id.as_str(), image.as_str(), image_id.as_str()),
                 _ => ("", spec_image, ""),
             };
             (json!({"waiting": waiting}), id, image, image_id, false)
         }
-        ContainerState::Running { id, image, image_id, started, .. } => {
-            (json!({"running": {"startedAt": started}}), id.as_str(), image.as_str(), image_id.as_str(), true)
-        }
-        state @ ContainerState::Terminated { id, image, image_id, .. } => {
-            (terminated(state), id.as_str(), image.as_str(), image_id.as_str(), false)
-        }
+        ContainerState::Running {
+            id,
+            image,
+            image_id,
+            started,
+            ..
+        } => (
+            json!({"running": {"startedAt": started}}),
+            id.as_str(),
+            image.as_str(),
+            image_id.as_str(),
+            true,
+        ),
+        state @ ContainerState::Terminated {
+            id, image, image_id, ..
+        } => (
+            terminated(state),
+            id.as_str(),
+            image.as_str(),
+            image_id.as_str(),
+            false,
+        ),
     };
     let mut status = json!({
         "name": record.name, "image": image, "imageID": image_id, "ready": record.is_ready(),
@@ -98,7 +149,11 @@ fn container_status(record: &ContainerRecord, container: &Value) -> Value {
         status["containerID"] = Value::from(id);
         status["resources"] = container.get("resources").cloned().unwrap_or_else(|| json!({}));
     }
-    let mounts = container.get("volumeMounts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mounts = container
+        .get("volumeMounts")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if !mounts.is_empty() {
         status["volumeMounts"] = mounts.iter().map(mount_status).collect();
     }
@@ -124,11 +179,21 @@ struct Condition {
 
 impl Condition {
     fn met(kind: &'static str) -> Self {
-        Self { kind, met: true, reason: "", message: String::new() }
+        Self {
+            kind,
+            met: true,
+            reason: "",
+            message: String::new(),
+        }
     }
 
     fn unmet(kind: &'static str, reason: &'static str, message: String) -> Self {
-        Self { kind, met: false, reason, message }
+        Self {
+            kind,
+            met: false,
+            reason,
+            message,
+        }
     }
 }
 
@@ -139,9 +204,16 @@ fn conditions(record: &PodRecord, pod: &Value) -> Vec<Condition> {
     } else {
         Condition::unmet("PodReadyToStartContainers", "", String::new())
     };
-    let initialized = Condition { reason: if record.over { "PodCompleted" } else { "" }, ..Condition::met("Initialized") };
-    let unready: Vec<&str> =
-        record.containers.iter().filter(|c| !c.is_ready()).map(|c| c.name.as_str()).collect();
+    let initialized = Condition {
+        reason: if record.over { "PodCompleted" } else { "" },
+        ..Condition::met("Initialized")
+    };
+    let unready: Vec<&str> = record
+        .containers
+        .iter()
+        .filter(|c| !c.is_ready())
+        .map(|c| c.name.as_str())
+        .collect();
     let (ready, containers_ready) = if record.over {
         (completed("Ready"), completed("ContainersReady"))
     } else if unready.is_empty() {
@@ -153,20 +225,39 @@ fn conditions(record: &PodRecord, pod: &Value) -> Vec<Condition> {
             Condition::unmet("ContainersReady", "ContainersNotReady", message),
         )
     };
-    vec![sandbox, initialized, ready, containers_ready, Condition::met("PodScheduled")]
+    vec![
+        sandbox,
+        initialized,
+        ready,
+        containers_ready,
+        Condition::met("PodScheduled"),
+    ]
 }
 
 /// Ready, as far as the pod's readiness gates let it be.
 fn gates(pod: &Value) -> Condition {
-    let gates = at(pod, "spec.readinessGates").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let gates = at(pod, "spec.readinessGates")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let mut messages = Vec::new();
-    for kind in gates.iter().filter_map(|gate| gate.get("conditionType").and_then(Value::as_str)) {
-        match condition_of(pod, kind).and_then(|c| c.get("status")).and_then(Value::as_str) {
+    for kind in gates
+        .iter()
+        .filter_map(|gate| gate.get("conditionType").and_then(Value::as_str))
+    {
+        match condition_of(pod, kind)
+            .and_then(|c| c.get("status"))
+            .and_then(Value::as_str)
+        {
             Some("True") => {}
             Some(status) => {
-                messages.push(format!("the status of pod readiness gate \"{kind}\" is not \"True\", but {status}"));
+                messages.push(format!(
+                    "the status of pod readiness gate \"{kind}\" is not \"True\", but {status}"
+                ));
             }
-            None => messages.push(format!("corresponding condition of pod readiness gate \"{kind}\" does not exist.")),
+            None => messages.push(format!(
+                "corresponding condition of pod readiness gate \"{kind}\" does not exist."
+            )),
         }
     }
     if messages.is_empty() {
@@ -178,7 +269,8 @@ fn gates(pod: &Value) -> Condition {
 
 fn condition_of<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
     let list = at(pod, "status.conditions").and_then(Value::as_array)?;
-    list.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+    list.iter()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
 }
 
 /// The status that the kubelet would have the pod show, as far as it is the kubelet's.
@@ -209,12 +301,17 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map<String, 
             out
         })
         .collect();
-    let specs = at(pod, "spec.containers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let specs = at(pod, "spec.containers")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let statuses: Vec<Value> = record
         .containers
         .iter()
         .filter_map(|record| {
-            let spec = specs.iter().find(|spec| spec.get("name").and_then(Value::as_str) == Some(&record.name))?;
+            let spec = specs
+                .iter()
+                .find(|spec| spec.get("name").and_then(Value::as_str) == Some(&record.name))?;
             Some(container_status(record, spec))
         })
         .collect();
@@ -245,7 +342,11 @@ fn phase(record: &PodRecord) -> &'static str {
         return if failed { "Failed" } else { "Succeeded" };
     }
     let started = |c: &ContainerRecord| c.is_running() || c.last.is_some() || c.restarts > 0;
-    if record.containers.iter().all(started) && !record.containers.is_empty() { "Running" } else { "Pending" }
+    if record.containers.iter().all(started) && !record.containers.is_empty() {
+        "Running"
+    } else {
+        "Pending"
+    }
 }
 
 /// The strategic merge patch that makes `pod` show `status`; `None` if it does already.
@@ -259,17 +360,39 @@ pub(super) fn patch(pod: &Value, status: &Map<String, Value>) -> Option<Value> {
             changed.insert(field.clone(), value.clone());
         }
     }
-    let new = status.get("conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let kind_of = |condition: &Value| condition.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let differing: Vec<Value> =
-        new.iter().filter(|c| condition_of(pod, &kind_of(c)) != Some(*c)).cloned().collect();
+    let new = status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let kind_of = |condition: &Value| {
+        condition
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let differing: Vec<Value> = new
+        .iter()
+        .filter(|c| condition_of(pod, &kind_of(c)) != Some(*c))
+        .cloned()
+        .collect();
     if changed.is_empty() && differing.is_empty() {
         return None;
     }
     if !differing.is_empty() {
-        let old = at(pod, "status.conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let others = old.iter().map(kind_of).filter(|kind| !KUBELET_CONDITIONS.contains(&kind.as_str()));
-        let order: Vec<Value> = others.chain(new.iter().map(kind_of)).map(|kind| json!({"type": kind})).collect();
+        let old = at(pod, "status.conditions")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let others = old
+            .iter()
+            .map(kind_of)
+            .filter(|kind| !KUBELET_CONDITIONS.contains(&kind.as_str()));
+        let order: Vec<Value> = others
+            .chain(new.iter().map(kind_of))
+            .map(|kind| json!({"type": kind}))
+            .collect();
         // A field that a condition no longer has must be taken away by name.
         let differing: Vec<Value> = differing.into_iter().map(|c| with_removals(pod, c)).collect();
         changed.insert("$setElementOrder/conditions".to_owned(), Value::Array(order));
@@ -279,8 +402,15 @@ pub(super) fn patch(pod: &Value, status: &Map<String, Value>) -> Option<Value> {
 }
 
 fn with_removals(pod: &Value, mut condition: Value) -> Value {
-    let kind = condition.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let (Some(old), Some(new)) = (condition_of(pod, &kind).and_then(Value::as_object), condition.as_object_mut()) {
+    let kind = condition
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if let (Some(old), Some(new)) = (
+        condition_of(pod, &kind).and_then(Value::as_object),
+        condition.as_object_mut(),
+    ) {
         for field in ["reason", "message"] {
             if old.contains_key(field) && !new.contains_key(field) {
                 new.insert(field.to_owned(), Value::Null);

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::images;
 use super::kubelet::Kubelet;
 use super::pod_status::{self, ContainerRecord, ContainerState, PodRecord};
 use super::timing::vary;
-use super::images;
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 
@@ -43,7 +43,10 @@ impl PodWorker {
         random: Random,
     ) -> Self {
         let pod = Arc::clone(&inbox.borrow());
-        let containers = specs(&pod).iter().map(|spec| ContainerRecord::new(name_of(spec))).collect();
+        let containers = specs(&pod)
+            .iter()
+            .map(|spec| ContainerRecord::new(name_of(spec)))
+            .collect();
         let record = PodRecord {
             containers,
             sandbox: false,
@@ -52,12 +55,22 @@ impl PodWorker {
             pod_ip,
             over: false,
         };
-        Self { kubelet, inbox, pod, record, random, pull_backoff: PULL_BACKOFF_MIN }
+        Self {
+            kubelet,
+            inbox,
+            pod,
+            record,
+            random,
+            pull_backoff: PULL_BACKOFF_MIN,
+        }
     }
 
     /// Runs the pod until it is removed.
     pub(super) async fn run(mut self) {
-        if matches!(at(&self.pod, "status.phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
+        if matches!(
+            at(&self.pod, "status.phase").and_then(Value::as_str),
+            Some("Succeeded" | "Failed")
+        ) {
             // Nothing runs any more; it only has to be let go when it is deleted.
             self.record.over = true;
         }
@@ -78,7 +91,11 @@ impl PodWorker {
             if self.is_terminating() {
                 return self.terminate().await;
             }
-            let retry = if self.record.over { None } else { self.sync_containers().await? };
+            let retry = if self.record.over {
+                None
+            } else {
+                self.sync_containers().await?
+            };
             self.write_status().await;
             self.wait(retry).await?;
             if !self.is_terminating() {
@@ -115,7 +132,9 @@ impl PodWorker {
     async fn wait(&mut self, retry: Option<Duration>) -> Result<(), End> {
         let changed = async {
             match retry {
-                Some(delay) => tokio::time::timeout(delay, self.inbox.changed()).await.unwrap_or(Ok(())),
+                Some(delay) => tokio::time::timeout(delay, self.inbox.changed())
+                    .await
+                    .unwrap_or(Ok(())),
                 None => self.inbox.changed().await,
             }
         };
@@ -128,14 +147,28 @@ impl PodWorker {
         let mut retry = None;
         for index in 0..self.record.containers.len() {
             let Some(spec) = self.spec_of(index) else { continue };
-            let image = spec.get("image").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let Some(record) = self.record.containers.get(index) else { continue };
+            let image = spec
+                .get("image")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            let Some(record) = self.record.containers.get(index) else {
+                continue;
+            };
             if record.is_running() {
                 if record.spec_image == image {
                     retry = earlier(retry, self.probe(index, &spec));
                     continue;
                 }
-                self.event(&spec, EventType::Normal, "Killing", format!("Container {} definition changed, will be restarted", name_of(&spec)));
+                self.event(
+                    &spec,
+                    EventType::Normal,
+                    "Killing",
+                    format!(
+                        "Container {} definition changed, will be restarted",
+                        name_of(&spec)
+                    ),
+                );
                 self.write_status().await;
                 self.end_container(index, 0);
             }
@@ -155,20 +188,33 @@ impl PodWorker {
 
     fn spec_of(&self, index: usize) -> Option<Value> {
         let name = &self.record.containers.get(index)?.name;
-        specs(&self.pod).iter().find(|spec| name_of(spec) == name).cloned()
+        specs(&self.pod)
+            .iter()
+            .find(|spec| name_of(spec) == name)
+            .cloned()
     }
 
     /// Gets the image onto the node; the inner error is when to try again.
     async fn pull(&mut self, index: usize, spec: &Value, image: &str) -> Result<Result<(), Duration>, End> {
         let node = self.kubelet.spec.name.clone();
-        let policy = spec.get("imagePullPolicy").and_then(Value::as_str).unwrap_or("IfNotPresent");
+        let policy = spec
+            .get("imagePullPolicy")
+            .and_then(Value::as_str)
+            .unwrap_or("IfNotPresent");
         let known = self.kubelet.images.get(image);
         if policy != "Always" && self.kubelet.images.is_on(&node, image) && known.failure.is_none() {
-            let text = format!("Container image \"{image}\" already present on machine and can be accessed by the pod");
+            let text = format!(
+                "Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
             self.event(spec, EventType::Normal, "Pulled", text);
             return Ok(Ok(()));
         }
-        self.event(spec, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
+        self.event(
+            spec,
+            EventType::Normal,
+            "Pulling",
+            format!("Pulling image \"{image}\""),
+        );
         let took = vary(known.pull, &mut self.random);
         tokio::time::sleep(took).await;
         self.refresh()?;
@@ -178,7 +224,9 @@ impl PodWorker {
         self.kubelet.images.mark_pulled(&node, image);
         self.pull_backoff = PULL_BACKOFF_MIN;
         let (ms, size) = (took.as_millis(), known.size_bytes);
-        let text = format!("Successfully pulled image \"{image}\" in {ms}ms ({ms}ms including waiting). Image size: {size} bytes.");
+        let text = format!(
+            "Successfully pulled image \"{image}\" in {ms}ms ({ms}ms including waiting). Image size: {size} bytes."
+        );
         self.event(spec, EventType::Normal, "Pulled", text);
         Ok(Ok(()))
     }
@@ -190,14 +238,33 @@ impl PodWorker {
             "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \
              \"{name}\": {name}: not found"
         );
-        self.event(spec, EventType::Warning, "Failed", format!("Failed to pull image \"{image}\": {why}"));
-        self.event(spec, EventType::Warning, "Failed", "Error: ErrImagePull".to_owned());
+        self.event(
+            spec,
+            EventType::Warning,
+            "Failed",
+            format!("Failed to pull image \"{image}\": {why}"),
+        );
+        self.event(
+            spec,
+            EventType::Warning,
+            "Failed",
+            "Error: ErrImagePull".to_owned(),
+        );
         self.set_waiting(index, "ErrImagePull", why.clone());
         self.write_status().await;
         let message = format!("Back-off pulling image \"{image}\"");
         self.event(spec, EventType::Normal, "BackOff", message.clone());
-        self.event(spec, EventType::Warning, "Failed", "Error: ImagePullBackOff".to_owned());
-        self.set_waiting(index, "ImagePullBackOff", format!("{message}: ErrImagePull: {why}"));
+        self.event(
+            spec,
+            EventType::Warning,
+            "Failed",
+            "Error: ImagePullBackOff".to_owned(),
+        );
+        self.set_waiting(
+            index,
+            "ImagePullBackOff",
+            format!("{message}: ErrImagePull: {why}"),
+        );
         let delay = self.pull_backoff;
         self.pull_backoff = (delay * 2).min(PULL_BACKOFF_MAX);
         delay
@@ -205,7 +272,10 @@ impl PodWorker {
 
     fn set_waiting(&mut self, index: usize, reason: &str, message: String) {
         if let Some(record) = self.record.containers.get_mut(index) {
-            record.state = ContainerState::Waiting { reason: reason.to_owned(), message };
+            record.state = ContainerState::Waiting {
+                reason: reason.to_owned(),
+                message,
+            };
         }
     }
 
@@ -219,7 +289,9 @@ impl PodWorker {
         let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let started = rfc3339(self.kubelet.clock.now_seconds());
         let image_id = self.kubelet.images.image_id(image);
-        let Some(record) = self.record.containers.get_mut(index) else { return Ok(()) };
+        let Some(record) = self.record.containers.get_mut(index) else {
+            return Ok(());
+        };
         if record.last.is_some() {
             record.restarts += 1;
         }
@@ -239,19 +311,44 @@ impl PodWorker {
     fn probe(&mut self, index: usize, spec: &Value) -> Option<Duration> {
         let now = self.kubelet.clock.now().as_second();
         let record = self.record.containers.get_mut(index)?;
-        let ContainerState::Running { ready, started, .. } = &mut record.state else { return None };
-        let delay = at(spec, "readinessProbe.initialDelaySeconds").and_then(Value::as_i64).unwrap_or(0);
-        let since = started.parse::<jiff::Timestamp>().map_or(0, |started| now - started.as_second());
+        let ContainerState::Running { ready, started, .. } = &mut record.state else {
+            return None;
+        };
+        let delay = at(spec, "readinessProbe.initialDelaySeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or(0);
+        let since = started
+            .parse::<jiff::Timestamp>()
+            .map_or(0, |started| now - started.as_second());
         *ready |= since >= delay;
-        u64::try_from(delay - since).ok().filter(|left| *left > 0 && !*ready).map(Duration::from_secs)
+        u64::try_from(delay - since)
+            .ok()
+            .filter(|left| *left > 0 && !*ready)
+            .map(Duration::from_secs)
     }
 
     /// Marks a running container as ended.
     fn end_container(&mut self, index: usize, exit_code: i32) {
         let finished = rfc3339(self.kubelet.clock.now_seconds());
-        let Some(record) = self.record.containers.get_mut(index) else { return };
-        if let ContainerState::Running { id, image, image_id, started, .. } = record.state.clone() {
-            let ended = ContainerState::Terminated { id, image, image_id, started, finished, exit_code };
+        let Some(record) = self.record.containers.get_mut(index) else {
+            return;
+        };
+        if let ContainerState::Running {
+            id,
+            image,
+            image_id,
+            started,
+            ..
+        } = record.state.clone()
+        {
+            let ended = ContainerState::Terminated {
+                id,
+                image,
+                image_id,
+                started,
+                finished,
+                exit_code,
+            };
             record.last = Some(ended.clone());
             record.state = ended;
         }
@@ -260,11 +357,21 @@ impl PodWorker {
     /// Stops the containers, says so, and lets the pod go.
     async fn terminate(&mut self) -> Result<(), End> {
         let running: Vec<usize> = (0..self.record.containers.len())
-            .filter(|index| self.record.containers.get(*index).is_some_and(ContainerRecord::is_running))
+            .filter(|index| {
+                self.record
+                    .containers
+                    .get(*index)
+                    .is_some_and(ContainerRecord::is_running)
+            })
             .collect();
         for index in &running {
             if let Some(spec) = self.spec_of(*index) {
-                self.event(&spec, EventType::Normal, "Killing", format!("Stopping container {}", name_of(&spec)));
+                self.event(
+                    &spec,
+                    EventType::Normal,
+                    "Killing",
+                    format!("Stopping container {}", name_of(&spec)),
+                );
             }
         }
         self.write_status().await;
@@ -303,7 +410,11 @@ impl PodWorker {
     }
 
     fn path(&self) -> String {
-        format!("/api/v1/namespaces/{}/pods/{}", self.pod.namespace(), self.pod.name())
+        format!(
+            "/api/v1/namespaces/{}/pods/{}",
+            self.pod.namespace(),
+            self.pod.name()
+        )
     }
 
     /// Writes the pod's status where it differs from what the pod shows.
@@ -313,7 +424,9 @@ impl PodWorker {
         }
         let now = rfc3339(self.kubelet.clock.now_seconds());
         let status = pod_status::status(&self.record, &self.pod, &now);
-        let Some(patch) = pod_status::patch(&self.pod, &status) else { return };
+        let Some(patch) = pod_status::patch(&self.pod, &status) else {
+            return;
+        };
         let request = http::Request::patch(format!("{}/status", self.path()))
             .header(CONTENT_TYPE, "application/strategic-merge-patch+json")
             .header(USER_AGENT, "kubelet")
@@ -346,7 +459,10 @@ impl PodWorker {
 }
 
 fn specs(pod: &Value) -> &[Value] {
-    at(pod, "spec.containers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    at(pod, "spec.containers")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn name_of(container: &Value) -> &str {

@@ -80,9 +80,15 @@ impl Scheduler {
             }
             Seen::Pod(pod) => {
                 let uid = pod.uid().to_owned();
-                let node = at(&pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let node = at(&pod, "spec.nodeName")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 self.waiting.retain(|waiting| waiting.uid() != uid);
-                let over = matches!(at(&pod, "status.phase").and_then(Value::as_str), Some("Succeeded" | "Failed"));
+                let over = matches!(
+                    at(&pod, "status.phase").and_then(Value::as_str),
+                    Some("Succeeded" | "Failed")
+                );
                 if over {
                     self.forget(&uid);
                 } else if !node.is_empty() {
@@ -100,7 +106,10 @@ impl Scheduler {
 
     fn place(&mut self, uid: &str, node: &str) {
         self.node_of.insert(uid.to_owned(), node.to_owned());
-        self.placed.entry(node.to_owned()).or_default().insert(uid.to_owned());
+        self.placed
+            .entry(node.to_owned())
+            .or_default()
+            .insert(uid.to_owned());
     }
 
     fn forget(&mut self, uid: &str) {
@@ -144,7 +153,11 @@ impl Scheduler {
             "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid()},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
-        let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace(), pod.name());
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}/binding",
+            pod.namespace(),
+            pod.name()
+        );
         self.post(&path, &binding).await
     }
 
@@ -182,21 +195,34 @@ impl Scheduler {
 }
 
 fn is_ours(pod: &Value) -> bool {
-    let scheduler = at(pod, "spec.schedulerName").and_then(Value::as_str).unwrap_or(NAME);
-    let gated = at(pod, "spec.schedulingGates").and_then(Value::as_array).is_some_and(|gates| !gates.is_empty());
+    let scheduler = at(pod, "spec.schedulerName")
+        .and_then(Value::as_str)
+        .unwrap_or(NAME);
+    let gated = at(pod, "spec.schedulingGates")
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty());
     scheduler == NAME && !gated
 }
 
 /// Whether a node with `pods` pods can take one more: room, labels, taints.
 fn fits(pod: &Value, node: &Value, pods: usize) -> bool {
-    let room = at(node, "status.allocatable.pods").and_then(Value::as_str).and_then(|n| n.parse().ok()).unwrap_or(110);
+    let room = at(node, "status.allocatable.pods")
+        .and_then(Value::as_str)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(110);
     let cordoned = at(node, "spec.unschedulable").and_then(Value::as_bool) == Some(true);
     let labels = string_map(node, "labels");
     let selected = at(pod, "spec.nodeSelector")
         .and_then(Value::as_object)
         .is_none_or(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
-    let taints = at(node, "spec.taints").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let tolerations = at(pod, "spec.tolerations").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let taints = at(node, "spec.taints")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let tolerations = at(pod, "spec.tolerations")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let repelled = taints
         .iter()
         .filter(|taint| taint.get("effect").and_then(Value::as_str) != Some("PreferNoSchedule"))
@@ -205,7 +231,13 @@ fn fits(pod: &Value, node: &Value, pods: usize) -> bool {
 }
 
 fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |value: &Value, field: &str| {
+        value
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (effect, key) = (text(toleration, "effect"), text(toleration, "key"));
     let exists = text(toleration, "operator") == "Exists";
     (effect.is_empty() || effect == text(taint, "effect"))

@@ -1,0 +1,8 @@
+//! The harness as its users see it: it passes, it catches what is broken, it replays, it says what is wrong with its input.
+
+mod bad_input;
+mod broken;
+mod fixtures;
+mod replay;
+mod reports;
+mod support;
