@@ -61,7 +61,8 @@ where
             .unwrap_or_default()
     };
     let Some(accepted) = accept(header(ACCEPT)) else {
-        let message = "only the following media types are accepted: application/json, application/yaml";
+        let message = "only the following media types are accepted: application/json, application/yaml, \
+                       application/vnd.kubernetes.protobuf";
         let error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
         return failure(&error, Accepted::default());
     };
@@ -261,7 +262,15 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         .resource
         .subresources
         .get(&context.request.subresource)
-        .ok_or_else(ApiError::no_such_resource)?;
+        .ok_or_else(|| {
+            let resource = &context.resource;
+            // The handler of custom resources is the same for all paths below them.
+            if resource.is_custom() && matches!(context.request.subresource.as_str(), "status" | "scale") {
+                ApiError::not_found(&resource.group_resource(), &context.request.name)
+            } else {
+                ApiError::no_such_resource()
+            }
+        })?;
     if !served
         .verbs
         .iter()

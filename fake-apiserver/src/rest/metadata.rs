@@ -16,7 +16,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 /// What is wrong with a name of this resource, or with the beginning of one.
 fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _) => names::path_segment_problems(name),
+        // Recorders of old make names of events from anything.
+        ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") => {
+            names::path_segment_problems(name)
+        }
         ("", "namespaces" | "services") => names::label_name_problems(name),
         _ => names::subdomain_problems(name),
     }

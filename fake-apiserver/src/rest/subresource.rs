@@ -7,8 +7,9 @@ use super::conversion;
 use super::delete::{DeleteOptions, delete};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
-use super::update::{Update, update};
+use super::update::{Update, check_name, update};
 use crate::encode::cells::label_selector_text;
+use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
@@ -144,6 +145,9 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
                 patched.map_err(|error| ApiError::bad_request(error.to_string()))?
             }
         };
+        if !scale.name().is_empty() {
+            check_name(context, &scale)?;
+        }
         let given = scale.resource_version();
         if !given.is_empty() && given != old.resource_version() {
             return Err(ApiError::modified(&context.resource.group_resource(), old.name()));
@@ -152,11 +156,18 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
             .and_then(Value::as_i64)
             .unwrap_or_default();
         if replicas < 0 {
-            let error = crate::field_error::FieldError::invalid(
-                "spec.replicas",
-                Value::from(replicas),
-                "must be greater than or equal to 0",
-            );
+            let resource = &context.resource;
+            if resource.is_custom() {
+                let detail = "should be a non-negative integer";
+                let error = FieldError::invalid(format!(".{spec_path}"), replicas, detail);
+                return Err(ApiError::invalid(
+                    &resource.group,
+                    &resource.kind,
+                    old.name(),
+                    &[error],
+                ));
+            }
+            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(ApiError::invalid("autoscaling", "Scale", old.name(), &[error]));
         }
         let mut object = old.clone();
@@ -201,7 +212,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         .to_owned();
     let resource = context.resource.group_resource();
     if node.is_empty() {
-        let error = crate::field_error::FieldError::required("target.name", "");
+        let error = FieldError::required("target.name", "");
         return Err(ApiError::invalid("", "Binding", &context.request.name, &[error]));
     }
     let now = context.state().now();

@@ -107,6 +107,15 @@ fn unescape(value: &str) -> Result<String, String> {
 
 /// The value of a field as selectors see it: absent is the empty text, or what the type's default says.
 fn field_text(object: &Value, field: &str) -> String {
+    // Selectors of events name the fields of the newer group; what is stored is the older one's.
+    let renamed = field
+        .strip_prefix("regarding.")
+        .map(|rest| format!("involvedObject.{rest}"));
+    let field = match (renamed.as_deref(), field) {
+        (Some(renamed), _) => renamed,
+        (None, "reportingController") => "reportingComponent",
+        (None, field) => field,
+    };
     let value = match field {
         "source" => at(object, "source.component").or_else(|| at(object, "reportingComponent")),
         "status.podIPs" => at(object, "status.podIP"),
