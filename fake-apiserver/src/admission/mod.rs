@@ -60,7 +60,12 @@ impl Attributes {
 /// Whether a plugin or a webhook may change or refuse the write by looking at the object.
 pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
-    is_new_pod || server.state.webhooks.iter().any(|webhook| webhook.concerns(attributes))
+    is_new_pod
+        || server
+            .state
+            .webhooks
+            .iter()
+            .any(|webhook| webhook.concerns(attributes))
 }
 
 /// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.
