@@ -33,6 +33,10 @@ pub struct Options {
     pub names: SharedNames,
     /// How many sets are worked on at the same time.
     pub workers: usize,
+    /// How long a set rests between two passes: events that come meanwhile are answered together. Zero on a real
+    /// cluster, where requests take time of their own; a simulation, in which they take none, should say some
+    /// milliseconds, or every event of a large set costs a pass over all its pods.
+    pub rest: Duration,
     /// The rules of CloneSets. Tests put a broken one here to see that it is caught.
     pub planner: Arc<dyn Planner>,
 }
@@ -48,6 +52,7 @@ impl Default for Options {
             clock: Arc::new(SystemClock),
             names: Arc::new(SeededNames::new(seed)),
             workers: DEFAULT_WORKERS,
+            rest: Duration::ZERO,
             planner: Arc::new(CloneSetPlanner::default()),
         }
     }
@@ -81,12 +86,13 @@ impl Manager {
             clock,
             names,
             workers,
+            rest,
             planner,
         } = self.options;
         let client = self.client;
         let expectations = Arc::new(Expectations::default());
         let shared = Arc::new(Shared {
-            sets: WorkQueue::new(),
+            sets: WorkQueue::with_rest(rest),
             pods: WorkQueue::new(),
             expectations: Arc::clone(&expectations),
         });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
 use controller::{Manager, Options};
@@ -14,6 +15,9 @@ use tokio::task::JoinSet;
 use super::collector::Collector;
 use crate::error::Error;
 use crate::recording::environment::Environment;
+
+/// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
+const PASS_REST: Duration = Duration::from_millis(10);
 
 /// Changes what a manager does: a test's way to break it.
 pub type ManagerTweak = Arc<dyn Fn(Options) -> Options + Send + Sync>;
@@ -128,6 +132,7 @@ impl FakeCluster {
         let mut manager_options = Options {
             clock: cluster.clock(),
             names: names.clone(),
+            rest: PASS_REST,
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {

@@ -25,17 +25,28 @@ struct Inner<K> {
     working: BTreeSet<K>,
     later: BTreeMap<K, Instant>,
     failures: BTreeMap<K, u32>,
+    /// How long a key rests after it was worked on, and until when each does.
+    rest: Duration,
+    resting: BTreeMap<K, Instant>,
     closed: bool,
 }
 
 impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn new() -> Self {
+        Self::with_rest(Duration::ZERO)
+    }
+
+    /// A queue whose keys rest after they were worked on: what is added meanwhile waits until the rest is over, so that
+    /// a burst of events costs a few passes instead of one each.
+    pub(crate) fn with_rest(rest: Duration) -> Self {
         let inner = Inner {
             ready: VecDeque::new(),
             waiting: BTreeSet::new(),
             working: BTreeSet::new(),
             later: BTreeMap::new(),
             failures: BTreeMap::new(),
+            rest,
+            resting: BTreeMap::new(),
             closed: false,
         };
         Self {
@@ -46,7 +57,15 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
     /// Puts `key` into the queue. While a worker has it, it comes back when that one is done.
     pub(crate) fn add(&self, key: K) {
-        if self.lock().add(key) {
+        let mut inner = self.lock();
+        let now = Instant::now();
+        let until = inner.resting.get(&key).copied().filter(|until| *until > now);
+        let changed = match until {
+            Some(until) => inner.add_at(key, until),
+            None => inner.add(key),
+        };
+        drop(inner);
+        if changed {
             self.changed.notify_one();
         }
     }
@@ -55,9 +74,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn add_after(&self, key: K, delay: Duration) {
         let at = Instant::now() + delay;
         {
-            let mut inner = self.lock();
-            let entry = inner.later.entry(key).or_insert(at);
-            *entry = at.min(*entry);
+            self.lock().add_at(key, at);
         }
         self.changed.notify_one();
     }
@@ -118,7 +135,16 @@ impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn done(&self, key: &K) {
         let mut inner = self.lock();
         inner.working.remove(key);
-        if inner.waiting.contains(key) {
+        if !inner.rest.is_zero() {
+            let now = Instant::now();
+            let until = now + inner.rest;
+            inner.resting.retain(|_, until| *until > now);
+            inner.resting.insert(key.clone(), until);
+            if inner.waiting.remove(key) {
+                inner.add_at(key.clone(), until);
+                self.changed.notify_one();
+            }
+        } else if inner.waiting.contains(key) {
             inner.ready.push_back(key.clone());
             self.changed.notify_one();
         }
@@ -137,6 +163,21 @@ impl<K: Ord + Clone> WorkQueue<K> {
 }
 
 impl<K: Ord + Clone> Inner<K> {
+    /// Puts `key` into the queue at a time, or earlier if that was asked before. Whether anything changed.
+    fn add_at(&mut self, key: K, at: Instant) -> bool {
+        match self.later.get_mut(&key) {
+            Some(before) if *before <= at => false,
+            Some(before) => {
+                *before = at;
+                true
+            }
+            None => {
+                self.later.insert(key, at);
+                true
+            }
+        }
+    }
+
     fn add(&mut self, key: K) -> bool {
         if !self.waiting.insert(key.clone()) || self.working.contains(&key) {
             return false;
@@ -189,6 +230,25 @@ mod tests {
         assert_eq!(queue.next().await, Some("b"));
         assert_eq!(queue.next().await, Some("a"));
         assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resting_key_answers_a_burst_once() {
+        let queue = WorkQueue::with_rest(Duration::from_millis(10));
+        let start = Instant::now();
+        queue.add("a");
+        assert_eq!(queue.next().await, Some("a"));
+        queue.add("a");
+        queue.done(&"a");
+        for _ in 0..5 {
+            queue.add("a");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(start.elapsed(), Duration::from_millis(10));
+        queue.done(&"a");
+        let more = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
+        assert!(more.is_err(), "nothing was added since");
     }
 
     #[tokio::test(start_paused = true)]
