@@ -1,5 +1,8 @@
 //! What a person does to a cluster with kubectl, done by a client.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::core::ApiResource;
@@ -18,6 +21,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub struct Kubectl {
     client: Client,
     namespace: String,
+    /// What the server said of kinds: their resource, and whether it is namespaced.
+    kinds: Arc<Mutex<BTreeMap<(String, String), (ApiResource, bool)>>>,
 }
 
 /// Why an action did not work.
@@ -65,6 +70,7 @@ impl Kubectl {
         Self {
             client,
             namespace: namespace.to_owned(),
+            kinds: Arc::default(),
         }
     }
 
@@ -85,17 +91,44 @@ impl Kubectl {
     /// # Errors
     /// If the kind is not served.
     pub async fn api_of(&self, object: &Value) -> Result<Api<DynamicObject>, ActionError> {
-        let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let id = (text(object, "/apiVersion"), text(object, "/kind"));
+        let known = self
+            .kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned();
+        let (resource, namespaced) = match known {
+            Some(known) => known,
+            None => {
+                let found = self.discover(&id.0, &id.1).await?;
+                self.kinds
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(id, found.clone());
+                found
+            }
+        };
+        let given = text(object, "/metadata/namespace");
+        Ok(self.api(
+            &resource,
+            namespaced,
+            Some(given.as_str()).filter(|name| !name.is_empty()),
+        ))
+    }
+
+    /// Asks the server what a kind's resource is called, and whether its objects live in namespaces.
+    async fn discover(&self, api_version: &str, kind: &str) -> Result<(ApiResource, bool), ActionError> {
         let unknown = || {
             ActionError::Object(format!(
                 "no matches for kind \"{kind}\" in version \"{api_version}\""
             ))
         };
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let list = if group.is_empty() {
             self.client.list_core_api_resources(version).await
         } else {
-            self.client.list_api_group_resources(&api_version).await
+            self.client.list_api_group_resources(api_version).await
         };
         let list = match list {
             Err(kube::Error::Api(status)) if status.is_not_found() => return Err(unknown()),
@@ -109,16 +142,11 @@ impl Kubectl {
         let resource = ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
-            api_version,
-            kind,
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
             plural: entry.name,
         };
-        let given = text(object, "/metadata/namespace");
-        Ok(self.api(
-            &resource,
-            entry.namespaced,
-            Some(given.as_str()).filter(|name| !name.is_empty()),
-        ))
+        Ok((resource, entry.namespaced))
     }
 
     fn api(&self, resource: &ApiResource, namespaced: bool, namespace: Option<&str>) -> Api<DynamicObject> {
