@@ -8,6 +8,7 @@ pub mod assertion;
 pub mod backend;
 pub mod bench;
 pub mod error;
+pub mod files;
 pub mod history;
 pub mod manifest;
 pub mod recording;

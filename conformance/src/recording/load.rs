@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::files;
 use crate::history::{Change, ChangeKind, Id, cut, text};
 
 /// One recording.
@@ -195,29 +196,10 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
 /// # Errors
 /// If a folder cannot be read.
 pub fn find(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read {
-            path: folder.clone(),
-            source,
-        })?;
-        for entry in list {
-            let path = entry
-                .map_err(|source| Error::Read {
-                    path: folder.clone(),
-                    source,
-                })?
-                .path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.file_name().is_some_and(|name| name == "steps.json")
-                && folder.join("trace.jsonl").is_file()
-            {
-                found.push(folder.clone());
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    let steps = files::named(root, "steps.json")?;
+    let folders = steps.iter().filter_map(|file| file.parent());
+    Ok(folders
+        .filter(|folder| folder.join("trace.jsonl").is_file())
+        .map(Path::to_owned)
+        .collect())
 }

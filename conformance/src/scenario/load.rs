@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::chainsaw::{API_VERSION, Operation, Test};
 use super::extras::Extras;
 use crate::error::Error;
+use crate::files;
 use crate::manifest;
 
 /// The name of a scenario's file, as Chainsaw has it.
@@ -184,28 +185,7 @@ fn parse(path: &Path, text: &str) -> Result<Test, Error> {
 /// # Errors
 /// If a folder cannot be read, or a scenario is wrong.
 pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
-    let mut files = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let list = std::fs::read_dir(&folder).map_err(|source| Error::Read {
-            path: folder.clone(),
-            source,
-        })?;
-        for entry in list {
-            let path = entry
-                .map_err(|source| Error::Read {
-                    path: folder.clone(),
-                    source,
-                })?
-                .path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.file_name().is_some_and(|name| name == FILE_NAME) {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
+    let files = files::named(root, FILE_NAME)?;
     if files.is_empty() {
         return Err(Error::Nothing {
             what: "scenarios".to_owned(),
