@@ -13,8 +13,8 @@ pub struct Document {
     pub object: Value,
     /// The file it is from.
     pub path: PathBuf,
-    /// Its place in the file, from 1.
-    pub number: usize,
+    /// The line on which it begins, from 1.
+    pub line: usize,
 }
 
 /// Reads the objects of a file.
@@ -35,8 +35,13 @@ pub fn read(path: &Path) -> Result<Vec<Document>, Error> {
 /// As [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
     let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| Error::yaml(path, &error))?;
+    let lines = starts(text);
     let mut out = Vec::new();
-    for (index, object) in values.into_iter().filter(|value| !value.is_null()).enumerate() {
+    for (index, object) in values.into_iter().enumerate() {
+        if object.is_null() {
+            continue;
+        }
+        let line = lines.get(index).copied().unwrap_or_default();
         let missing = ["/apiVersion", "/kind"].into_iter().find(|pointer| {
             object
                 .pointer(pointer)
@@ -46,7 +51,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
         if let Some(missing) = missing {
             return Err(Error::Parse {
                 path: path.to_owned(),
-                line: 0,
+                line,
                 column: 0,
                 why: format!(
                     "document {}: {} is missing",
@@ -59,8 +64,20 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
         out.push(Document {
             object,
             path: path.to_owned(),
-            number: index + 1,
+            line,
         });
     }
     Ok(out)
+}
+
+/// The lines on which the documents of a file begin.
+fn starts(text: &str) -> Vec<usize> {
+    let mut out = vec![1];
+    out.extend(
+        text.lines()
+            .enumerate()
+            .filter(|(at, line)| *at > 0 && line.starts_with("---"))
+            .map(|(at, _)| at + 2),
+    );
+    out
 }

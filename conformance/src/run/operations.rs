@@ -10,6 +10,7 @@ use crate::action::{ActionError, Applied, Kubectl};
 use crate::assertion::expression::{evaluate, fill, inner};
 use crate::assertion::{Bindings, tree};
 use crate::backend::Backend;
+use crate::error::Error;
 use crate::history::text;
 use crate::manifest;
 use crate::scenario::Scenario;
@@ -32,6 +33,8 @@ pub(super) struct Player<'a> {
     bindings: Bindings,
     timeouts: Timeouts,
     commands: Vec<String>,
+    /// A manifest that the server finds wrong, where the scenario does not expect that: bad input, not a failure.
+    refused: Option<Error>,
     created: Vec<Value>,
     cleanup: Vec<Operation>,
 }
@@ -52,6 +55,7 @@ impl<'a> Player<'a> {
             bindings,
             timeouts: scenario.test.spec.timeouts,
             commands: Vec::new(),
+            refused: None,
             created: Vec::new(),
             cleanup: Vec::new(),
         }
@@ -65,6 +69,10 @@ impl<'a> Player<'a> {
             self.bindings.set(&binding.name, value);
         }
         Ok(())
+    }
+
+    pub(super) fn take_refusal(&mut self) -> Option<Error> {
+        self.refused.take()
     }
 
     pub(super) fn take_commands(&mut self) -> Vec<String> {
@@ -163,7 +171,7 @@ impl<'a> Player<'a> {
                 let documents = manifest::read(&path).map_err(|error| error.to_string())?;
                 documents
                     .into_iter()
-                    .map(|document| (document.object, file.clone()))
+                    .map(|document| (document.object, format!("{file}:{}", document.line)))
                     .collect()
             }
             (None, Some(object)) => vec![(object.clone(), "the inline resource".to_owned())],
@@ -214,6 +222,12 @@ impl<'a> Player<'a> {
                 self.commands.push(format!("# {refusal}"));
             }
             if !self.expected(&action.expect, &object, &shown, &error, &scope)? {
+                if let Err(ActionError::Api(error)) = &result
+                    && matches!(&**error, kube::Error::Api(status) if matches!(status.code, 400 | 422))
+                {
+                    let place = self.scenario.folder().join(&origin);
+                    self.refused = Some(Error::refused(verb, Some(place.display().to_string()), error));
+                }
                 result.map_err(|error| format!("{origin}: {error}"))?;
             }
             self.outputs(&action.outputs, &shown, &scope)?;

@@ -121,7 +121,11 @@ pub async fn run(
             break;
         }
     }
+    let refused = player.take_refusal();
     player.clean_up().await;
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
     let elapsed = clock.now().duration_since(began);
     Ok(ScenarioOutcome {
         name: scenario.name.clone(),

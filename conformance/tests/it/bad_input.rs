@@ -102,11 +102,11 @@ fn a_refused_manifest_fails_with_the_servers_words() {
         "refused",
         &[("chainsaw-test.yaml", &scenario(APPLY)), ("set.yaml", set)],
     );
-    let (result, printed) = run(&options(&folder));
-    assert_eq!(result.expect("a run").failed, 1);
+    let (result, _) = run(&options(&folder));
+    let text = result.expect_err("an error").to_string();
     assert!(
-        printed.contains("set.yaml") && printed.contains("spec.replicas"),
-        "{printed}"
+        text.contains("set.yaml:1") && text.contains("spec.replicas"),
+        "{text}"
     );
 }
 
