@@ -16,13 +16,16 @@ const MANAGER: &str = "kubectl";
 /// Where kubectl keeps what was last applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// What is known of kinds, by `apiVersion` and `kind`: their resource, and whether it is namespaced.
+type KnownKinds = BTreeMap<(String, String), (ApiResource, bool)>;
+
 /// A kubectl for one namespace: finds resources by any of their names and acts on them.
 #[derive(Clone)]
 pub struct Kubectl {
     client: Client,
     namespace: String,
     /// What the server said of kinds: their resource, and whether it is namespaced.
-    kinds: Arc<Mutex<BTreeMap<(String, String), (ApiResource, bool)>>>,
+    kinds: Arc<Mutex<KnownKinds>>,
 }
 
 /// Why an action did not work.
