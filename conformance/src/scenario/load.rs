@@ -62,7 +62,7 @@ impl Scenario {
         let extras = Extras::read(&test.metadata.annotations).map_err(|why| {
             wrong(
                 format!("metadata.annotations: {why}"),
-                "see CONTRIBUTING in README.md",
+                "the annotations are listed under \"Adding a scenario\" in README.md",
             )
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
