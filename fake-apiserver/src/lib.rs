@@ -18,6 +18,7 @@
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
 mod admission;
+mod authn;
 mod cluster;
 pub mod controllers;
 mod discovery;

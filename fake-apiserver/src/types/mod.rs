@@ -22,6 +22,7 @@ mod structural;
 mod time;
 mod validate;
 
+pub(crate) use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
 pub use schema::{
