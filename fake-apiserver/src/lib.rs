@@ -28,6 +28,7 @@ mod http;
 mod meta;
 mod names;
 pub mod nodes;
+mod openapi;
 pub mod patch;
 mod resources;
 mod rest;
@@ -38,6 +39,7 @@ mod status;
 pub mod store;
 mod strategy;
 pub mod types;
+mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};

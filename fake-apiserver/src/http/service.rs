@@ -5,7 +5,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
@@ -22,6 +22,7 @@ use super::request::{Target, target};
 use super::respond::{self, AGGREGATED_TYPE};
 use crate::authn::User;
 use crate::discovery;
+use crate::openapi::{self, Document};
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -94,6 +95,15 @@ where
             };
             resource_request(server, request, incoming).await
         }
+        Target::OpenApiV2 => {
+            let found =
+                openapi::v2(&server.state.registry, header(head, &ACCEPT)).ok_or_else(not_acceptable)?;
+            Ok(published(found, head, None))
+        }
+        Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
+            Some(found) => published(found, head, Some(query)),
+            None => respond::page_not_found(),
+        }),
         other => {
             let offer = Offer {
                 protobuf: false,
@@ -117,6 +127,32 @@ where
             Ok(answer)
         }
     }
+}
+
+/// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep
+/// it for good.
+fn published(document: Document, head: &Parts, query: Option<&str>) -> Response<ResponseBody> {
+    let tag = format!("\"{}\"", document.hash);
+    let asked = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("hash=")));
+    let mut answer = if header(head, &IF_NONE_MATCH) == tag {
+        let mut unchanged = respond::whole(Bytes::new(), document.content_type);
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        respond::whole(document.bytes, document.content_type)
+    };
+    let headers = answer.headers_mut();
+    let mut set = |name: HeaderName, text: &str| {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    };
+    set(ETAG, &tag);
+    set(VARY, "Accept-Encoding, Accept");
+    if asked == Some(document.hash.as_str()) {
+        set(CACHE_CONTROL, "public, immutable");
+    }
+    answer
 }
 
 /// No form that the client accepts is offered.
@@ -163,6 +199,6 @@ fn document(server: &Server, target: &Target, accepted: Accepted) -> Option<Valu
         Target::Group(group) => discovery::group(registry, group),
         Target::GroupVersion(group, version) => discovery::resource_list(registry, group, version),
         Target::Root => Some(discovery::root_paths(registry)),
-        Target::Health(..) | Target::Resource(_) | Target::WrongMethod | Target::Nothing => None,
+        _ => None,
     }
 }

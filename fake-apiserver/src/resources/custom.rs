@@ -155,6 +155,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     let selectable = version.get("selectableFields").and_then(Value::as_array);
     Ok(CustomVersion {
         schema: Arc::new(schema),
+        published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),
         status: at(version, "subresources.status").is_some(),
         scale,
         selectable: selectable

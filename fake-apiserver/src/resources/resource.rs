@@ -61,6 +61,8 @@ pub(crate) struct ScalePaths {
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
+    /// The schema as the definition gives it, for OpenAPI.
+    pub published: Value,
     pub status: bool,
     pub scale: Option<ScalePaths>,
     /// Field paths that field selectors may name, besides name and namespace.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-const DEFINITIONS: &str = "#/$defs/";
+pub(super) const DEFINITIONS: &str = "#/$defs/";
 
 type Add = fn(&mut SchemaGenerator) -> schemars::Schema;
 
@@ -96,7 +96,7 @@ fn known() -> MutexGuard<'static, Registry> {
 }
 
 /// Looks at OpenAPI's definitions of all kinds that have been asked for so far, by name.
-fn with_definitions<T>(look: impl FnOnce(&Map<String, Value>) -> T) -> T {
+pub(super) fn with_definitions<T>(look: impl FnOnce(&Map<String, Value>) -> T) -> T {
     look(known().generator.definitions())
 }
 

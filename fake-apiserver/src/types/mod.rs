@@ -14,6 +14,7 @@ mod defaults;
 mod facts;
 mod format;
 mod prune;
+pub(crate) mod published;
 mod quantity;
 #[cfg(test)]
 mod recorded;
