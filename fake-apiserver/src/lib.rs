@@ -18,6 +18,7 @@
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
 mod admission;
+mod authn;
 mod cluster;
 pub mod controllers;
 mod discovery;
@@ -27,6 +28,7 @@ mod http;
 mod meta;
 mod names;
 pub mod nodes;
+mod openapi;
 pub mod patch;
 mod resources;
 mod rest;
@@ -37,6 +39,7 @@ mod status;
 pub mod store;
 mod strategy;
 pub mod types;
+mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};

@@ -103,6 +103,7 @@ async fn attempt(
         own(context, Some(old), &mut object);
     }
     let mut attributes = Attributes {
+        user: context.user.clone(),
         operation: Operation::Update,
         resource: resource.clone(),
         subresource: context.request.subresource.clone(),
