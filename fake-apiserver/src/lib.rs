@@ -30,6 +30,7 @@ mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod resources;
 mod rest;
 mod selector;

@@ -40,7 +40,7 @@ fn accepted(
     incoming: &Incoming,
 ) -> Result<Accepted, ApiError> {
     let offer = Offer {
-        protobuf: false,
+        protobuf: !resource.is_custom(),
         views: true,
         aggregated: false,
     };
@@ -155,7 +155,10 @@ pub(super) async fn resource_request(
         }
         Verb::Watch => {
             let stream = watch::watch(&context)?;
-            return Ok(respond::stream(ResponseBody::stream(stream), "application/json"));
+            return Ok(respond::stream(
+                ResponseBody::stream(stream),
+                accepted.encoding.stream_content_type(),
+            ));
         }
         Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
         Verb::Create => create::create(&context, &body).await?,
