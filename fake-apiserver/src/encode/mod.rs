@@ -109,6 +109,11 @@ impl Encoder {
         {
             return stored.bytes();
         }
+        if let Shown::Stored(stored) = shown
+            && self.accepted.view == View::MetadataOnly
+        {
+            return metadata_bytes(&stored.value);
+        }
         let value = self.value(shown);
         let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
         let out = match self.accepted.view {
@@ -212,6 +217,15 @@ fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
         "apiVersion": meta.api_version(),
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
     })
+}
+
+/// The same, encoded without a copy.
+fn metadata_bytes(object: &Value) -> Bytes {
+    let none = json!({});
+    let metadata = object.get("metadata").unwrap_or(&none);
+    Bytes::from(format!(
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
+    ))
 }
 
 /// Adds to a bookmark's object what encoding its Go type always writes.
