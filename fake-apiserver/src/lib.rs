@@ -19,6 +19,7 @@
 
 mod admission;
 mod authn;
+mod authz;
 mod cluster;
 pub mod controllers;
 mod discovery;
