@@ -19,6 +19,7 @@
 
 mod admission;
 mod authn;
+mod authz;
 mod cluster;
 pub mod controllers;
 mod discovery;
@@ -30,6 +31,7 @@ mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod resources;
 mod rest;
 mod selector;
