@@ -18,6 +18,7 @@
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
 mod admission;
+mod cel;
 mod cluster;
 pub mod controllers;
 mod discovery;
@@ -37,6 +38,7 @@ mod status;
 pub mod store;
 mod strategy;
 pub mod types;
+mod validation;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};

@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata};
+use super::{conversion, incoming, metadata, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, ObjectKey};
 use crate::strategy::crd;
+use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
 const GENERATED_BASE_MAX: usize = 58;
@@ -49,9 +50,12 @@ pub(crate) async fn create_shaped(
         }
         own(context, Some(&before), &mut object);
     }
+    services::give(context, &mut object, None)?;
     prepare(context, &mut object);
     validate(context, &object)?;
-    warnings.extend(context.resource.strategy.warnings(&object));
+    if !context.resource.is_custom() {
+        warnings.extend(validation::warnings(context.table(), &object, None));
+    }
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -151,6 +155,9 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
         errors.extend(schema.validate(object));
     }
     errors.extend(resource.strategy.validate_create(object));
+    if !resource.is_custom() {
+        errors.extend(validation::create(context.table(), object));
+    }
     if errors.is_empty() {
         return Ok(());
     }
