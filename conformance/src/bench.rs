@@ -152,6 +152,7 @@ pub fn run(
 async fn large(replicas: u32) -> Result<(Duration, Duration), Error> {
     let cluster = FakeCluster::start(FakeOptions {
         nodes: Some(replicas / 100 + 1),
+        unrecorded: true,
         ..FakeOptions::default()
     })
     .await?;

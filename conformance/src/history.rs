@@ -1,6 +1,7 @@
 //! What happened to a cluster's objects, in order: read from a recording, or watched live.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub struct Change {
     /// What happened.
     pub kind: ChangeKind,
     /// The object after the change; its last state for a deletion.
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 /// An object's resource, namespace and name.
@@ -70,7 +71,7 @@ pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
 
 /// The objects that are there at some moment.
 #[derive(Debug, Clone, Default)]
-pub struct State(BTreeMap<Id, Value>);
+pub struct State(BTreeMap<Id, Arc<Value>>);
 
 impl State {
     /// The state after `changes`.
@@ -87,7 +88,9 @@ impl State {
     pub fn apply(&mut self, change: &Change) {
         match change.kind {
             ChangeKind::Deleted => self.0.remove(&change.id()),
-            ChangeKind::Added | ChangeKind::Modified => self.0.insert(change.id(), change.object.clone()),
+            ChangeKind::Added | ChangeKind::Modified => {
+                self.0.insert(change.id(), Arc::clone(&change.object))
+            }
         };
     }
 
@@ -96,7 +99,7 @@ impl State {
         self.0
             .iter()
             .filter(move |((res, _, _), _)| res == resource)
-            .map(|(_, object)| object)
+            .map(|(_, object)| &**object)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use client_kit::Seed;
 
@@ -160,24 +162,13 @@ pub fn run(
 ) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
     check_backend(&options.backend)?;
-    let mut outcomes = Vec::new();
-    for scenario in &scenarios {
-        outcomes.push(play_scenario(options, scenario, out, simulate)?);
-    }
     let known = divergences::read(&options.divergences)?;
-    for recording in &recordings {
-        let outcome = play_recording(options, recording, &known, simulate)?;
-        let mut console = Console::new(&mut *out, options.colour, options.verbose);
-        let told = console.scenario(&recording.name, "").and_then(|()| {
-            outcome
-                .steps
-                .iter()
-                .try_for_each(|step| console.step(step))
-                .and_then(|()| console.end(&outcome))
-        });
-        told.map_err(output_error)?;
-        outcomes.push(outcome);
-    }
+    let plays: Vec<Play<'_>> = scenarios
+        .iter()
+        .map(Play::Scenario)
+        .chain(recordings.iter().map(Play::Recording))
+        .collect();
+    let outcomes = play_all(options, &plays, &known, out, simulate)?;
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", json::report(&outcomes));
         std::fs::write(path, text).map_err(|source| Error::Write {
@@ -198,6 +189,80 @@ pub fn run(
     let totals = Totals::of(&outcomes);
     writeln!(out, "{totals}").map_err(output_error)?;
     Ok(totals)
+}
+
+/// What is played on a cluster of its own.
+#[derive(Clone, Copy)]
+enum Play<'a> {
+    Scenario(&'a Scenario),
+    Recording(&'a Recording),
+}
+
+impl Play<'_> {
+    fn run(
+        self,
+        options: &SuiteOptions,
+        known: &[divergences::Divergence],
+        out: &mut (dyn Write + Send),
+        simulate: Simulate<'_>,
+    ) -> Result<ScenarioOutcome, Error> {
+        match self {
+            Self::Scenario(scenario) => play_scenario(options, scenario, out, simulate),
+            Self::Recording(recording) => play_recording(options, recording, known, out, simulate),
+        }
+    }
+}
+
+/// Plays everything, tells it in order, and gives the outcomes in order.
+///
+/// In-process clusters share nothing, so as many are played at once as there are cores. What each tells is kept until all
+/// before it have been told.
+fn play_all(
+    options: &SuiteOptions,
+    plays: &[Play<'_>],
+    known: &[divergences::Divergence],
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<Vec<ScenarioOutcome>, Error> {
+    let alone = options.backend != BackendChoice::Fake || options.pause;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let workers = if alone { 1 } else { cores.min(plays.len()) };
+    if workers == 1 {
+        return plays
+            .iter()
+            .map(|play| play.run(options, known, out, simulate))
+            .collect();
+    }
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(play) = plays.get(index) else { return };
+                    let mut told = Vec::new();
+                    let outcome = play.run(options, known, &mut told, simulate);
+                    // Nobody listens any more after a failure: then this was the last.
+                    if sender.send((index, told, outcome)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut outcomes = Vec::new();
+        for (index, told, outcome) in receiver {
+            early.insert(index, (told, outcome));
+            while let Some((told, outcome)) = early.remove(&outcomes.len()) {
+                out.write_all(&told).map_err(output_error)?;
+                outcomes.push(outcome?);
+            }
+        }
+        Ok(outcomes)
+    })
 }
 
 fn output_error(source: std::io::Error) -> Error {
@@ -404,6 +469,7 @@ fn play_recording(
     options: &SuiteOptions,
     recording: &Recording,
     known: &[divergences::Divergence],
+    out: &mut (dyn Write + Send),
     simulate: Simulate<'_>,
 ) -> Result<ScenarioOutcome, Error> {
     let stopwatch = Stopwatch::start();
@@ -415,6 +481,15 @@ fn play_recording(
         outcome
     })?;
     outcome.wall = stopwatch.elapsed();
+    let mut console = Console::new(out, options.colour, options.verbose);
+    let told = console.scenario(&recording.name, "").and_then(|()| {
+        outcome
+            .steps
+            .iter()
+            .try_for_each(|step| console.step(step))
+            .and_then(|()| console.end(&outcome))
+    });
+    told.map_err(output_error)?;
     Ok(outcome)
 }
 

@@ -18,6 +18,7 @@
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
 mod admission;
+mod authn;
 mod cel;
 mod cluster;
 pub mod controllers;
@@ -28,6 +29,7 @@ mod http;
 mod meta;
 mod names;
 pub mod nodes;
+mod openapi;
 pub mod patch;
 mod resources;
 mod rest;
@@ -39,6 +41,7 @@ pub mod store;
 mod strategy;
 pub mod types;
 mod validation;
+mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};

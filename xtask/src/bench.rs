@@ -15,9 +15,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     if cfg!(debug_assertions) {
-        eprintln!(
-            "this is a debug build; for figures that mean something: cargo run --release --package xtask -- bench"
-        );
+        eprintln!("this is a debug build; for figures that mean something: cargo xtask bench");
     }
     let scenarios = crate::conformance::workspace().join("fixtures/scenarios");
     bench::run(

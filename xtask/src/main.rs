@@ -8,6 +8,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// A run is many short-lived JSON documents: the allocator is a good part of what it costs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Seatrial's verbs.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", version, about)]

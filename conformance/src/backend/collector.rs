@@ -7,6 +7,7 @@ use client_kit::{JsonChange, SharedClock, watch_json};
 use futures::StreamExt as _;
 use kube::Client;
 use kube::core::ApiResource;
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::history::{Change, ChangeKind, text};
@@ -34,11 +35,11 @@ impl Collector {
                     format!("apis/{}", kind.group)
                 };
                 let path = format!("/{root}/{}/{}", kind.version, kind.plural);
-                let mut versions: BTreeMap<String, String> = BTreeMap::new();
-                let mut changes = watch_json(client, &path, "", true);
+                let mut known = Known::new();
+                let mut changes = watch_json(client, &path, "", false);
                 while let Some(change) = changes.next().await {
                     let at_ms = clock.now().as_millisecond() - began_ms;
-                    if let Some(change) = translate(&mut versions, &name, at_ms, change) {
+                    if let Some(change) = translate(&mut known, &name, at_ms, change) {
                         history
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)
@@ -75,25 +76,29 @@ impl Collector {
     }
 }
 
-/// A change as histories tell it; `versions` holds the last version of each object, by uid.
-fn translate(
-    versions: &mut BTreeMap<String, String>,
-    resource: &str,
-    at_ms: i64,
-    change: JsonChange,
-) -> Option<Change> {
+/// The last version of each object, by uid.
+type Known = BTreeMap<String, Arc<Value>>;
+
+/// A change as histories tell it.
+fn translate(known: &mut Known, resource: &str, at_ms: i64, change: JsonChange) -> Option<Change> {
     let (kind, object) = match change {
         JsonChange::Present(object) => {
-            let version = text(&object, "/metadata/resourceVersion");
-            match versions.insert(text(&object, "/metadata/uid"), version.clone()) {
+            let version = |object: &Value| text(object, "/metadata/resourceVersion");
+            let object = Arc::new(object);
+            match known.insert(text(&object, "/metadata/uid"), Arc::clone(&object)) {
                 // A list after an interruption repeats what is known.
-                Some(before) if before == version => return None,
+                Some(before) if version(&before) == version(&object) => return None,
                 Some(_) => (ChangeKind::Modified, object),
                 None => (ChangeKind::Added, object),
             }
         }
         JsonChange::Gone(object) => {
-            versions.remove(&text(&object, "/metadata/uid"));
+            let last = known.remove(&text(&object, "/metadata/uid"));
+            // What vanished during an interruption comes with no more than its uid.
+            let object = match last {
+                Some(last) if object.get("kind").is_none() => last,
+                _ => Arc::new(object),
+            };
             (ChangeKind::Deleted, object)
         }
         JsonChange::Synced => return None,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
 use controller::{Manager, Options};
 use fake_apiserver::nodes::{Image, ImageRegistry};
+use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -31,6 +32,8 @@ pub struct FakeOptions {
     pub trace: bool,
     /// Images and names of a recording's test bed.
     pub environment: Environment,
+    /// Whether nobody writes down what happens: for what only measures.
+    pub unrecorded: bool,
     /// How many nodes there are; three unless given.
     pub nodes: Option<u32>,
     /// A change of the manager.
@@ -141,7 +144,14 @@ impl FakeCluster {
         let manager = Manager::new(cluster.client(), manager_options);
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
-        let collector = Collector::start(&cluster.client(), &cluster.clock(), watched_kinds());
+        let collector = {
+            let kinds = if options.unrecorded {
+                Vec::new()
+            } else {
+                watched_kinds()
+            };
+            Collector::start(&cluster.client(), &cluster.clock(), kinds)
+        };
         cluster.settle().await;
         Ok(Self {
             cluster,
@@ -149,6 +159,11 @@ impl FakeCluster {
             collector,
             _manager: tasks,
         })
+    }
+
+    /// The store behind the cluster's API server.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        self.cluster.server().store()
     }
 
     /// A client of the cluster.

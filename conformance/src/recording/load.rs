@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -154,7 +155,7 @@ fn read(path: &Path) -> Result<String, Error> {
 }
 
 fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
-    let mut objects: BTreeMap<Id, Value> = BTreeMap::new();
+    let mut objects: BTreeMap<Id, Arc<Value>> = BTreeMap::new();
     let mut by_name: BTreeMap<(String, String), Id> = BTreeMap::new();
     let mut out = Vec::new();
     for (index, line) in read(path)?.lines().enumerate() {
@@ -166,7 +167,7 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
             None => by_name
                 .get(&key)
                 .and_then(|id| objects.get(id))
-                .cloned()
+                .map(|object| Value::clone(object))
                 .unwrap_or_default(),
         };
         if let Some(patch) = &line.patch {
@@ -181,11 +182,11 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
             at_ms: ms(line.t),
             resource: line.res,
             kind,
-            object,
+            object: Arc::new(object),
         };
         let id = change.id();
         by_name.insert(key, id.clone());
-        objects.insert(id, change.object.clone());
+        objects.insert(id, Arc::clone(&change.object));
         out.push(change);
     }
     Ok(out)

@@ -7,6 +7,7 @@
 //! another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -109,7 +110,7 @@ pub fn rename(history: &[Change], names: &BTreeMap<String, String>) -> Vec<Chang
     }
     let renamed = |change: &Change| {
         let mut change = change.clone();
-        replace(&mut change.object, names);
+        replace(Arc::make_mut(&mut change.object), names);
         change
     };
     history.iter().map(renamed).collect()
@@ -144,7 +145,7 @@ mod tests {
             at_ms,
             resource: "pods".to_owned(),
             kind: ChangeKind::Added,
-            object,
+            object: Arc::new(object),
         }
     }
 
@@ -154,7 +155,7 @@ mod tests {
             at_ms,
             resource: "events".to_owned(),
             kind: ChangeKind::Added,
-            object,
+            object: Arc::new(object),
         }
     }
 

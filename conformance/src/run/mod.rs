@@ -3,5 +3,6 @@
 pub mod compare;
 mod operations;
 pub mod outcome;
+mod pace;
 pub mod play;
 pub mod scenario;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
+use super::pace::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
 use crate::assertion::expression::{evaluate, fill, inner};
 use crate::assertion::{Bindings, tree};
@@ -23,13 +24,12 @@ use crate::scenario::chainsaw::{
 const APPLY: Duration = Duration::from_secs(5);
 const ASSERT: Duration = Duration::from_secs(30);
 const DELETE: Duration = Duration::from_secs(15);
-/// How often a condition is looked at again.
-const POLL: Duration = Duration::from_millis(500);
 
 /// Plays the operations of one scenario.
 pub(super) struct Player<'a> {
     scenario: &'a Scenario,
     kubectl: Kubectl,
+    pace: Pace,
     bindings: Bindings,
     timeouts: Timeouts,
     commands: Vec<String>,
@@ -52,6 +52,7 @@ impl<'a> Player<'a> {
         Self {
             scenario,
             kubectl: Kubectl::new(backend.client(), namespace),
+            pace: Pace::of(backend),
             bindings,
             timeouts: scenario.test.spec.timeouts,
             commands: Vec::new(),
@@ -366,12 +367,14 @@ impl<'a> Player<'a> {
                     }
                 }
                 // Chainsaw waits until what it deletes is gone.
-                while !find(&api, &target)
-                    .await
-                    .map_err(|error| error.to_string())?
-                    .is_empty()
-                {
-                    tokio::time::sleep(POLL).await;
+                let deadline = tokio::time::Instant::now() + limit;
+                loop {
+                    let seen = self.pace.now();
+                    let left = find(&api, &target).await.map_err(|error| error.to_string())?;
+                    if left.is_empty() {
+                        break;
+                    }
+                    self.pace.wait(seen, deadline).await;
                 }
                 Ok::<(), String>(())
             };
@@ -404,6 +407,7 @@ impl<'a> Player<'a> {
                 fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
             let deadline = tokio::time::Instant::now() + limit;
             loop {
+                let seen = self.pace.now();
                 let why = match self.look(&wanted, &selector, present, &scope).await {
                     Ok(()) => break,
                     Err(why) => why,
@@ -411,7 +415,7 @@ impl<'a> Player<'a> {
                 if tokio::time::Instant::now() >= deadline {
                     return Err(format!("{origin}: after {limit:?}: {why}"));
                 }
-                tokio::time::sleep(POLL.min(limit)).await;
+                self.pace.wait(seen, deadline).await;
             }
         }
         Ok(())
@@ -459,6 +463,7 @@ impl<'a> Player<'a> {
         let target = fill(&target, &self.bindings)?;
         let deadline = tokio::time::Instant::now() + limit;
         loop {
+            let seen = self.pace.now();
             let api = self
                 .kubectl
                 .api_of(&target)
@@ -506,7 +511,7 @@ impl<'a> Player<'a> {
             if tokio::time::Instant::now() >= deadline {
                 return Err(format!("not so within {limit:?}"));
             }
-            tokio::time::sleep(POLL).await;
+            self.pace.wait(seen, deadline).await;
         }
     }
 }

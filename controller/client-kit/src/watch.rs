@@ -10,9 +10,14 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
+use http::header::ACCEPT;
 use kube::Client;
 use kube::core::WatchEvent;
 use serde_json::Value;
+
+use lean::Lean;
+
+mod lean;
 
 /// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).
 const RETRY_MIN: Duration = Duration::from_millis(800);
@@ -31,12 +36,17 @@ pub enum JsonChange {
     Synced,
 }
 
-type WatchStream = BoxStream<'static, kube::Result<WatchEvent<Value>>>;
+type WatchStream = BoxStream<'static, kube::Result<WatchEvent<Lean>>>;
+
+/// What a server is asked for when only metadata is wanted.
+const METADATA_ONLY: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.9";
 
 struct Watch {
     client: Client,
     path: String,
     query: String,
+    metadata_only: bool,
     /// Objects that are known to be there: their last version, by uid.
     known: BTreeMap<String, Value>,
     /// Which of them the list that is under way has told again.
@@ -55,26 +65,37 @@ struct Watch {
 /// they are only known by uid and told as gone with nothing but that.
 #[must_use]
 pub fn watch_json(client: Client, path: &str, query: &str, keep: bool) -> BoxStream<'static, JsonChange> {
-    let watch = Watch {
-        client,
-        path: path.to_owned(),
-        query: query.to_owned(),
-        known: BTreeMap::new(),
-        listed: None,
-        resource_version: String::new(),
-        stream: None,
-        pending: Vec::new(),
-        delay: RETRY_MIN,
-        keep,
-    };
-    stream::unfold(
-        watch,
-        |mut watch| async move { Some((watch.next().await, watch)) },
-    )
-    .boxed()
+    Watch::new(client, path, query, keep, false).changes()
+}
+
+/// The same for who needs to know no more than who an object is: the objects are `PartialObjectMetadata`, and what is gone is
+/// told with nothing but its uid if it vanished during an interruption.
+#[must_use]
+pub fn watch_metadata(client: Client, path: &str) -> BoxStream<'static, JsonChange> {
+    Watch::new(client, path, "", false, true).changes()
 }
 
 impl Watch {
+    fn new(client: Client, path: &str, query: &str, keep: bool, metadata_only: bool) -> Self {
+        Self {
+            client,
+            path: path.to_owned(),
+            query: query.to_owned(),
+            metadata_only,
+            known: BTreeMap::new(),
+            listed: None,
+            resource_version: String::new(),
+            stream: None,
+            pending: Vec::new(),
+            delay: RETRY_MIN,
+            keep,
+        }
+    }
+
+    fn changes(self) -> BoxStream<'static, JsonChange> {
+        stream::unfold(self, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
+    }
+
     async fn next(&mut self) -> JsonChange {
         loop {
             if let Some(change) = self.pending.pop() {
@@ -119,8 +140,12 @@ impl Watch {
             "{}?watch=true&allowWatchBookmarks=true&{from}{separator}{}",
             self.path, self.query
         );
-        let opened = match http::Request::get(uri).body(Vec::new()) {
-            Ok(request) => self.client.request_events::<Value>(request).await,
+        let mut request = http::Request::get(uri);
+        if self.metadata_only {
+            request = request.header(ACCEPT, METADATA_ONLY);
+        }
+        let opened = match request.body(Vec::new()) {
+            Ok(request) => self.client.request_events::<Lean>(request).await,
             Err(error) => Err(kube::Error::HttpError(error)),
         };
         match opened {
@@ -133,11 +158,13 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, event: WatchEvent<Value>) -> Option<JsonChange> {
+    fn take(&mut self, event: WatchEvent<Lean>) -> Option<JsonChange> {
         match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(self.present(object)),
-            WatchEvent::Deleted(object) => {
-                let object = self.note(object);
+            WatchEvent::Added(Lean(object)) | WatchEvent::Modified(Lean(object)) => {
+                Some(self.present(object))
+            }
+            WatchEvent::Deleted(Lean(object)) => {
+                self.note(&object);
                 self.known.remove(uid(&object));
                 Some(JsonChange::Gone(object))
             }
@@ -162,21 +189,19 @@ impl Watch {
         }
     }
 
-    /// Remembers how far the watch has come, and drops what nobody reads.
-    fn note(&mut self, mut object: Value) -> Value {
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-            if self.listed.is_none()
-                && let Some(version) = metadata.get("resourceVersion").and_then(Value::as_str)
-            {
-                version.clone_into(&mut self.resource_version);
-            }
+    /// Remembers how far the watch has come.
+    fn note(&mut self, object: &Value) {
+        if self.listed.is_none()
+            && let Some(version) = object
+                .pointer("/metadata/resourceVersion")
+                .and_then(Value::as_str)
+        {
+            version.clone_into(&mut self.resource_version);
         }
-        object
     }
 
     fn present(&mut self, object: Value) -> JsonChange {
-        let object = self.note(object);
+        self.note(&object);
         let uid = uid(&object).to_owned();
         if let Some(listed) = &mut self.listed {
             listed.push(uid.clone());

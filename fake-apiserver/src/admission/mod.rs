@@ -15,6 +15,7 @@ use serde_json::Value;
 
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
+use crate::authn::User;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
@@ -39,6 +40,8 @@ impl Operation {
 
 /// One write, as admission sees it.
 pub(crate) struct Attributes {
+    /// Who writes.
+    pub user: Arc<User>,
     pub operation: Operation,
     pub resource: Arc<Resource>,
     pub subresource: String,

@@ -119,7 +119,7 @@ fn review(server: &Server, attributes: &Attributes) -> Value {
             "name": attributes.name,
             "namespace": attributes.namespace,
             "operation": attributes.operation.as_str(),
-            "userInfo": {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]},
+            "userInfo": attributes.user.info(),
             "object": attributes.object,
             "oldObject": attributes.old,
             "dryRun": attributes.dry_run,

@@ -11,9 +11,10 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::graph::{Graph, Node, Owner};
-use super::watching::{Change, ServedKind, served_kinds, watch};
+use super::watching::{Change, ServedKind, served_kinds, watch, watch_metadata};
 use crate::meta::{ObjectMeta, at};
 
+const DEFINITION: &str = "CustomResourceDefinition";
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 /// How long a failed step waits before it is tried again.
@@ -85,11 +86,13 @@ impl GarbageCollector {
                 continue;
             }
             let index = self.kinds.len();
-            changes.push(
+            // Of definitions it also matters whether their kinds are served yet.
+            let of_kind = if kind.resource.kind == DEFINITION {
                 watch(&self.client, &kind.resource)
-                    .map(move |change| (index, change))
-                    .boxed(),
-            );
+            } else {
+                watch_metadata(&self.client, &kind.resource)
+            };
+            changes.push(of_kind.map(move |change| (index, change)).boxed());
             self.kinds.push(kind);
         }
     }
@@ -101,7 +104,7 @@ impl GarbageCollector {
         match change {
             Change::Present(object) => {
                 self.graph.put(&kind, &object);
-                if kind.kind == "CustomResourceDefinition" && is_established(&object) {
+                if kind.kind == DEFINITION && is_established(&object) {
                     self.find_kinds(changes).await;
                 }
                 self.look(object.uid()).await;

@@ -16,13 +16,25 @@ pub(super) enum Change {
 
 /// Watches all objects of a kind; errors are retried with growing delays and never end the stream.
 pub(super) fn watch(client: &Client, kind: &ApiResource) -> BoxStream<'static, Change> {
+    changes(watch_json(client.clone(), &path_of(kind), "", false))
+}
+
+/// The same of the objects' metadata alone.
+pub(super) fn watch_metadata(client: &Client, kind: &ApiResource) -> BoxStream<'static, Change> {
+    changes(client_kit::watch_metadata(client.clone(), &path_of(kind)))
+}
+
+fn path_of(kind: &ApiResource) -> String {
     let root = if kind.group.is_empty() {
         "api".to_owned()
     } else {
         format!("apis/{}", kind.group)
     };
-    let path = format!("/{root}/{}/{}", kind.version, kind.plural);
-    watch_json(client.clone(), &path, "", false)
+    format!("/{root}/{}/{}", kind.version, kind.plural)
+}
+
+fn changes(watch: BoxStream<'static, JsonChange>) -> BoxStream<'static, Change> {
+    watch
         .filter_map(|change| async {
             match change {
                 JsonChange::Present(object) => Some(Change::Present(object)),

@@ -4,12 +4,13 @@ pub(crate) mod cells;
 mod table;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use client_kit::SharedClock;
 use serde_json::{Value, json};
 
-use crate::http::negotiate::{Accepted, View};
+use crate::http::negotiate::{Accepted, MetaVersion, View};
 use crate::resources::Resource;
 use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;
@@ -20,6 +21,9 @@ pub(crate) struct Encoder {
     resource: Arc<Resource>,
     accepted: Accepted,
     clock: SharedClock,
+    include_object: table::IncludeObject,
+    /// The watch's first table has defined the columns; those that follow do not.
+    columns_told: AtomicBool,
 }
 
 impl Encoder {
@@ -28,6 +32,8 @@ impl Encoder {
             resource: context.resource.clone(),
             accepted: context.accepted,
             clock: context.state().clock.clone(),
+            include_object: table::IncludeObject::parse(&context.params.include_object),
+            columns_told: AtomicBool::new(false),
         }
     }
 
@@ -37,6 +43,19 @@ impl Encoder {
 
     pub(crate) fn view(&self) -> View {
         self.accepted.view
+    }
+
+    pub(crate) fn meta_version(&self) -> MetaVersion {
+        self.accepted.meta
+    }
+
+    fn table(&self, objects: &[Value], list_metadata: Option<Value>) -> Value {
+        let form = table::Form {
+            meta: self.accepted.meta,
+            include: self.include_object,
+            now: self.clock.now(),
+        };
+        table::table(&self.resource, objects, list_metadata, &form)
     }
 
     /// Whether stored objects go out as they are.
@@ -51,7 +70,10 @@ impl Encoder {
     /// The `apiVersion` and `kind` of the objects that go out.
     pub(crate) fn shown_as(&self) -> (String, String) {
         match self.accepted.view {
-            View::MetadataOnly => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned()),
+            View::MetadataOnly | View::MetadataOnlyList => (
+                self.accepted.meta.api_version().to_owned(),
+                "PartialObjectMetadata".to_owned(),
+            ),
             _ => (self.resource.api_version(), self.resource.kind.clone()),
         }
     }
@@ -71,14 +93,33 @@ impl Encoder {
         {
             return stored.bytes();
         }
+        if let Shown::Stored(stored) = shown
+            && self.accepted.view == View::MetadataOnly
+        {
+            return metadata_bytes(&stored.value);
+        }
         let value = self.value(shown);
         let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
         let out = match self.accepted.view {
-            View::Table if !is_status => table::table(&self.resource, &[value], None, self.clock.now()),
-            View::MetadataOnly if !is_status => metadata_only(&value),
+            View::Table if !is_status => self.table(&[value], None),
+            View::MetadataOnly | View::MetadataOnlyList if !is_status => {
+                metadata_only(&value, self.accepted.meta)
+            }
             _ => value,
         };
         Bytes::from(out.to_string())
+    }
+
+    /// One object of a watch.
+    pub(crate) fn watched(&self, shown: &Shown) -> Bytes {
+        if self.accepted.view != View::Table {
+            return self.object(shown);
+        }
+        let mut table = self.table(&[self.value(shown)], None);
+        if self.columns_told.swap(true, Ordering::Relaxed) {
+            table["columnDefinitions"] = Value::Null;
+        }
+        Bytes::from(table.to_string())
     }
 
     /// A list.
@@ -100,18 +141,17 @@ impl Encoder {
                     .iter()
                     .map(|stored| conversion::from_storage(&self.resource, stored.value.clone()))
                     .collect();
-                let table = table::table(&self.resource, &values, Some(metadata), self.clock.now());
-                Bytes::from(table.to_string())
+                Bytes::from(self.table(&values, Some(metadata)).to_string())
             }
-            View::MetadataOnly => {
+            View::MetadataOnly | View::MetadataOnlyList => {
                 let items: Vec<Value> = page
                     .items
                     .iter()
-                    .map(|stored| metadata_only(&stored.value))
+                    .map(|stored| metadata_only(&stored.value, self.accepted.meta))
                     .collect();
                 Bytes::from(
                     json!({
-                        "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                        "kind": "PartialObjectMetadataList", "apiVersion": self.accepted.meta.api_version(),
                         "metadata": metadata, "items": items,
                     })
                     .to_string(),
@@ -155,12 +195,21 @@ impl Encoder {
 }
 
 /// The object's metadata as `PartialObjectMetadata`.
-fn metadata_only(object: &Value) -> Value {
+fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": meta.api_version(),
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
     })
+}
+
+/// The same, encoded without a copy.
+fn metadata_bytes(object: &Value) -> Bytes {
+    let none = json!({});
+    let metadata = object.get("metadata").unwrap_or(&none);
+    Bytes::from(format!(
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
+    ))
 }
 
 /// Adds to a bookmark's object what encoding its Go type always writes.

@@ -1,30 +1,50 @@
-//! Tables: `meta.k8s.io/v1` `Table`, what `kubectl get` prints.
+//! Tables: `meta.k8s.io` `Table`, what `kubectl get` prints.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::cells;
+use crate::http::negotiate::MetaVersion;
 use crate::meta::ObjectMeta;
-use crate::resources::{ColumnSource, Resource};
+use crate::resources::Resource;
+use crate::rest::conversion;
+
+/// What a row shows of its object, besides the cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IncludeObject {
+    None,
+    Metadata,
+    Object,
+}
+
+impl IncludeObject {
+    /// The parameter's text, which has been checked.
+    pub(super) fn parse(text: &str) -> Self {
+        match text {
+            "None" => Self::None,
+            "Object" => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
+/// In which form a table is wanted, and when.
+pub(super) struct Form {
+    pub meta: MetaVersion,
+    pub include: IncludeObject,
+    pub now: Timestamp,
+}
 
 /// The table of some objects. `list_metadata` is that of the list; `None` for a single object's table.
 pub(super) fn table(
     resource: &Resource,
     objects: &[Value],
     list_metadata: Option<Value>,
-    now: Timestamp,
+    form: &Form,
 ) -> Value {
-    let columns: Vec<Value> = resource
-        .columns
-        .iter()
-        .map(|column| {
-            json!({
-                "name": column.name, "type": column.kind, "format": column.format,
-                "description": column.description, "priority": column.priority,
-            })
-        })
-        .collect();
-    let rows: Vec<Value> = objects.iter().map(|object| row(resource, object, now)).collect();
+    let rows: Vec<Value> = objects.iter().map(|object| row(resource, object, form)).collect();
     let metadata = list_metadata.unwrap_or_else(|| {
         let version = objects
             .first()
@@ -34,23 +54,31 @@ pub(super) fn table(
     });
     json!({
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": form.meta.api_version(),
         "metadata": metadata,
-        "columnDefinitions": columns,
+        "columnDefinitions": resource.column_definitions(),
         "rows": rows,
     })
 }
 
-fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value {
+fn row(resource: &Resource, object: &Value, form: &Form) -> Value {
+    // The printers of built-in kinds know one version of each, whatever version is asked for.
+    let printed = if resource.is_custom() || resource.api_version() == resource.storage_api_version {
+        Cow::Borrowed(object)
+    } else {
+        Cow::Owned(conversion::to_storage(resource, object.clone()))
+    };
     let cells: Vec<Value> = resource
         .columns
         .iter()
-        .map(|column| match &column.source {
-            ColumnSource::Builtin => cells::builtin(resource, &column.name, object, now),
-            ColumnSource::JsonPath(path) => cells::json_path(object, path, &column.kind, now),
-        })
+        .map(|column| cells::cell(resource, column, &printed, form.now))
         .collect();
-    let mut row = json!({"cells": cells, "object": super::metadata_only(object)});
+    let shown = match form.include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => super::metadata_only(object, form.meta),
+        IncludeObject::Object => object.clone(),
+    };
+    let mut row = json!({"cells": cells, "object": shown});
     if resource.group.is_empty() && resource.plural == "pods" {
         let phase = object
             .pointer("/status/phase")

@@ -21,6 +21,14 @@ impl ResponseBody {
         Self(Kind::Whole(Some(bytes)))
     }
 
+    /// The bytes of a body that is not streamed.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Kind::Whole(Some(bytes)) => Ok(bytes),
+            other => Err(Self(other)),
+        }
+    }
+
     pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
         Self(Kind::Stream(stream))
     }

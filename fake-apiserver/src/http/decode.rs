@@ -21,7 +21,8 @@ pub(crate) enum Format {
 /// # Errors
 /// 415 for a type that is not read here.
 pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
-    match content_type.split(';').next().unwrap_or_default().trim() {
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    match media_type.to_ascii_lowercase().as_str() {
         "" | "*/*" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
         _ => Err(unsupported()),

@@ -1,13 +1,17 @@
 //! From HTTP request to HTTP response.
 //!
-//! [`service`] is the whole way of a request; [`request`] says what it asks for, [`params`] with which options,
-//! [`negotiate`] in which form the answer goes out, [`body`] is the answer's stream.
+//! [`service`] is the whole way of a request, [`dispatch`] that of one for a resource; [`request`] says what it asks for,
+//! [`params`] with which options, [`negotiate`] in which form the answer goes out; [`respond`] makes the answer, [`body`] is
+//! its stream.
 
 pub(crate) mod body;
 pub(crate) mod decode;
+mod dispatch;
+mod health;
 pub(crate) mod json;
 mod json_error;
 pub(crate) mod negotiate;
 pub(crate) mod params;
 pub(crate) mod request;
+mod respond;
 pub(crate) mod service;

@@ -6,10 +6,29 @@ pub(crate) enum View {
     /// As they are.
     #[default]
     Whole,
-    /// As rows of `meta.k8s.io/v1` `Table`.
+    /// As rows of a `Table`.
     Table,
     /// Their metadata alone, as `PartialObjectMetadata`.
     MetadataOnly,
+    /// A list of the above: refused for a single object, as the other is for a list.
+    MetadataOnlyList,
+}
+
+/// The version of `meta.k8s.io` that tables and partial objects are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum MetaVersion {
+    #[default]
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// The encoding of the answer.
@@ -17,62 +36,114 @@ pub(crate) enum View {
 pub(crate) enum Encoding {
     #[default]
     Json,
+    /// JSON with line breaks, as asked for by `pretty`.
+    PrettyJson,
     Yaml,
+    Protobuf,
+}
+
+impl Encoding {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::PrettyJson => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
 }
 
 /// What `Accept` asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Accepted {
     pub view: View,
+    pub meta: MetaVersion,
     pub encoding: Encoding,
     /// Aggregated discovery (`apidiscovery.k8s.io/v2`).
     pub aggregated: bool,
 }
 
-/// The first of the listed media types that can be served; `None` if none can.
-pub(crate) fn accept(header: &str) -> Option<Accepted> {
+/// What an endpoint can answer with, besides plain JSON and YAML.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    pub protobuf: bool,
+    /// Tables and partial metadata.
+    pub views: bool,
+    /// Aggregated discovery.
+    pub aggregated: bool,
+}
+
+impl Offer {
+    /// Everything that any endpoint has: what errors are encoded by.
+    pub(crate) const ANY: Self = Self {
+        protobuf: true,
+        views: true,
+        aggregated: true,
+    };
+}
+
+/// The first of the listed media types, the most wanted first, that is offered; `None` if none is.
+pub(crate) fn accept(header: &str, offer: Offer) -> Option<Accepted> {
     if header.trim().is_empty() {
         return Some(Accepted::default());
     }
-    header.split(',').find_map(one)
+    let mut ranges: Vec<(&str, u32)> = header.split(',').map(|range| (range, quality(range))).collect();
+    ranges.sort_by_key(|(_, quality)| std::cmp::Reverse(*quality));
+    ranges.into_iter().find_map(|(range, _)| one(range, offer))
 }
 
-fn one(media_type: &str) -> Option<Accepted> {
-    let mut parts = media_type.split(';').map(str::trim);
+/// The `q` of a media range, in thousandths.
+fn quality(range: &str) -> u32 {
+    let given = range.split(';').filter_map(|part| part.trim().strip_prefix("q="));
+    let parsed = given.filter_map(|q| q.trim().parse::<f32>().ok()).next();
+    parsed.map_or(1000, |q| (q.clamp(0.0, 1.0) * 1000.0) as u32)
+}
+
+fn one(range: &str, offer: Offer) -> Option<Accepted> {
+    let mut parts = range.split(';').map(str::trim);
     let encoding = match parts.next()? {
-        "application/json" | "*/*" | "application/*" | "application/json;stream=watch" => Encoding::Json,
+        "application/json" | "*/*" | "application/*" => Encoding::Json,
         "application/yaml" => Encoding::Yaml,
+        "application/vnd.kubernetes.protobuf" if offer.protobuf => Encoding::Protobuf,
         _ => return None,
     };
     let (mut kind, mut group, mut version) = ("", "", "");
+    let mut pretty = false;
     for part in parts {
         match part.split_once('=') {
             Some(("as", value)) => kind = value,
             Some(("g", value)) => group = value,
             Some(("v", value)) => version = value,
+            Some(("pretty", value)) => pretty = value == "1",
             _ => {}
         }
     }
     let plain = Accepted {
-        encoding,
+        encoding: if pretty && encoding == Encoding::Json {
+            Encoding::PrettyJson
+        } else {
+            encoding
+        },
         ..Accepted::default()
     };
-    match (kind, group, version) {
-        ("", _, _) => Some(plain),
-        ("Table", "meta.k8s.io", "v1") => Some(Accepted {
-            view: View::Table,
-            ..plain
-        }),
-        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => Some(Accepted {
-            view: View::MetadataOnly,
-            ..plain
-        }),
-        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(Accepted {
+    if (kind, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") {
+        return offer.aggregated.then_some(Accepted {
             aggregated: true,
             ..plain
-        }),
-        _ => None,
+        });
     }
+    let view = match kind {
+        "" => return Some(plain),
+        "Table" => View::Table,
+        "PartialObjectMetadata" => View::MetadataOnly,
+        "PartialObjectMetadataList" => View::MetadataOnlyList,
+        _ => return None,
+    };
+    let meta = match (group, version) {
+        ("meta.k8s.io", "v1") => MetaVersion::V1,
+        ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,
+        _ => return None,
+    };
+    offer.views.then_some(Accepted { view, meta, ..plain })
 }
 
 #[cfg(test)]
@@ -81,16 +152,25 @@ mod tests {
 
     use super::*;
 
+    const OBJECTS: Offer = Offer {
+        protobuf: false,
+        views: true,
+        aggregated: false,
+    };
+
     #[rstest]
-    #[case("", Some((View::Whole, Encoding::Json)))]
-    #[case("application/json", Some((View::Whole, Encoding::Json)))]
-    #[case("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Some((View::Table, Encoding::Json)))]
-    #[case("application/vnd.kubernetes.protobuf, application/yaml", Some((View::Whole, Encoding::Yaml)))]
-    #[case("text/html", None)]
-    fn chooses(#[case] header: &str, #[case] expected: Option<(View, Encoding)>) {
-        assert_eq!(
-            accept(header).map(|accepted| (accepted.view, accepted.encoding)),
-            expected
-        );
+    #[case("", "Whole Json")]
+    #[case("application/json", "Whole Json")]
+    #[case("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table Json")]
+    #[case("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", "Whole Json")]
+    #[case("application/json;as=Table;v=v9;g=meta.k8s.io", "none")]
+    #[case("application/vnd.kubernetes.protobuf, application/yaml", "Whole Yaml")]
+    #[case("application/json;q=0.5, application/yaml", "Whole Yaml")]
+    #[case("application/json;pretty=1", "Whole PrettyJson")]
+    #[case("text/html", "none")]
+    fn chooses(#[case] header: &str, #[case] expected: &str) {
+        let got =
+            accept(header, OBJECTS).map(|accepted| format!("{:?} {:?}", accepted.view, accepted.encoding));
+        assert_eq!(got.as_deref().unwrap_or("none"), expected);
     }
 }

@@ -32,7 +32,9 @@ pub(crate) struct Params {
     pub field_validation_given: String,
     pub field_validation: FieldValidation,
     pub force: Option<bool>,
-    pub pretty: bool,
+    pub pretty: Option<bool>,
+    /// `includeObject` of a table, as given.
+    pub include_object: String,
     pub propagation_policy: String,
     pub grace_period_seconds: Option<i64>,
     pub orphan_dependents: Option<bool>,
@@ -82,7 +84,8 @@ impl Params {
                         "the export parameter, deprecated since v1.14, is no longer supported",
                     ));
                 }
-                "pretty" => params.pretty = flag(&value),
+                "pretty" => params.pretty = Some(flag(&value)),
+                "includeObject" => params.include_object = value,
                 "propagationPolicy" => params.propagation_policy = value,
                 "gracePeriodSeconds" if !value.is_empty() => {
                     params.grace_period_seconds = Some(number(&value)?)

@@ -60,6 +60,10 @@ pub(crate) enum Target {
     Group(String),
     /// `/api/v1`, `/apis/<group>/<version>`
     GroupVersion(String, String),
+    /// `/openapi/v2`
+    OpenApiV2,
+    /// `/openapi/v3`, or a document below it.
+    OpenApiV3(String),
     /// An object or a collection.
     Resource(ResourceRequest),
     /// Something that is served, but not by this method.
@@ -91,6 +95,8 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
             );
         }
         ["version"] => Target::Version,
+        ["openapi", "v2"] => Target::OpenApiV2,
+        ["openapi", "v3", rest @ ..] => Target::OpenApiV3(rest.join("/")),
         ["api"] => Target::CoreVersions,
         ["apis"] => Target::Groups,
         ["apis", group] => Target::Group((*group).to_owned()),

@@ -5,7 +5,8 @@ use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT, WARNING};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
@@ -13,14 +14,15 @@ use serde_json::Value;
 
 use super::body::ResponseBody;
 use super::decode::BODY_BYTES_MAX;
-use super::negotiate::{Accepted, Encoding, accept};
+use super::dispatch::{Incoming, resource_request};
+use super::health::health;
+use super::negotiate::{Accepted, Encoding, Offer, accept};
 use super::params::{self, Params};
-use super::request::{ResourceRequest, Target, Verb, target};
+use super::request::{Target, target};
+use super::respond::{self, AGGREGATED_TYPE};
+use crate::authn::User;
 use crate::discovery;
-use crate::encode::Encoder;
-use crate::rest::context::{Answer, Context, Shown};
-use crate::rest::delete::DeleteOptions;
-use crate::rest::{create, delete, options, patch, read, subresource, update, watch};
+use crate::openapi::{self, Document};
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -50,63 +52,127 @@ where
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
+    let response = match handle(server, &head, body).await {
+        Ok(response) => response,
+        Err(error) => {
+            let accepted = accept(header(&head, &ACCEPT), Offer::ANY).unwrap_or_default();
+            respond::failure(&error, accepted.encoding)
+        }
+    };
+    respond::finish(response, &head.headers)
+}
+
+fn header<'a>(head: &'a Parts, name: &HeaderName) -> &'a str {
+    let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+async fn handle<B>(server: Server, head: &Parts, body: B) -> Result<Response<ResponseBody>, ApiError>
+where
+    B: Body,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(_) => return failure(&ApiError::too_large(BODY_BYTES_MAX), Accepted::default()),
+        Err(_) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
     };
-    let header = |name| {
-        head.headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-            .unwrap_or_default()
-    };
-    let Some(accepted) = accept(header(ACCEPT)) else {
-        let message = "only the following media types are accepted: application/json, application/yaml, \
-                       application/vnd.kubernetes.protobuf";
-        let error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
-        return failure(&error, Accepted::default());
-    };
-    let params = match Params::parse(head.uri.query().unwrap_or_default()) {
-        Ok(params) => params,
-        Err(error) => return failure(&error, accepted),
-    };
-    let manager = manager(&params, header(USER_AGENT));
-    let content_type = header(CONTENT_TYPE).to_owned();
+    let query = head.uri.query().unwrap_or_default();
+    let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
-    let result = match target(&head.method, &path, params.watch) {
-        Target::Health(which, check) => {
-            return health(&which, check.as_deref(), head.uri.query().unwrap_or_default());
-        }
+    match target(&head.method, &path, params.watch) {
+        Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
-        Target::Nothing => return page_not_found(),
+        Target::Nothing => Ok(respond::page_not_found()),
         Target::Resource(request) => {
-            match resource_request(server, request, params, accepted, content_type, manager, body).await {
-                Ok(response) => return response,
-                Err(error) => Err(error),
-            }
+            let incoming = Incoming {
+                user: User::master(),
+                accept: header(head, &ACCEPT).to_owned(),
+                content_type: header(head, &CONTENT_TYPE).to_owned(),
+                manager: manager(&params, header(head, &USER_AGENT)),
+                pretty: is_pretty(&params, header(head, &USER_AGENT)),
+                params,
+                body,
+            };
+            resource_request(server, request, incoming).await
         }
-        other => match document(&server, &other, accepted) {
-            Some(value) => Ok(value),
-            None => return page_not_found(),
-        },
-    };
-    match result {
-        Ok(value) => {
-            let aggregated = value.get("kind").and_then(Value::as_str) == Some("APIGroupDiscoveryList");
-            let mut answer = response(StatusCode::OK, Bytes::from(value.to_string()), accepted, &[]);
-            if aggregated {
+        Target::OpenApiV2 => {
+            let found =
+                openapi::v2(&server.state.registry, header(head, &ACCEPT)).ok_or_else(not_acceptable)?;
+            Ok(published(found, head, None))
+        }
+        Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
+            Some(found) => published(found, head, Some(query)),
+            None => respond::page_not_found(),
+        }),
+        other => {
+            let offer = Offer {
+                protobuf: false,
+                views: false,
+                aggregated: matches!(other, Target::CoreVersions | Target::Groups),
+            };
+            let mut accepted = accept(header(head, &ACCEPT), offer).ok_or_else(not_acceptable)?;
+            if is_pretty(&params, header(head, &USER_AGENT)) && accepted.encoding == Encoding::Json {
+                accepted.encoding = Encoding::PrettyJson;
+            }
+            let Some(document) = document(&server, &other, accepted) else {
+                return Ok(respond::page_not_found());
+            };
+            let bytes = Bytes::from(document.to_string());
+            let mut answer = respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]);
+            if accepted.aggregated {
                 answer
                     .headers_mut()
                     .insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED_TYPE));
             }
-            answer
+            Ok(answer)
         }
-        Err(error) => failure(&error, accepted),
     }
 }
 
-/// The content type of aggregated discovery.
-const AGGREGATED_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep
+/// it for good.
+fn published(document: Document, head: &Parts, query: Option<&str>) -> Response<ResponseBody> {
+    let tag = format!("\"{}\"", document.hash);
+    let asked = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("hash=")));
+    let mut answer = if header(head, &IF_NONE_MATCH) == tag {
+        let mut unchanged = respond::whole(Bytes::new(), document.content_type);
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        respond::whole(document.bytes, document.content_type)
+    };
+    let headers = answer.headers_mut();
+    let mut set = |name: HeaderName, text: &str| {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    };
+    set(ETAG, &tag);
+    set(VARY, "Accept-Encoding, Accept");
+    if asked == Some(document.hash.as_str()) {
+        set(CACHE_CONTROL, "public, immutable");
+    }
+    answer
+}
+
+/// No form that the client accepts is offered.
+pub(super) fn not_acceptable() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
+    )
+}
+
+/// JSON is laid out for people if they ask for it, or if what asks is a tool that shows it as it is.
+fn is_pretty(params: &Params, user_agent: &str) -> bool {
+    params.pretty.unwrap_or_else(|| {
+        ["curl", "Wget", "Mozilla/5.0"]
+            .iter()
+            .any(|tool| user_agent.starts_with(tool))
+    })
+}
 
 /// The field manager: as the client names it, or the program in its user agent.
 fn manager(params: &Params, user_agent: &str) -> String {
@@ -133,259 +199,6 @@ fn document(server: &Server, target: &Target, accepted: Accepted) -> Option<Valu
         Target::Group(group) => discovery::group(registry, group),
         Target::GroupVersion(group, version) => discovery::resource_list(registry, group, version),
         Target::Root => Some(discovery::root_paths(registry)),
-        Target::Health(..) | Target::Resource(_) | Target::WrongMethod | Target::Nothing => None,
+        _ => None,
     }
-}
-
-/// The content type of a server-side apply.
-const APPLY_TYPE: &str = "application/apply-patch+";
-
-async fn resource_request(
-    server: Server,
-    request: ResourceRequest,
-    params: Params,
-    accepted: Accepted,
-    content_type: String,
-    manager: String,
-    body: Bytes,
-) -> Result<Response<ResponseBody>, ApiError> {
-    let registry = &server.state.registry;
-    let Some(resource) = registry.find(&request.group, &request.version, &request.resource) else {
-        // What no part of the server serves at all falls through to its last handler.
-        return if registry.is_builtin_version(&request.group, &request.version) {
-            Err(ApiError::no_such_resource())
-        } else {
-            Ok(page_not_found())
-        };
-    };
-    if let Err(error) = check_scope(&resource, &request) {
-        return if resource.is_custom() {
-            Ok(page_not_found())
-        } else {
-            Err(error)
-        };
-    }
-    if matches!(request.name.as_str(), "." | "..") {
-        let name = &request.name;
-        return Err(ApiError::bad_request(format!(
-            "Name parameter invalid: \"{name}\": may not be '{name}'"
-        )));
-    }
-    let mut params = params;
-    options::check(&mut params, request.verb, content_type.starts_with(APPLY_TYPE))?;
-    let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
-    let context = Context {
-        server,
-        resource,
-        request,
-        params,
-        accepted,
-        content_type,
-        manager,
-    };
-    if !context.request.subresource.is_empty() {
-        return subresource_request(&context, &body).await;
-    }
-    if !context
-        .resource
-        .verbs
-        .iter()
-        .any(|verb| verb == context.request.verb.as_str())
-    {
-        return Err(ApiError::method_not_allowed());
-    }
-    let answer = match context.request.verb {
-        Verb::Get => {
-            read::check_get_version(&context.params.resource_version)?;
-            Answer::ok(Shown::Stored(context.existing()?))
-        }
-        Verb::List => {
-            let page = read::list(&context)?;
-            return Ok(response(
-                StatusCode::OK,
-                Encoder::new(&context).list(&page),
-                accepted,
-                &deprecated,
-            ));
-        }
-        Verb::Watch => {
-            let stream = watch::watch(&context)?;
-            return Ok(stream_response(ResponseBody::stream(stream)));
-        }
-        Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
-        Verb::Create => create::create(&context, &body).await?,
-        Verb::Update => update::put(&context, &body).await?,
-        Verb::Patch => patch::patch(&context, &body).await?,
-        Verb::Delete => {
-            let options = DeleteOptions::read(&context, &body)?;
-            delete::delete(&context, &options).await?
-        }
-        Verb::DeleteCollection => {
-            let options = DeleteOptions::read(&context, &body)?;
-            let items = delete::delete_collection(&context, &options).await?;
-            let revision = context.state().store.revision();
-            let page = read::Page {
-                revision,
-                items,
-                continue_token: String::new(),
-                remaining: None,
-            };
-            return Ok(response(
-                StatusCode::OK,
-                Encoder::new(&context).list(&page),
-                accepted,
-                &deprecated,
-            ));
-        }
-    };
-    Ok(object_response(&context, &answer))
-}
-
-/// A namespaced object has a namespace in its path, a cluster's has none; collections may be of all namespaces.
-fn check_scope(resource: &crate::resources::Resource, request: &ResourceRequest) -> Result<(), ApiError> {
-    let named = !request.namespace.is_empty();
-    let of_all =
-        request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-    if resource.namespaced == named
-        || (resource.namespaced && of_all && request.verb != Verb::DeleteCollection)
-    {
-        return Ok(());
-    }
-    if resource.namespaced && request.verb == Verb::Create {
-        return Err(ApiError::method_not_allowed());
-    }
-    Err(ApiError::no_such_resource())
-}
-
-async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response<ResponseBody>, ApiError> {
-    let served = context
-        .resource
-        .subresources
-        .get(&context.request.subresource)
-        .ok_or_else(|| {
-            let resource = &context.resource;
-            // The handler of custom resources is the same for all paths below them.
-            if resource.is_custom() && matches!(context.request.subresource.as_str(), "status" | "scale") {
-                ApiError::not_found(&resource.group_resource(), &context.request.name)
-            } else {
-                ApiError::no_such_resource()
-            }
-        })?;
-    if !served
-        .verbs
-        .iter()
-        .any(|verb| verb == context.request.verb.as_str())
-    {
-        return Err(ApiError::method_not_allowed());
-    }
-    let answer = match (context.request.subresource.as_str(), context.request.verb) {
-        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
-            update::put(context, body).await?
-        }
-        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Patch) => {
-            patch::patch(context, body).await?
-        }
-        _ => subresource::handle(context, body).await?,
-    };
-    Ok(object_response(context, &answer))
-}
-
-fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
-    let bytes = Encoder::new(context).object(&answer.object);
-    let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
-    warnings.extend(answer.warnings.iter().cloned());
-    response(answer.code, bytes, context.accepted, &warnings)
-}
-
-fn response(
-    code: StatusCode,
-    json: Bytes,
-    accepted: Accepted,
-    warnings: &[String],
-) -> Response<ResponseBody> {
-    let (bytes, content_type) = match accepted.encoding {
-        Encoding::Json => (json, "application/json"),
-        Encoding::Yaml => (to_yaml(&json), "application/yaml"),
-    };
-    let mut response = Response::new(ResponseBody::whole(bytes));
-    *response.status_mut() = code;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    for warning in warnings {
-        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            response.headers_mut().append(WARNING, value);
-        }
-    }
-    response
-}
-
-fn to_yaml(json: &Bytes) -> Bytes {
-    let value: Value = serde_json::from_slice(json).unwrap_or_default();
-    serde_saphyr::to_string(&value)
-        .map(Bytes::from)
-        .unwrap_or_else(|_| json.clone())
-}
-
-fn stream_response(body: ResponseBody) -> Response<ResponseBody> {
-    let mut response = Response::new(body);
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-/// What the real server's last handler says.
-fn page_not_found() -> Response<ResponseBody> {
-    let mut response = text("404 page not found\n".to_owned());
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
-}
-
-/// The checks of `/healthz` and its like that are shown; here all of them always pass.
-const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
-
-fn health(which: &str, check: Option<&str>, query: &str) -> Response<ResponseBody> {
-    if let Some(check) = check {
-        return if CHECKS.contains(&check) {
-            text("ok".to_owned())
-        } else {
-            page_not_found()
-        };
-    }
-    let asked = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
-    if !asked("verbose") {
-        return text("ok".to_owned());
-    }
-    let mut out = String::new();
-    for name in CHECKS {
-        let excluded = query
-            .split('&')
-            .any(|pair| pair.strip_prefix("exclude=") == Some(name));
-        out.push_str(&format!(
-            "[+]{name} {}ok\n",
-            if excluded { "excluded: " } else { "" }
-        ));
-    }
-    out.push_str(&format!("{which} check passed\n"));
-    text(out)
-}
-
-fn text(text: String) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(Bytes::from(text)));
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
-    response
-}
-
-fn failure(error: &ApiError, accepted: Accepted) -> Response<ResponseBody> {
-    response(
-        error.code,
-        Bytes::from(error.to_status().to_string()),
-        accepted,
-        &[],
-    )
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use client_kit::Seed;
 
+use super::programs::Program;
+
 /// Why an image cannot be pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullFailure {
@@ -26,6 +28,8 @@ pub struct Image {
     pub failure: Option<PullFailure>,
     /// Whether every node has it from the start.
     pub preloaded: bool,
+    /// What its containers do; by default they serve until they are stopped.
+    pub program: Option<Program>,
 }
 
 impl Image {
@@ -38,6 +42,7 @@ impl Image {
             size_bytes: 20_000_000,
             failure: None,
             preloaded: true,
+            program: None,
         }
     }
 
@@ -61,6 +66,13 @@ impl Image {
             pull,
             ..Self::preloaded(reference)
         }
+    }
+
+    /// The same image with a scripted program.
+    #[must_use]
+    pub fn with_program(mut self, program: Program) -> Self {
+        self.program = Some(program);
+        self
     }
 
     /// The same image under a known digest (`sha256:…`).

@@ -10,10 +10,11 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::images::ImageRegistry;
 use super::node::NodeSpec;
-use super::pod_worker::PodWorker;
+use super::pod::PodWorker;
 use super::timing::Timing;
 use crate::meta::ObjectMeta as _;
 use crate::server::rfc3339;
@@ -26,6 +27,8 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// When it came up: what it does every second beats from here.
+    pub(super) started: Instant,
     seed: Seed,
 }
 
@@ -53,6 +56,7 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            started: Instant::now(),
             seed,
         }
     }

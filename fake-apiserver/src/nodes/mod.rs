@@ -6,13 +6,15 @@
 mod images;
 mod kubelet;
 mod node;
-mod pod_status;
-mod pod_worker;
+mod pod;
+mod programs;
 mod scheduler;
+mod status;
 mod timing;
 
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
 pub use node::NodeSpec;
+pub use programs::{ExitScript, ProbeAnswer, Program};
 pub use scheduler::Scheduler;
 pub use timing::Timing;

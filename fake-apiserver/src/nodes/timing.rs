@@ -21,6 +21,8 @@ pub struct Timing {
     pub observe: Duration,
     /// For a container to end after it was asked to.
     pub stop: Duration,
+    /// From the last container's own end to the pod's final phase.
+    pub wind_down: Duration,
     /// From the last container's end to the pod's removal.
     pub remove: Duration,
 }
@@ -35,6 +37,7 @@ impl Default for Timing {
             start: ms(60),
             observe: ms(40),
             stop: ms(150),
+            wind_down: ms(900),
             remove: ms(400),
         }
     }

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use base64::Engine as _;
 use serde_json::Value;
 
-use super::resource::{Column, ColumnSource, CustomVersion, Resource, ScalePaths, Subresource};
+use super::columns;
+use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
 use crate::field_error::FieldError;
 use crate::meta::at;
 use crate::store::GroupResource;
@@ -69,7 +70,7 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
         out.push(Arc::new(Resource {
             deprecation,
             subresources: subresources(&custom, &group, &name, &kind),
-            columns: columns(version),
+            columns: printer_columns(version),
             selectable: custom.selectable.clone(),
             version: name,
             kind: kind.clone(),
@@ -98,6 +99,7 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
             group: group.clone(),
             custom: Some(custom),
             builtin_schema: OnceLock::new(),
+            column_definitions: OnceLock::new(),
         }));
     }
     Ok(out)
@@ -153,6 +155,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     let selectable = version.get("selectableFields").and_then(Value::as_array);
     Ok(CustomVersion {
         schema: Arc::new(schema),
+        published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),
         status: at(version, "subresources.status").is_some(),
         scale,
         selectable: selectable
@@ -196,26 +199,29 @@ fn subresources(
 }
 
 /// The table's columns: the name, then what the definition says, or the age where it says nothing.
-fn columns(version: &Value) -> Vec<Column> {
-    let column = |name: &str, kind: &str, format: &str, path: &str| Column {
-        name: name.to_owned(),
+fn printer_columns(version: &Value) -> Vec<Column> {
+    let standard = |name: &str, kind: &str, path: &str| Column {
         kind: kind.to_owned(),
-        format: format.to_owned(),
-        description: String::new(),
-        priority: 0,
         source: ColumnSource::JsonPath(path.to_owned()),
+        ..columns::standard(name)
     };
-    let mut out = vec![column("Name", "string", "name", ".metadata.name")];
+    let mut out = vec![standard("Name", "string", ".metadata.name")];
     match version.get("additionalPrinterColumns").and_then(Value::as_array) {
         Some(list) if !list.is_empty() => out.extend(list.iter().map(|entry| Column {
             name: text(entry, "name"),
             kind: text(entry, "type"),
             format: text(entry, "format"),
-            description: text(entry, "description"),
+            description: Description::Text(match text(entry, "description") {
+                given if given.is_empty() => {
+                    let path = text(entry, "jsonPath");
+                    format!("Custom resource definition column (in JSONPath format): {path}")
+                }
+                given => given,
+            }),
             priority: entry.get("priority").and_then(Value::as_i64).unwrap_or_default(),
             source: ColumnSource::JsonPath(text(entry, "jsonPath")),
         })),
-        _ => out.push(column("Age", "date", "", ".metadata.creationTimestamp")),
+        _ => out.push(standard("Age", "date", ".metadata.creationTimestamp")),
     }
     out
 }

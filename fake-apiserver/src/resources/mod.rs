@@ -4,9 +4,10 @@
 //! selectors of Kubernetes 1.36.2); custom ones from CustomResourceDefinitions. Both are the same [`Resource`].
 
 mod builtin;
+mod columns;
 mod custom;
 mod registry;
 mod resource;
 
 pub(crate) use registry::Registry;
-pub(crate) use resource::{ColumnSource, Resource, Subresource};
+pub(crate) use resource::{Column, ColumnSource, Resource, Subresource};

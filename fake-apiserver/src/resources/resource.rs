@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use serde_json::{Value, json};
+
 use crate::store::GroupResource;
 use crate::strategy::Strategy;
 use crate::types::{self, Schema};
@@ -13,10 +15,20 @@ pub(crate) struct Column {
     pub name: String,
     pub kind: String,
     pub format: String,
-    pub description: String,
+    pub description: Description,
     /// 0 is shown always, more only in wide output.
     pub priority: i64,
     pub source: ColumnSource,
+}
+
+/// Where a column's description comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Description {
+    Text(String),
+    /// That of a field of every object's metadata.
+    OfMeta(&'static str),
+    /// That of a field of a built-in resource: `apps/v1/deployments` and the field's path.
+    OfField(String, String),
 }
 
 /// Where a cell's value comes from.
@@ -49,6 +61,8 @@ pub(crate) struct ScalePaths {
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
+    /// The schema as the definition gives it, for OpenAPI.
+    pub published: Value,
     pub status: bool,
     pub scale: Option<ScalePaths>,
     /// Field paths that field selectors may name, besides name and namespace.
@@ -81,6 +95,8 @@ pub(crate) struct Resource {
     pub strategy: &'static dyn Strategy,
     pub custom: Option<CustomVersion>,
     pub(super) builtin_schema: OnceLock<Option<Arc<Schema>>>,
+    /// The columns as tables define them, made when the first table is asked for.
+    pub(super) column_definitions: OnceLock<Value>,
 }
 
 impl Resource {
@@ -104,6 +120,26 @@ impl Resource {
 
     pub(crate) fn has_status(&self) -> bool {
         self.subresources.contains_key("status")
+    }
+
+    /// The `columnDefinitions` of the resource's table.
+    pub(crate) fn column_definitions(&self) -> &Value {
+        self.column_definitions.get_or_init(|| {
+            let definition = |column: &Column| {
+                let description = match &column.description {
+                    Description::Text(text) => text.clone(),
+                    Description::OfMeta(field) => types::field_description(("", "v1", "ObjectMeta"), field),
+                    Description::OfField(id, path) => super::builtin::kind_of(id)
+                        .map(|gvk| types::field_description(gvk, path))
+                        .unwrap_or_default(),
+                };
+                json!({
+                    "name": column.name, "type": column.kind, "format": column.format,
+                    "description": description, "priority": column.priority,
+                })
+            };
+            self.columns.iter().map(definition).collect()
+        })
     }
 
     /// The description of the type; `None` for the few kinds that are served and never stored.

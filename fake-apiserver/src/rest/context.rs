@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::Value;
 
+use crate::authn::User;
 use crate::http::negotiate::Accepted;
 use crate::http::params::Params;
 use crate::http::request::ResourceRequest;
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub content_type: String,
     /// The field manager: the parameter, or the first word of the user agent.
     pub manager: String,
+    /// Who asks.
+    pub user: Arc<User>,
 }
 
 impl Context {

@@ -3,6 +3,8 @@
 //! An object is stored in one version and shown in the one that was asked for. Most resources have one version; custom
 //! ones without a webhook differ in `apiVersion` alone; events are renamed field by field.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::resources::Resource;
@@ -18,6 +20,15 @@ pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
     }
     object["apiVersion"] = Value::from(api_version);
     object
+}
+
+/// The same for an object that is only read: nothing is copied where nothing differs.
+pub(crate) fn seen_from_storage<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if resource.api_version() == resource.storage_api_version {
+        Cow::Borrowed(object)
+    } else {
+        Cow::Owned(from_storage(resource, object.clone()))
+    }
 }
 
 /// What a client sent as `resource`, as it is stored.

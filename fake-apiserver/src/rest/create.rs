@@ -70,6 +70,7 @@ pub(crate) async fn create_shaped(
 
 fn attributes(context: &Context, object: Value) -> Attributes {
     Attributes {
+        user: context.user.clone(),
         operation: Operation::Create,
         resource: context.resource.clone(),
         subresource: String::new(),

@@ -138,6 +138,7 @@ async fn attempt(
     let resource = &context.resource;
     check_preconditions(context, options, &existing.value)?;
     let mut attributes = Attributes {
+        user: context.user.clone(),
         operation: Operation::Delete,
         resource: resource.clone(),
         subresource: String::new(),
@@ -354,6 +355,7 @@ pub(crate) async fn delete_collection(
             accepted: context.accepted,
             content_type: String::new(),
             manager: context.manager.clone(),
+            user: context.user.clone(),
         };
         match delete(&one, options).await {
             // Someone else deleted it: that is what was asked for.

@@ -62,14 +62,24 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     }
     let document = json::parse(body).map_err(|error| malformed(kind, &error))?.value;
     let schema = context.resource.schema();
-    let make = |old: &Value| {
+    let apply = |old: &Value| {
         let patched = match (kind, &schema) {
             (PatchKind::Json, _) => json_patch::apply(old, &document),
             (PatchKind::Strategic, Some(schema)) => strategic::apply(schema, old, &document),
             _ => merge::apply(old, &document),
         };
-        let mut object = patched.map_err(|error| refused(&error))?;
-        let warnings = shape_patched(context, kind, old, &mut object)?;
+        patched.map_err(|error| refused(&error))
+    };
+    let make = |old: &Value| {
+        let mut object = apply(old)?;
+        let warnings = match shape_patched(context, &mut object) {
+            Ok(warnings) => warnings,
+            Err(Patched::Refused(error)) => return Err(error),
+            // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
+            Err(Patched::Undecodable(complaint)) => {
+                return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
+            }
+        };
         check_name(context, &object)?;
         check_namespace(context, &mut object)?;
         Ok((object, warnings))
@@ -95,41 +105,31 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
     }
 }
 
-/// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
-fn shape_patched(
-    context: &Context,
-    kind: PatchKind,
-    old: &Value,
-    object: &mut Value,
-) -> Result<Vec<String>, ApiError> {
-    let undecodable = |object: &Value, complaint: &str| {
-        let value = match kind {
-            PatchKind::Strategic => go_map(object),
-            PatchKind::Json | PatchKind::Merge | PatchKind::Apply => go_json(object, old),
-        };
-        ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
+fn undecodable_patch(kind: PatchKind, old: &Value, patched: &Value, complaint: &str) -> ApiError {
+    let value = match kind {
+        PatchKind::Strategic => go_map(patched),
+        PatchKind::Json | PatchKind::Merge | PatchKind::Apply => go_json(patched, old),
     };
-    match incoming::check_patched(&context.resource, object) {
-        Ok(()) => {}
-        Err(Patched::Refused(error)) => return Err(error),
-        Err(Patched::Undecodable(complaint)) => return Err(undecodable(object, &complaint)),
-    }
+    ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
+}
+
+/// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
+fn shape_patched(context: &Context, object: &mut Value) -> Result<Vec<String>, Patched> {
+    incoming::check_patched(&context.resource, object)?;
     let Some(schema) = context.resource.schema() else {
         return Ok(Vec::new());
     };
-    let decoded = object.clone();
     let unknown: Vec<String> = schema
         .prune(object)
         .iter()
         .map(|path| format!("unknown field \"{path}\""))
         .collect();
-    incoming::normalise(context, &schema, object)
-        .map_err(|error| undecodable(&decoded, &error.to_string()))?;
+    incoming::normalise(context, &schema, object).map_err(|error| Patched::Undecodable(error.to_string()))?;
     match context.params.field_validation {
-        FieldValidation::Strict if !unknown.is_empty() => Err(undecodable(
-            &decoded,
-            &format!("strict decoding error: {}", unknown.join(", ")),
-        )),
+        FieldValidation::Strict if !unknown.is_empty() => Err(Patched::Undecodable(format!(
+            "strict decoding error: {}",
+            unknown.join(", ")
+        ))),
         FieldValidation::Warn => Ok(unknown),
         FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }

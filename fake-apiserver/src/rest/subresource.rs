@@ -68,6 +68,7 @@ fn context_of_object(context: &Context) -> Context {
         accepted: context.accepted,
         content_type: context.content_type.clone(),
         manager: context.manager.clone(),
+        user: context.user.clone(),
     }
 }
 

@@ -95,14 +95,16 @@ async fn attempt(
     existing: &Arc<Stored>,
 ) -> Result<Option<Answer>, ApiError> {
     let resource = &context.resource;
-    let old = conversion::from_storage(resource, existing.value.clone());
-    let (mut object, mut warnings) = (change.make)(&old)?;
-    let based_on = check_preconditions(context, change, &object, &old)?;
-    keep_system_metadata(&mut object, &old);
+    let old = conversion::seen_from_storage(resource, &existing.value);
+    let old: &Value = &old;
+    let (mut object, mut warnings) = (change.make)(old)?;
+    let based_on = check_preconditions(context, change, &object, old)?;
+    keep_system_metadata(&mut object, old);
     if change.ownership == Ownership::Tracked {
-        own(context, Some(&old), &mut object);
+        own(context, Some(old), &mut object);
     }
     let mut attributes = Attributes {
+        user: context.user.clone(),
         operation: Operation::Update,
         resource: resource.clone(),
         subresource: context.request.subresource.clone(),
@@ -124,11 +126,11 @@ async fn attempt(
         }
         own(context, Some(&before), &mut admitted);
     }
-    services::give(context, &mut admitted, Some(&old))?;
-    prepare(context, &mut admitted, &old);
-    validate(context, &admitted, &old)?;
+    services::give(context, &mut admitted, Some(old))?;
+    prepare(context, &mut admitted, old);
+    validate(context, &admitted, old)?;
     if context.request.subresource.is_empty() && !resource.is_custom() {
-        warnings.extend(validation::warnings(context.table(), &admitted, Some(&old)));
+        warnings.extend(validation::warnings(context.table(), &admitted, Some(old)));
     }
     attributes.object = Some(admitted);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -143,7 +145,7 @@ async fn attempt(
             .and_then(Value::as_i64)
             .unwrap_or(0)
             == 0;
-    if !ends && is_unchanged(&admitted, &old) {
+    if !ends && is_unchanged(&admitted, old) {
         return Ok(Some(Answer {
             code: StatusCode::OK,
             object: Shown::Stored(Arc::clone(existing)),
@@ -160,7 +162,7 @@ async fn attempt(
     let stored = conversion::to_storage(resource, admitted);
     if ends {
         let mut shown = conversion::from_storage(resource, stored.clone());
-        shown.copy_meta(&old, "resourceVersion");
+        shown.copy_meta(old, "resourceVersion");
         return Ok(match commit(context, existing, stored, true)? {
             // What removes an object writes no new version of it.
             Some(_) => Some(Answer {
@@ -342,16 +344,16 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiErr
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
 fn is_unchanged(object: &Value, old: &Value) -> bool {
-    fn comparable(object: &Value) -> Option<Vec<Value>> {
-        let entries = object.metadata()?.get("managedFields")?.as_array()?;
-        let strip = |entry: &Value| {
-            let mut entry = entry.clone();
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-            entry
-        };
-        Some(entries.iter().map(strip).collect())
+    fn entries(object: &Value) -> &[Value] {
+        let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
+        entries.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+    fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+        entry
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(field, _)| *field != "time")
     }
     let (Some(new_map), Some(old_map)) = (object.as_object(), old.as_object()) else {
         return false;
@@ -372,5 +374,6 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
     same_parts
         && same_meta(new_meta, old_meta)
         && same_meta(old_meta, new_meta)
-        && comparable(object) == comparable(old)
+        && entries(object).len() == entries(old).len()
+        && std::iter::zip(entries(object), entries(old)).all(|(new, old)| timeless(new).eq(timeless(old)))
 }

@@ -175,7 +175,7 @@ impl Watch {
             (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
                 let mut value = previous.value.clone();
                 crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
-                Some(watch_frame("DELETED", &self.encoder.object(&Shown::Made(value))))
+                Some(watch_frame("DELETED", &self.encoder.watched(&Shown::Made(value))))
             }
             _ => Some(self.frame(kind, &event.object)),
         }
@@ -184,7 +184,7 @@ impl Watch {
     fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {
         watch_frame(
             kind.as_str(),
-            &self.encoder.object(&Shown::Stored(Arc::clone(stored))),
+            &self.encoder.watched(&Shown::Stored(Arc::clone(stored))),
         )
     }
 
@@ -197,7 +197,8 @@ impl Watch {
         let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         if self.encoder.view() == View::Table {
             object = json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision.to_string()},
+                "kind": "Table", "apiVersion": self.encoder.meta_version().api_version(),
+                "metadata": {"resourceVersion": revision.to_string()},
                 "columnDefinitions": Value::Null,
                 "rows": [{"cells": [], "object": object}],
             });

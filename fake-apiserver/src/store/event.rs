@@ -22,7 +22,7 @@ pub struct Stored {
     encoded: OnceLock<Encoded>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Encoded {
     bytes: Bytes,
     /// Where the fields after `kind` and `apiVersion` begin.
@@ -96,6 +96,38 @@ impl Stored {
     pub fn bytes_after_kind(&self) -> Bytes {
         let encoded = self.encoded();
         encoded.bytes.slice(encoded.rest..)
+    }
+}
+
+/// A version of an object of which only the encoding is kept.
+pub(super) struct PackedObject {
+    key: ObjectKey,
+    revision: Revision,
+    created: Revision,
+    encoded: Encoded,
+}
+
+impl Stored {
+    /// The same version in little memory.
+    pub(super) fn pack(&self) -> PackedObject {
+        PackedObject {
+            key: self.key.clone(),
+            revision: self.revision,
+            created: self.created,
+            encoded: self.encoded().clone(),
+        }
+    }
+}
+
+impl PackedObject {
+    /// The version as it was.
+    pub(super) fn unpack(&self) -> Stored {
+        // What was encoded from a value decodes.
+        let value = serde_json::from_slice(&self.encoded.bytes).unwrap_or_default();
+        let stored = Stored::new(self.key.clone(), self.revision, self.created, value);
+        // It is new: there is nothing to be replaced.
+        let _ = stored.encoded.set(self.encoded.clone());
+        stored
     }
 }
 

@@ -217,7 +217,7 @@ impl Store {
                 compacted: table.compacted,
             });
         }
-        Ok((table.after(from, limit).cloned().collect(), now))
+        Ok((table.after(from, limit).collect(), now))
     }
 
     /// Forgets all events up to and including `revision`, as etcd's compaction does.
@@ -278,6 +278,42 @@ mod tests {
         assert_eq!(put(&store, "x", Some(1)), Ok(2));
         assert_eq!(put(&store, "x", Some(1)), Err(CommitError::Stale));
         assert_eq!(store.revision(), Revision(2));
+    }
+
+    #[test]
+    fn events_that_are_long_past_are_told_as_they_were() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        put(&store, "x", None)?;
+        for revision in 1..=600 {
+            put(&store, "x", Some(revision))?;
+        }
+        let mut watcher = store.watch(&pods(), Revision(0))?;
+        let mut previous: Option<Arc<Stored>> = None;
+        for revision in 1..=601_u64 {
+            let event = watcher.try_next()?.ok_or("an event is missing")?;
+            assert_eq!(event.revision, Revision(revision));
+            assert_eq!(
+                event.object.value["metadata"]["resourceVersion"],
+                revision.to_string()
+            );
+            assert_eq!(
+                event.object.bytes(),
+                event.object.value.to_string(),
+                "both forms of the object agree"
+            );
+            assert_eq!(
+                event.previous.as_ref().map(|stored| &stored.value),
+                previous.as_ref().map(|stored| &stored.value)
+            );
+            previous = Some(Arc::clone(&event.object));
+        }
+        assert!(watcher.try_next()?.is_none());
+        let then = store.list(&pods(), None, Some(Revision(5)), None)?;
+        assert_eq!(
+            then.items.first().map(|stored| stored.revision),
+            Some(Revision(5))
+        );
+        Ok(())
     }
 
     #[test]

@@ -6,16 +6,66 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::event::{Event, EventKind, Stored};
+use super::event::{Event, EventKind, PackedObject, Stored};
 use super::key::{ObjectKey, Revision};
 
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
 /// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
 pub(super) const LOG_EVENTS_MAX: usize = 100_000;
+/// How many of the newest events of a table are kept as they are. Older ones keep nothing but their encoded objects, which
+/// are several times smaller; hardly any watcher is that far behind.
+const LOG_WHOLE_EVENTS: usize = 256;
+
+/// An event that nobody is expected to ask for soon.
+struct Packed {
+    revision: Revision,
+    kind: EventKind,
+    object: PackedObject,
+    previous: Option<PackedObject>,
+}
+
+enum Logged {
+    Whole(Arc<Event>),
+    Packed(Packed),
+}
+
+impl Logged {
+    fn revision(&self) -> Revision {
+        match self {
+            Self::Whole(event) => event.revision,
+            Self::Packed(packed) => packed.revision,
+        }
+    }
+
+    fn event(&self) -> Arc<Event> {
+        match self {
+            Self::Whole(event) => Arc::clone(event),
+            Self::Packed(packed) => Arc::new(Event::new(
+                packed.kind,
+                Arc::new(packed.object.unpack()),
+                packed
+                    .previous
+                    .as_ref()
+                    .map(|previous| Arc::new(previous.unpack())),
+            )),
+        }
+    }
+
+    fn pack(&mut self) {
+        if let Self::Whole(event) = self {
+            *self = Self::Packed(Packed {
+                revision: event.revision,
+                kind: event.kind,
+                object: event.object.pack(),
+                previous: event.previous.as_ref().map(|previous| previous.pack()),
+            });
+        }
+    }
+}
 
 pub(super) struct Table {
     pub(super) objects: BTreeMap<ObjectKey, Arc<Stored>>,
-    log: VecDeque<Arc<Event>>,
+    log: VecDeque<Logged>,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
     latest: watch::Sender<Revision>,
@@ -46,18 +96,26 @@ impl Table {
             }
         }
         let revision = event.revision;
-        self.log.push_back(event);
+        self.log.push_back(Logged::Whole(event));
+        let old = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
+        if let Some(old) = old.and_then(|index| self.log.get_mut(index)) {
+            old.pack();
+        }
         if self.log.len() > LOG_EVENTS_MAX
             && let Some(dropped) = self.log.pop_front()
         {
-            self.compacted = dropped.revision;
+            self.compacted = dropped.revision();
         }
         self.latest.send_replace(revision);
     }
 
     /// Forgets the events up to and including `revision`.
     pub(super) fn compact(&mut self, revision: Revision) {
-        while self.log.front().is_some_and(|event| event.revision <= revision) {
+        while self
+            .log
+            .front()
+            .is_some_and(|logged| logged.revision() <= revision)
+        {
             self.log.pop_front();
         }
         self.compacted = self.compacted.max(revision);
@@ -66,9 +124,9 @@ impl Table {
     }
 
     /// The events after `revision`, oldest first, at most `limit`.
-    pub(super) fn after(&self, revision: Revision, limit: usize) -> impl Iterator<Item = &Arc<Event>> {
-        let start = self.log.partition_point(|event| event.revision <= revision);
-        self.log.range(start..).take(limit)
+    pub(super) fn after(&self, revision: Revision, limit: usize) -> impl Iterator<Item = Arc<Event>> {
+        let start = self.log.partition_point(|logged| logged.revision() <= revision);
+        self.log.range(start..).take(limit).map(Logged::event)
     }
 
     /// The objects of a namespace (all for `None`), ordered by key, after `start`.
@@ -93,8 +151,9 @@ impl Table {
     /// The objects as they were at `revision`: the current ones with the later events undone.
     pub(super) fn at(&self, revision: Revision) -> BTreeMap<ObjectKey, Arc<Stored>> {
         let mut objects = self.objects.clone();
-        let start = self.log.partition_point(|event| event.revision <= revision);
-        for event in self.log.range(start..).rev() {
+        let start = self.log.partition_point(|logged| logged.revision() <= revision);
+        for logged in self.log.range(start..).rev() {
+            let event = logged.event();
             match &event.previous {
                 Some(previous) => objects.insert(previous.key.clone(), Arc::clone(previous)),
                 None => objects.remove(&event.object.key),

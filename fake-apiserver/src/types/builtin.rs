@@ -9,9 +9,9 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-const DEFINITIONS: &str = "#/$defs/";
+pub(super) const DEFINITIONS: &str = "#/$defs/";
 
 type Add = fn(&mut SchemaGenerator) -> schemars::Schema;
 
@@ -73,15 +73,11 @@ kinds! {
 /// assert!(pod.at(&["spec", "containers", "image"]).is_some());
 /// ```
 pub fn builtin(gvk: (&str, &str, &str)) -> Option<Arc<Schema>> {
-    static KNOWN: OnceLock<Mutex<Registry>> = OnceLock::new();
     let (group, version, kind) = gvk;
     let row = KINDS
         .iter()
         .position(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind))?;
-    let mut known = KNOWN
-        .get_or_init(Mutex::default)
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut known = known();
     if let Some(schema) = known.kinds.get(&row) {
         return Some(schema.clone());
     }
@@ -89,6 +85,47 @@ pub fn builtin(gvk: (&str, &str, &str)) -> Option<Arc<Schema>> {
     let schema = known.add(*add);
     known.kinds.insert(row, schema.clone());
     Some(schema)
+}
+
+fn known() -> MutexGuard<'static, Registry> {
+    static KNOWN: OnceLock<Mutex<Registry>> = OnceLock::new();
+    KNOWN
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at OpenAPI's definitions of all kinds that have been asked for so far, by name.
+pub(super) fn with_definitions<T>(look: impl FnOnce(&Map<String, Value>) -> T) -> T {
+    look(known().generator.definitions())
+}
+
+/// What OpenAPI says of the field at the end of a path (`spec.replicas`) of a built-in kind; empty if nothing.
+pub(crate) fn field_description(gvk: (&str, &str, &str), path: &str) -> String {
+    let name = builtin(gvk)
+        .and_then(|schema| schema.name.clone())
+        .unwrap_or_default();
+    let referred = |schema: &Value| {
+        let path = schema.get("$ref").and_then(Value::as_str)?;
+        path.strip_prefix(DEFINITIONS).map(str::to_owned)
+    };
+    with_definitions(|definitions| {
+        let mut at = definitions.get(&*name)?;
+        let mut fields = path.split('.').peekable();
+        while let Some(field) = fields.next() {
+            let property = at.get("properties")?.get(field)?;
+            if fields.peek().is_none() {
+                return property.get("description")?.as_str().map(str::to_owned);
+            }
+            let inner = property.get("items").unwrap_or(property);
+            at = match referred(inner) {
+                Some(name) => definitions.get(&name)?,
+                None => inner,
+            };
+        }
+        None
+    })
+    .unwrap_or_default()
 }
 
 /// Every built-in kind: group, version, kind.

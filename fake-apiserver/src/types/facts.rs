@@ -11,7 +11,9 @@
 //! | `list=`, `keys=`, `map=` | `x-kubernetes-list-type`, `-list-map-keys`, `-map-type` |
 //! | `patch=`, `key=` | `x-kubernetes-patch-strategy`, `-patch-merge-key` |
 //! | `default=` | the default in OpenAPI v3, where it is not the zero value |
+//! | `zero=` | the default in OpenAPI v3, where it is the zero value of a field that may be left out |
 //! | `enum=` | the values, `\|` between them, `_` for a space |
+//! | `items=` | the values of the items of the list or map, likewise (published in OpenAPI only) |
 //!
 //! Origin: OpenAPI v2 and v3 as a running kube-apiserver 1.36.2 answers them, and the field tags of `k8s.io/api`,
 //! `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator`, for the served versions.
@@ -37,6 +39,9 @@ pub(super) struct FieldFacts {
     pub(super) patch: PatchStrategy,
     pub(super) default: Option<Value>,
     pub(super) allowed: Vec<Value>,
+    pub(super) allowed_items: Vec<Value>,
+    pub(super) zero: Option<Value>,
+    pub(super) patch_replaces: bool,
     pub(super) written: Written,
     pub(super) pointer: bool,
     pub(super) go_type: Option<&'static str>,
@@ -104,18 +109,23 @@ fn word(mut facts: FieldFacts, word: &'static str) -> FieldFacts {
         ("keys", keys) => facts.keys = keys.split(',').collect(),
         ("map", kind) => facts.map = Some(kind),
         ("patch", strategy) => {
+            facts.patch_replaces = strategy == "replace";
             facts.patch.merge = strategy.contains("merge");
             facts.patch.retain_keys = strategy.contains("retainKeys");
         }
         ("key", key) => facts.patch.key = Some(key.to_owned()),
+        ("zero", json) => facts.zero = serde_json::from_str(json).ok(),
         ("default", json) => facts.default = serde_json::from_str(json).ok(),
-        ("enum", values) => {
-            facts.allowed = values
-                .split('|')
-                .map(|v| Value::from(v.replace('_', " ")))
-                .collect()
-        }
+        ("enum", values) => facts.allowed = alternatives(values),
+        ("items", values) => facts.allowed_items = alternatives(values),
         _ => {}
     }
     facts
+}
+
+fn alternatives(values: &str) -> Vec<Value> {
+    values
+        .split('|')
+        .map(|value| Value::from(value.replace('_', " ")))
+        .collect()
 }

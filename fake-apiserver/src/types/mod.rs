@@ -14,6 +14,7 @@ mod defaults;
 mod facts;
 mod format;
 mod prune;
+pub(crate) mod published;
 mod quantity;
 #[cfg(test)]
 mod recorded;
@@ -22,6 +23,7 @@ mod structural;
 mod time;
 mod validate;
 
+pub(crate) use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
 pub(crate) use quantity::Quantity;

@@ -4,6 +4,7 @@ mod collections;
 mod custom;
 mod deletions;
 mod garbage;
+mod lives;
 mod patches;
 mod pods;
 mod support;

@@ -1,0 +1,5 @@
+//! Who asks.
+
+mod user;
+
+pub(crate) use user::User;

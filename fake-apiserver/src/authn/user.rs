@@ -1,0 +1,51 @@
+//! A user, as authentication finds out and authorization and admission are told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value, json};
+
+/// The group whose members may do everything.
+pub(crate) const MASTERS: &str = "system:masters";
+/// The group of everyone who is known.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+
+/// Who asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct User {
+    pub name: String,
+    pub uid: String,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// The user that clients in this process are: `system:admin`, who may do everything.
+    pub(crate) fn master() -> Arc<Self> {
+        static MASTER: LazyLock<Arc<User>> = LazyLock::new(|| {
+            Arc::new(User {
+                name: "system:admin".to_owned(),
+                groups: vec![MASTERS.to_owned(), AUTHENTICATED.to_owned()],
+                ..User::default()
+            })
+        });
+        Arc::clone(&MASTER)
+    }
+
+    /// `authentication.k8s.io/v1` `UserInfo`.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = Map::new();
+        for (field, text) in [("username", &self.name), ("uid", &self.uid)] {
+            if !text.is_empty() {
+                info.insert(field.to_owned(), Value::from(text.clone()));
+            }
+        }
+        if !self.groups.is_empty() {
+            info.insert("groups".to_owned(), json!(self.groups));
+        }
+        if !self.extra.is_empty() {
+            info.insert("extra".to_owned(), json!(self.extra));
+        }
+        Value::Object(info)
+    }
+}

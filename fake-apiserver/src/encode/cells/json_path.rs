@@ -1,0 +1,86 @@
+//! The cells of custom resources: a JSON path and a type each.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::age::{age, between};
+
+/// The cell of a path. A value that is not of the column's type is left out, as in the real server.
+pub(super) fn cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value {
+    let Some(value) = follow(object, path).filter(|value| !value.is_null()) else {
+        return Value::Null;
+    };
+    match (kind, value) {
+        ("string", Value::String(text)) => Value::from(text.clone()),
+        ("string", other) => Value::from(other.to_string()),
+        ("integer", Value::Number(number)) if !number.is_i64() => number
+            .as_f64()
+            .map_or(Value::Null, |number| Value::from(number.trunc() as i64)),
+        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(time)) if between(time, now).is_none() => Value::from("<invalid>"),
+        ("date", Value::String(time)) => Value::from(age(time, now)),
+        _ => Value::Null,
+    }
+}
+
+/// Follows a JSON path of fields, quoted fields, indexes and `[?(@.field=="value")]` filters; `[*]` joins what it finds.
+fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut value = object;
+    let mut rest = path.trim_start_matches('$');
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('[') {
+            let end = after.find(']')?;
+            let inside = &after[..end];
+            rest = &after[end + 1..];
+            value = if let Some(filter) = inside
+                .strip_prefix("?(@.")
+                .and_then(|filter| filter.strip_suffix(')'))
+            {
+                let (field, wanted) = filter.split_once("==")?;
+                let wanted = wanted.trim().trim_matches(['"', '\'']);
+                value
+                    .as_array()?
+                    .iter()
+                    .find(|item| item.get(field.trim()).and_then(Value::as_str) == Some(wanted))?
+            } else if inside == "*" {
+                value.as_array()?.first()?
+            } else if let Ok(index) = inside.parse::<usize>() {
+                value.as_array()?.get(index)?
+            } else {
+                value.get(inside.trim_matches(['"', '\'']))?
+            };
+            continue;
+        }
+        let after = rest.strip_prefix('.').unwrap_or(rest);
+        let end = after.find(['.', '[']).unwrap_or(after.len());
+        let field = after[..end].replace("\\.", ".");
+        rest = &after[end..];
+        if field.is_empty() {
+            return None;
+        }
+        value = value.get(&field)?;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(".spec.replicas", json!(3))]
+    #[case(".status.conditions[?(@.type==\"Ready\")].status", json!("True"))]
+    #[case(".metadata.labels['a.b']", json!("x"))]
+    #[case(".list[1]", json!(2))]
+    #[case(".nothing.here", Value::Null)]
+    fn paths(#[case] path: &str, #[case] expected: Value) {
+        let object = json!({
+            "spec": {"replicas": 3}, "list": [1, 2], "metadata": {"labels": {"a.b": "x"}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        assert_eq!(follow(&object, path).cloned().unwrap_or_default(), expected);
+    }
+}

@@ -1,0 +1,243 @@
+//! Requests for resources: which verb answers them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use super::body::ResponseBody;
+use super::negotiate::{self, Accepted, Encoding, Offer, View};
+use super::params::Params;
+use super::request::{ResourceRequest, Verb};
+use super::respond::{self, page_not_found};
+use super::service::not_acceptable;
+use crate::authn::User;
+use crate::encode::Encoder;
+use crate::resources::Resource;
+use crate::rest::context::{Answer, Context, Shown};
+use crate::rest::delete::DeleteOptions;
+use crate::rest::{create, delete, options, patch, read, subresource, update, watch};
+use crate::server::Server;
+use crate::status::ApiError;
+
+/// What comes with a request for a resource.
+pub(super) struct Incoming {
+    pub user: Arc<User>,
+    /// The header's text.
+    pub accept: String,
+    pub content_type: String,
+    pub manager: String,
+    /// JSON is laid out for people.
+    pub pretty: bool,
+    pub params: Params,
+    pub body: Bytes,
+}
+
+/// The form of the answer.
+fn accepted(
+    resource: &Resource,
+    request: &ResourceRequest,
+    incoming: &Incoming,
+) -> Result<Accepted, ApiError> {
+    let offer = Offer {
+        protobuf: false,
+        views: true,
+        aggregated: false,
+    };
+    let mut accepted = negotiate::accept(&incoming.accept, offer).ok_or_else(not_acceptable)?;
+    if incoming.pretty && accepted.encoding == Encoding::Json && request.verb != Verb::Watch {
+        accepted.encoding = Encoding::PrettyJson;
+    }
+    if accepted.view == View::Table
+        && !matches!(
+            incoming.params.include_object.as_str(),
+            "" | "None" | "Metadata" | "Object"
+        )
+    {
+        let given = &incoming.params.include_object;
+        return Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {given:?}: must be 'Metadata', 'Object', \
+             'None', or empty"
+        )));
+    }
+    let lists = matches!(request.verb, Verb::List | Verb::DeleteCollection);
+    let (asked, is_not) = match accepted.view {
+        View::MetadataOnly if lists => ("PartialObjectMetadata", "a list"),
+        View::MetadataOnlyList if !lists && request.verb != Verb::Watch => {
+            ("PartialObjectMetadataList", "not a list")
+        }
+        _ => return Ok(accepted),
+    };
+    let go_type = go_type(resource, lists);
+    Err(ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        format!("you requested {asked}, but the requested object is {is_not} ({go_type})"),
+    ))
+}
+
+/// The name that the real server's own type has in Go, as refusals quote it.
+fn go_type(resource: &Resource, list: bool) -> String {
+    let kind = if list { &resource.list_kind } else { &resource.kind };
+    match resource.table.group.split('.').next().unwrap_or_default() {
+        _ if resource.is_custom() => format!("*unstructured.Unstructured{}", if list { "List" } else { "" }),
+        "" => format!("*core.{kind}"),
+        group => format!("*{group}.{kind}"),
+    }
+}
+
+/// The content type of a server-side apply.
+const APPLY_TYPE: &str = "application/apply-patch+";
+
+/// Answers a request for a resource.
+pub(super) async fn resource_request(
+    server: Server,
+    request: ResourceRequest,
+    incoming: Incoming,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let registry = &server.state.registry;
+    let Some(resource) = registry.find(&request.group, &request.version, &request.resource) else {
+        // What no part of the server serves at all falls through to its last handler.
+        return if registry.is_builtin_version(&request.group, &request.version) {
+            Err(ApiError::no_such_resource())
+        } else {
+            Ok(page_not_found())
+        };
+    };
+    if let Err(error) = check_scope(&resource, &request) {
+        return if resource.is_custom() {
+            Ok(page_not_found())
+        } else {
+            Err(error)
+        };
+    }
+    if matches!(request.name.as_str(), "." | "..") {
+        let name = &request.name;
+        return Err(ApiError::bad_request(format!(
+            "Name parameter invalid: \"{name}\": may not be '{name}'"
+        )));
+    }
+    let accepted = accepted(&resource, &request, &incoming)?;
+    let mut params = incoming.params;
+    let is_apply = incoming.content_type.starts_with(APPLY_TYPE);
+    options::check(&mut params, request.verb, is_apply)?;
+    let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
+    let body = incoming.body;
+    let context = Context {
+        server,
+        resource,
+        request,
+        params,
+        accepted,
+        content_type: incoming.content_type,
+        manager: incoming.manager,
+        user: incoming.user,
+    };
+    if !context.request.subresource.is_empty() {
+        return subresource_request(&context, &body).await;
+    }
+    if !context
+        .resource
+        .verbs
+        .iter()
+        .any(|verb| verb == context.request.verb.as_str())
+    {
+        return Err(ApiError::method_not_allowed());
+    }
+    let answer = match context.request.verb {
+        Verb::Get => {
+            read::check_get_version(&context.params.resource_version)?;
+            Answer::ok(Shown::Stored(context.existing()?))
+        }
+        Verb::List => {
+            let page = read::list(&context)?;
+            return Ok(list_response(&context, &page, &deprecated));
+        }
+        Verb::Watch => {
+            let stream = watch::watch(&context)?;
+            return Ok(respond::stream(ResponseBody::stream(stream), "application/json"));
+        }
+        Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
+        Verb::Create => create::create(&context, &body).await?,
+        Verb::Update => update::put(&context, &body).await?,
+        Verb::Patch => patch::patch(&context, &body).await?,
+        Verb::Delete => {
+            let options = DeleteOptions::read(&context, &body)?;
+            delete::delete(&context, &options).await?
+        }
+        Verb::DeleteCollection => {
+            let options = DeleteOptions::read(&context, &body)?;
+            let items = delete::delete_collection(&context, &options).await?;
+            let revision = context.state().store.revision();
+            let page = read::Page {
+                revision,
+                items,
+                continue_token: String::new(),
+                remaining: None,
+            };
+            return Ok(list_response(&context, &page, &deprecated));
+        }
+    };
+    Ok(object_response(&context, &answer))
+}
+
+/// A namespaced object has a namespace in its path, a cluster's has none; collections may be of all namespaces.
+fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiError> {
+    let named = !request.namespace.is_empty();
+    let of_all =
+        request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    if resource.namespaced == named
+        || (resource.namespaced && of_all && request.verb != Verb::DeleteCollection)
+    {
+        return Ok(());
+    }
+    if resource.namespaced && request.verb == Verb::Create {
+        return Err(ApiError::method_not_allowed());
+    }
+    Err(ApiError::no_such_resource())
+}
+
+async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response<ResponseBody>, ApiError> {
+    let served = context
+        .resource
+        .subresources
+        .get(&context.request.subresource)
+        .ok_or_else(|| {
+            let resource = &context.resource;
+            // The handler of custom resources is the same for all paths below them.
+            if resource.is_custom() && matches!(context.request.subresource.as_str(), "status" | "scale") {
+                ApiError::not_found(&resource.group_resource(), &context.request.name)
+            } else {
+                ApiError::no_such_resource()
+            }
+        })?;
+    if !served
+        .verbs
+        .iter()
+        .any(|verb| verb == context.request.verb.as_str())
+    {
+        return Err(ApiError::method_not_allowed());
+    }
+    let answer = match (context.request.subresource.as_str(), context.request.verb) {
+        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
+            update::put(context, body).await?
+        }
+        ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Patch) => {
+            patch::patch(context, body).await?
+        }
+        _ => subresource::handle(context, body).await?,
+    };
+    Ok(object_response(context, &answer))
+}
+
+fn list_response(context: &Context, page: &read::Page, warnings: &[String]) -> Response<ResponseBody> {
+    let bytes = Encoder::new(context).list(page);
+    respond::respond(StatusCode::OK, bytes, context.accepted.encoding, warnings)
+}
+
+fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
+    let bytes = Encoder::new(context).object(&answer.object);
+    let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
+    warnings.extend(answer.warnings.iter().cloned());
+    respond::respond(answer.code, bytes, context.accepted.encoding, &warnings)
+}

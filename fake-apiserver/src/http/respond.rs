@@ -1,0 +1,129 @@
+//! Answers as HTTP responses: encoding, headers, compression.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY, WARNING};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::body::ResponseBody;
+use super::negotiate::Encoding;
+use crate::status::ApiError;
+
+/// From this size on an answer is compressed for a client that asks for it, as by the real server.
+const GZIP_BYTES_MIN: usize = 128 * 1024;
+/// The content type of aggregated discovery.
+pub(super) const AGGREGATED_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers with a JSON document in the encoding that was asked for.
+pub(super) fn respond(
+    code: StatusCode,
+    json: Bytes,
+    encoding: Encoding,
+    warnings: &[String],
+) -> Response<ResponseBody> {
+    let (bytes, encoding) = encode(json, encoding);
+    let mut response = Response::new(ResponseBody::whole(bytes));
+    *response.status_mut() = code;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(encoding.content_type()));
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    response
+}
+
+/// The document in an encoding; in JSON where it has no other form.
+fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
+    let value = || serde_json::from_slice::<Value>(&json).unwrap_or_default();
+    match encoding {
+        Encoding::Json | Encoding::Protobuf => (json, Encoding::Json),
+        Encoding::PrettyJson => match serde_json::to_vec_pretty(&value()) {
+            Ok(pretty) => (Bytes::from(pretty), encoding),
+            Err(_) => (json, Encoding::Json),
+        },
+        Encoding::Yaml => match serde_saphyr::to_string(&value()) {
+            Ok(yaml) => (Bytes::from(yaml), encoding),
+            Err(_) => (json, Encoding::Json),
+        },
+    }
+}
+
+pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
+    respond(
+        error.code,
+        Bytes::from(error.to_status().to_string()),
+        encoding,
+        &[],
+    )
+}
+
+/// What the real server's last handler says.
+pub(super) fn page_not_found() -> Response<ResponseBody> {
+    let mut response = text("404 page not found\n".to_owned());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+pub(super) fn text(text: String) -> Response<ResponseBody> {
+    whole(Bytes::from(text), "text/plain; charset=utf-8")
+}
+
+pub(super) fn whole(bytes: Bytes, content_type: &'static str) -> Response<ResponseBody> {
+    stream(ResponseBody::whole(bytes), content_type)
+}
+
+/// The headers that every answer has, and compression.
+pub(super) fn finish(mut response: Response<ResponseBody>, request: &HeaderMap) -> Response<ResponseBody> {
+    let headers = response.headers_mut();
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    }
+    let accepts = |value: &HeaderValue| {
+        value
+            .to_str()
+            .is_ok_and(|list| list.split(',').any(|token| token.trim() == "gzip"))
+    };
+    if !request.get_all(ACCEPT_ENCODING).iter().any(accepts) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let body = match body.into_whole() {
+        Ok(bytes) if bytes.len() >= GZIP_BYTES_MIN => match gzip(&bytes) {
+            Some(compressed) => {
+                head.headers
+                    .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                head.headers
+                    .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+                ResponseBody::whole(compressed)
+            }
+            None => ResponseBody::whole(bytes),
+        },
+        Ok(bytes) => ResponseBody::whole(bytes),
+        Err(body) => body,
+    };
+    Response::from_parts(head, body)
+}
+
+fn gzip(bytes: &Bytes) -> Option<Bytes> {
+    // The real server compresses for speed, too.
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}

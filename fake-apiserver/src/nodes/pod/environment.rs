@@ -1,0 +1,213 @@
+//! A container's environment variables, from wherever they come.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::worker::PodWorker;
+use crate::meta::{ObjectMeta as _, at, string_map};
+
+impl PodWorker {
+    /// The variables of a container; the error is what the kubelet says of a source that is missing.
+    pub(super) async fn environment(&self, spec: &Value) -> Result<BTreeMap<String, String>, String> {
+        let mut env = BTreeMap::new();
+        let mut sources: BTreeMap<String, Option<Value>> = BTreeMap::new();
+        let list = |field: &str| {
+            spec.get(field)
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default()
+                .to_vec()
+        };
+        for entry in list("envFrom") {
+            let prefix = entry.get("prefix").and_then(Value::as_str).unwrap_or_default();
+            for (field, kind) in [("configMapRef", "configmap"), ("secretRef", "secret")] {
+                let Some(reference) = entry.get(field) else {
+                    continue;
+                };
+                let name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
+                match self.source(&mut sources, kind, name).await {
+                    Some(data) => {
+                        for (key, value) in data_of(&data, kind) {
+                            env.insert(format!("{prefix}{key}"), value);
+                        }
+                    }
+                    None if is_optional(reference) => {}
+                    None => return Err(format!("{kind} \"{name}\" not found")),
+                }
+            }
+        }
+        for entry in list("env") {
+            let name = entry
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            if let Some(from) = entry.get("valueFrom") {
+                if let Some(value) = self.value_from(&mut sources, from, spec).await? {
+                    env.insert(name, value);
+                }
+            } else {
+                let value = entry.get("value").and_then(Value::as_str).unwrap_or_default();
+                let value = expand(value, &env);
+                env.insert(name, value);
+            }
+        }
+        Ok(env)
+    }
+
+    async fn value_from(
+        &self,
+        sources: &mut BTreeMap<String, Option<Value>>,
+        from: &Value,
+        spec: &Value,
+    ) -> Result<Option<String>, String> {
+        let text = |value: &Value, field: &str| {
+            value
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        if let Some(reference) = from.get("fieldRef") {
+            return Ok(Some(self.field(&text(reference, "fieldPath"))));
+        }
+        if let Some(reference) = from.get("resourceFieldRef") {
+            let resource = text(reference, "resource");
+            let value = at(spec, "resources").and_then(|resources| at(resources, &resource));
+            return Ok(Some(value.and_then(Value::as_str).unwrap_or("0").to_owned()));
+        }
+        for (field, kind, word) in [
+            ("configMapKeyRef", "configmap", "ConfigMap"),
+            ("secretKeyRef", "secret", "Secret"),
+        ] {
+            let Some(reference) = from.get(field) else {
+                continue;
+            };
+            let (name, key) = (text(reference, "name"), text(reference, "key"));
+            let Some(object) = self.source(sources, kind, &name).await else {
+                if is_optional(reference) {
+                    return Ok(None);
+                }
+                return Err(format!("{kind} \"{name}\" not found"));
+            };
+            let found = data_of(&object, kind).remove(&key);
+            if found.is_none() && !is_optional(reference) {
+                let namespace = self.pod.namespace();
+                return Err(format!("couldn't find key {key} in {word} {namespace}/{name}"));
+            }
+            return Ok(found);
+        }
+        Ok(None)
+    }
+
+    /// Reads a ConfigMap or Secret of the pod's namespace, once per start.
+    async fn source(
+        &self,
+        known: &mut BTreeMap<String, Option<Value>>,
+        kind: &str,
+        name: &str,
+    ) -> Option<Value> {
+        let path = format!("/api/v1/namespaces/{}/{kind}s/{name}", self.pod.namespace());
+        if let Some(found) = known.get(&path) {
+            return found.clone();
+        }
+        let found = self.get(&path).await;
+        known.insert(path, found.clone());
+        found
+    }
+
+    /// An object of the API; none if it is not there.
+    pub(super) async fn get(&self, path: &str) -> Option<Value> {
+        let request = http::Request::get(path)
+            .header(http::header::USER_AGENT, "kubelet")
+            .body(Vec::new())
+            .ok()?;
+        self.kubelet.client.request::<Value>(request).await.ok()
+    }
+
+    /// A field of the pod, as the downward API gives it.
+    fn field(&self, path: &str) -> String {
+        if let Some((map, rest)) = path.split_once("['")
+            && let Some(key) = rest.strip_suffix("']")
+        {
+            let field = map.rsplit('.').next().unwrap_or_default();
+            let value = string_map(&self.pod, field).get(key).and_then(Value::as_str);
+            return value.unwrap_or_default().to_owned();
+        }
+        let ip = &self.record.pod_ip;
+        match path {
+            "status.podIP" | "status.podIPs" => ip.clone(),
+            "status.hostIP" | "status.hostIPs" => self.record.host_ip.clone(),
+            path => at(&self.pod, path)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    }
+}
+
+/// Whether a missing source or key is no failure.
+pub(super) fn is_optional(reference: &Value) -> bool {
+    reference.get("optional").and_then(Value::as_bool) == Some(true)
+}
+
+/// The entries of a ConfigMap or Secret as text.
+pub(super) fn data_of(object: &Value, kind: &str) -> BTreeMap<String, String> {
+    use base64::Engine as _;
+    let mut out = BTreeMap::new();
+    let entries = object.get("data").and_then(Value::as_object);
+    for (key, value) in entries.into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        let decoded = if kind == "secret" {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+            String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+        } else {
+            text.to_owned()
+        };
+        out.insert(key.clone(), decoded);
+    }
+    out
+}
+
+/// `$(NAME)` in a value, from the variables so far; `$$` is a dollar.
+fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(tail) = rest.strip_prefix("$$") {
+            out.push('$');
+            rest = tail;
+        } else if let Some((name, tail)) = rest.strip_prefix("$(").and_then(|inner| inner.split_once(')')) {
+            match env.get(name) {
+                Some(value) => out.push_str(value),
+                None => out.push_str(&format!("$({name})")),
+            }
+            rest = tail;
+        } else {
+            out.push('$');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("plain", "plain")]
+    #[case("$(A)-$(B)", "1-$(B)")]
+    #[case("$$(A) $A $", "$(A) $A $")]
+    #[case("$(A", "$(A")]
+    fn references(#[case] value: &str, #[case] expected: &str) {
+        let env = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        assert_eq!(expand(value, &env), expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! What the kubelet says about a pod.
+
+use client_kit::EventType;
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::worker::PodWorker;
+use crate::meta::ObjectMeta as _;
+use crate::nodes::status::Kind;
+
+impl PodWorker {
+    /// An event about a container.
+    pub(super) fn event(&self, kind: Kind, name: &str, severity: EventType, reason: &str, message: String) {
+        self.write_event(
+            Some(format!("spec.{}{{{name}}}", kind.field())),
+            severity,
+            reason,
+            message,
+        );
+    }
+
+    pub(super) fn normal(&self, kind: Kind, name: &str, reason: &str, message: impl Into<String>) {
+        self.event(kind, name, EventType::Normal, reason, message.into());
+    }
+
+    pub(super) fn warning(&self, kind: Kind, name: &str, reason: &str, message: impl Into<String>) {
+        self.event(kind, name, EventType::Warning, reason, message.into());
+    }
+
+    /// An event about the pod as a whole.
+    pub(super) fn pod_event(&self, severity: EventType, reason: &str, message: String) {
+        self.write_event(None, severity, reason, message);
+    }
+
+    fn write_event(&self, field_path: Option<String>, severity: EventType, reason: &str, message: String) {
+        let text = |value: &str| Some(value.to_owned());
+        let object = ObjectReference {
+            api_version: text("v1"),
+            kind: text("Pod"),
+            name: text(self.pod.name()),
+            namespace: text(self.pod.namespace()),
+            uid: text(self.pod.uid()),
+            resource_version: text(self.pod.resource_version()),
+            field_path,
+        };
+        self.kubelet.recorder.event(&object, severity, reason, message);
+    }
+}

@@ -1,0 +1,18 @@
+//! One pod on one node.
+//!
+//! [`worker`] is its life and what wakes it; [`sync`] brings the containers to where the spec wants them, [`start`] and
+//! [`stop`] are the ways there and back; [`probes`] asks running containers; [`environment`] and [`volumes`] are what a
+//! container needs before it can start; [`backoff`] says when something that failed may be tried again.
+
+mod backoff;
+mod environment;
+mod events;
+mod hooks;
+mod probes;
+mod start;
+mod stop;
+mod sync;
+mod volumes;
+mod worker;
+
+pub(super) use worker::PodWorker;

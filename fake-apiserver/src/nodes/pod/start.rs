@@ -1,0 +1,365 @@
+//! Starting a container: its image, its configuration, its program.
+
+use client_kit::EventType;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::backoff::go_duration;
+use super::worker::{Gone, PodWorker};
+use crate::meta::{ObjectMeta, at};
+use crate::nodes::images;
+use crate::nodes::programs::{Exit, Files, Launch, Output, argv_of, launch, program_of};
+use crate::nodes::status::{Instance, Kind, should_restart};
+use crate::nodes::timing::vary;
+use crate::server::rfc3339;
+
+/// Why a container was not started: the reason and message that are shown.
+pub(super) struct Blocked {
+    pub reason: String,
+    pub message: String,
+}
+
+impl Blocked {
+    pub(super) fn new(reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+impl PodWorker {
+    /// Tries to start a container. Whether anything runs that did not.
+    pub(super) async fn start(&mut self, name: &str) -> Result<bool, Gone> {
+        let Some(container) = self
+            .record
+            .containers
+            .iter()
+            .find(|container| container.name == name)
+        else {
+            return Ok(false);
+        };
+        let (kind, Some(spec)) = (container.kind, self.spec_of(name).cloned()) else {
+            return Ok(false);
+        };
+        let result = match self.back_off(name, kind) {
+            Err(blocked) => Err(blocked),
+            Ok(()) => match self.pull(kind, name, &spec).await? {
+                Err(blocked) => Err(blocked),
+                Ok(()) => self.create(kind, name, &spec).await?,
+            },
+        };
+        let started = result.is_ok();
+        if let Some(container) = self
+            .record
+            .containers
+            .iter_mut()
+            .find(|container| container.name == name)
+        {
+            container.blocked = result.err().map(|blocked| (blocked.reason, blocked.message));
+        }
+        Ok(started && !self.is_terminating())
+    }
+
+    /// A container that ends too often waits longer each time.
+    fn back_off(&mut self, name: &str, kind: Kind) -> Result<(), Blocked> {
+        let Some(ended) = self.ended_at.get(name).copied() else {
+            return Ok(());
+        };
+        let image_changed = self.record.containers.iter().any(|container| {
+            let image = self
+                .spec_of(name)
+                .and_then(|spec| spec.get("image"))
+                .and_then(Value::as_str);
+            container.name == name && image != Some(&container.spec_image)
+        });
+        let key = if image_changed {
+            // The delay belongs to a container as it is defined.
+            self.restarts.forget(name);
+            return Ok(());
+        } else {
+            name
+        };
+        let Err(delay) = self.restarts.restart(key, ended, Instant::now()) else {
+            return Ok(());
+        };
+        let pod = format!("{}_{}({})", self.pod.name(), self.pod.namespace(), self.pod.uid());
+        self.warning(
+            kind,
+            name,
+            "BackOff",
+            format!("Back-off restarting failed container {name} in pod {pod}"),
+        );
+        let delay = go_duration(delay);
+        let message = format!("back-off {delay} restarting failed container={name} pod={pod}");
+        Err(Blocked::new("CrashLoopBackOff", message))
+    }
+
+    /// Gets the image onto the node.
+    async fn pull(&mut self, kind: Kind, name: &str, spec: &Value) -> Result<Result<(), Blocked>, Gone> {
+        let text = |field: &str| {
+            spec.get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let (image, policy) = (text("image"), text("imagePullPolicy"));
+        if let Some(blocked) = invalid_name(&image) {
+            self.warning(kind, name, "InspectFailed", blocked.message.clone());
+            self.warning(kind, name, "Failed", "Error: InvalidImageName");
+            return Ok(Err(blocked));
+        }
+        let node = self.kubelet.spec.name.clone();
+        let known = self.kubelet.images.get(&image);
+        let present = self.kubelet.images.is_on(&node, &image) && known.failure.is_none();
+        if policy == "Never" && !present {
+            let message = format!("Container image \"{image}\" is not present with pull policy of Never");
+            self.warning(kind, name, "ErrImageNeverPull", message.clone());
+            self.warning(kind, name, "Failed", "Error: ErrImageNeverPull");
+            return Ok(Err(Blocked::new("ErrImageNeverPull", message)));
+        }
+        if policy != "Always" && present {
+            let text = format!(
+                "Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
+            self.normal(kind, name, "Pulled", text);
+            return Ok(Ok(()));
+        }
+        if self.pulls.waits(&image, Instant::now()) {
+            let message = format!("Back-off pulling image \"{image}\"");
+            self.normal(kind, name, "BackOff", message.clone());
+            self.warning(kind, name, "Failed", "Error: ImagePullBackOff");
+            let why = pull_error(&image);
+            return Ok(Err(Blocked::new(
+                "ImagePullBackOff",
+                format!("{message}: ErrImagePull: {why}"),
+            )));
+        }
+        self.normal(kind, name, "Pulling", format!("Pulling image \"{image}\""));
+        let took = vary(known.pull, &mut self.random);
+        self.pause_exactly(took).await?;
+        if known.failure.is_some() {
+            let why = pull_error(&image);
+            self.pulls.failed(&image, Instant::now(), Instant::now());
+            self.warning(
+                kind,
+                name,
+                "Failed",
+                format!("Failed to pull image \"{image}\": {why}"),
+            );
+            self.warning(kind, name, "Failed", "Error: ErrImagePull");
+            return Ok(Err(Blocked::new("ErrImagePull", why)));
+        }
+        self.kubelet.images.mark_pulled(&node, &image);
+        self.pulls.forget(&image);
+        let (ms, size) = (took.as_millis(), known.size_bytes);
+        let text = format!(
+            "Successfully pulled image \"{image}\" in {ms}ms ({ms}ms including waiting). Image size: {size} bytes."
+        );
+        self.normal(kind, name, "Pulled", text);
+        Ok(Ok(()))
+    }
+
+    /// Creates the container and starts its program.
+    async fn create(&mut self, kind: Kind, name: &str, spec: &Value) -> Result<Result<(), Blocked>, Gone> {
+        let env = match self.environment(spec).await {
+            Ok(env) => env,
+            Err(message) => {
+                self.warning(kind, name, "Failed", format!("Error: {message}"));
+                return Ok(Err(Blocked::new("CreateContainerConfigError", message)));
+            }
+        };
+        self.pause(self.kubelet.timing.create).await?;
+        if self.is_terminating() {
+            return Ok(Ok(()));
+        }
+        self.normal(kind, name, "Created", "Container created");
+        self.pause(self.kubelet.timing.start).await?;
+        if self.is_terminating() {
+            return Ok(Ok(()));
+        }
+        self.normal(kind, name, "Started", "Container started");
+        self.run_program(name, spec, env);
+        self.changes += 1;
+        if let Err(blocked) = self.post_start(kind, name, spec).await? {
+            return Ok(Err(blocked));
+        }
+        Ok(Ok(()))
+    }
+
+    fn run_program(&mut self, name: &str, spec: &Value, env: std::collections::BTreeMap<String, String>) {
+        let mut bytes = [0_u8; 32];
+        self.random.fill(&mut bytes);
+        let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
+        let instance = Instance {
+            id: format!("containerd://{id}"),
+            image: images::canonical(image),
+            image_id: self.kubelet.images.image_id(image),
+            started: rfc3339(self.kubelet.clock.now_seconds()),
+            ended: None,
+        };
+        let mounts = self.mounts_of(spec);
+        let stop = vary(self.kubelet.timing.stop, &mut self.random);
+        let Some(container) = self
+            .record
+            .containers
+            .iter_mut()
+            .find(|container| container.name == name)
+        else {
+            return;
+        };
+        if let Some(before) = container.current.replace(instance) {
+            container.previous = Some(before);
+            container.restarts += 1;
+        }
+        image.clone_into(&mut container.spec_image);
+        container.resources = spec.get("resources").cloned().unwrap_or(Value::Null);
+        let simple = container.kind == Kind::Init || container.kind == Kind::Ephemeral;
+        container.started = simple || spec.get("startupProbe").is_none();
+        container.ready = simple || spec.get("readinessProbe").is_none();
+        let run = container.restarts;
+        let program = program_of(&self.pod, name).or_else(|| self.kubelet.images.get(image).program);
+        // An init container without a command of its own is taken to do its work and end.
+        let argv = argv_of(spec)
+            .or_else(|| (container.kind == Kind::Init && program.is_none()).then(|| vec!["true".to_owned()]));
+        let hostname = at(&self.pod, "spec.hostname")
+            .and_then(Value::as_str)
+            .unwrap_or_else(|| self.pod.name());
+        let process = launch(
+            Launch {
+                run,
+                program,
+                argv,
+                env,
+                hostname: hostname.to_owned(),
+                clock: std::sync::Arc::clone(&self.kubelet.clock),
+                files: Files::with_mounts(mounts),
+                logs: Output::default(),
+                stop,
+            },
+            (name.to_owned(), run),
+            self.exits.0.clone(),
+        );
+        self.probes.add(name, spec, &process);
+        self.processes.insert(name.to_owned(), process);
+    }
+
+    async fn post_start(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        spec: &Value,
+    ) -> Result<Result<(), Blocked>, Gone> {
+        let Some(hook) = at(spec, "lifecycle.postStart")
+            .filter(|hook| hook.is_object())
+            .cloned()
+        else {
+            return Ok(Ok(()));
+        };
+        let Err(message) = self.run_hook(name, &hook).await else {
+            return Ok(Ok(()));
+        };
+        self.event(
+            kind,
+            name,
+            EventType::Warning,
+            "FailedPostStartHook",
+            "PostStartHook failed".to_owned(),
+        );
+        self.normal(kind, name, "Killing", "FailedPostStartHook");
+        self.stop(vec![name.to_owned()], None).await?;
+        let goes_on = self
+            .record
+            .containers
+            .iter()
+            .any(|container| container.name == name && should_restart(container, &self.pod));
+        if !goes_on {
+            return Ok(Ok(()));
+        }
+        Ok(Err(Blocked::new("PostStartHookError", message)))
+    }
+
+    async fn pause_exactly(&mut self, duration: std::time::Duration) -> Result<(), Gone> {
+        tokio::time::sleep(duration).await;
+        self.pause(std::time::Duration::ZERO).await
+    }
+
+    /// Ends a container as a signal that cannot be caught does.
+    pub(super) fn kill(&mut self, name: &str) {
+        self.end(
+            name,
+            Exit {
+                code: 137,
+                ..Exit::default()
+            },
+        );
+    }
+}
+
+/// What containerd says of an image that its registry does not know.
+fn pull_error(image: &str) -> String {
+    let name = images::canonical(image);
+    format!(
+        "rpc error: code = NotFound desc = failed to pull and unpack image \"{name}\": failed to resolve reference \
+         \"{name}\": {name}: not found"
+    )
+}
+
+/// A reference that cannot be one.
+fn invalid_name(image: &str) -> Option<Blocked> {
+    let name = image.split('@').next().unwrap_or_default();
+    let repository = match name.rfind('/') {
+        Some(at) => &name[..at + name[at..].find(':').unwrap_or(name.len() - at)],
+        None => name.split(':').next().unwrap_or_default(),
+    };
+    let path = repository.split_once('/').map_or(repository, |(first, rest)| {
+        if first.contains(['.', ':']) {
+            rest
+        } else {
+            repository
+        }
+    });
+    let valid = !path.is_empty()
+        && path.chars().all(|c| {
+            c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '/' | ':')
+        });
+    if valid {
+        return None;
+    }
+    let why = if path.chars().any(|c| c.is_ascii_uppercase()) && !path.contains(char::is_whitespace) {
+        let full = if path.contains('/') {
+            path.to_owned()
+        } else {
+            format!("library/{path}")
+        };
+        format!("invalid reference format: repository name ({full}) must be lowercase")
+    } else {
+        "invalid reference format".to_owned()
+    };
+    Some(Blocked::new(
+        "InvalidImageName",
+        format!(
+            "Failed to apply default image tag \"{image}\": couldn't parse image name \"{image}\": {why}"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("nginx:1.7.9", true)]
+    #[case("registry.example.com:5000/a/b_c:Tag", true)]
+    #[case("docker.io/library/busybox@sha256:aa", true)]
+    #[case("Nginx", false)]
+    #[case("a b", false)]
+    #[case("", false)]
+    #[case("localhost:5000/x", true)]
+    fn names_of_images(#[case] image: &str, #[case] valid: bool) {
+        assert_eq!(invalid_name(image).is_none(), valid);
+    }
+}

@@ -1,0 +1,364 @@
+//! A pass: what runs is compared with what should.
+
+use client_kit::EventType;
+use serde_json::{Value, json};
+
+use super::worker::{Gone, PodWorker, Run};
+use crate::meta::at;
+use crate::nodes::programs::Exit;
+use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, should_restart};
+use crate::server::rfc3339;
+
+/// How much of its log a container's end may tell.
+const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;
+const LOG_TAIL_BYTES_MAX: usize = 2048;
+
+impl PodWorker {
+    /// One pass.
+    pub(super) async fn sync(&mut self) -> Result<(), Gone> {
+        if self.record.had_sandbox {
+            self.pause(self.kubelet.timing.observe).await?;
+        }
+        if self.is_terminating() {
+            return Ok(());
+        }
+        self.begin_pass();
+        self.retry_at = None;
+        if self.condemned.remove("").is_some() {
+            return self.complete().await;
+        }
+        if !self.can_go_on() {
+            return self.complete().await;
+        }
+        self.write_status().await;
+        if self.is_terminating() {
+            return Ok(());
+        }
+        if !self.record.sandbox && !self.make_sandbox().await? {
+            return Ok(());
+        }
+        let mut done = Pass::default();
+        self.kill_condemned(&mut done).await?;
+        self.start_all(&mut done).await?;
+        if self.is_terminating() {
+            return Ok(());
+        }
+        if done.failed {
+            self.retry_later();
+        } else if done.changed {
+            // After a pass that went well the node lists at once.
+            self.pause(self.kubelet.timing.observe).await?;
+            if self.is_terminating() {
+                return Ok(());
+            }
+            self.relisted();
+            self.record.shows_address = true;
+            self.write_status().await;
+            self.sync_again();
+        }
+        Ok(())
+    }
+
+    /// A sidecar that has started lets the next container start.
+    fn sync_again(&mut self) {
+        let waits = self.record.containers.iter().any(|container| {
+            container.kind != Kind::Ephemeral && container.current.is_none() && container.blocked.is_none()
+        });
+        let init_runs = self
+            .record
+            .of_kinds(&[Kind::Init])
+            .any(|container| container.is_running());
+        let starting = self
+            .record
+            .of_kinds(&[Kind::Sidecar])
+            .any(|container| container.is_running() && !container.started);
+        if waits && !init_runs && !starting {
+            self.sync_now();
+        }
+    }
+
+    /// The sandbox: network and volumes. False if a volume is missing.
+    async fn make_sandbox(&mut self) -> Result<bool, Gone> {
+        if !self.mount().await {
+            return Ok(false);
+        }
+        self.pause(self.kubelet.timing.sandbox).await?;
+        if self.is_terminating() {
+            return Ok(false);
+        }
+        self.record.sandbox = true;
+        self.record.had_sandbox = true;
+        self.changes += 1;
+        self.probes.begin();
+        Ok(true)
+    }
+
+    /// Whether anything of the pod runs or will.
+    fn can_go_on(&self) -> bool {
+        let never = restart_policy(&self.pod) == "Never";
+        let init_failed = self.record.of_kinds(&[Kind::Init]).any(|container| {
+            never
+                && container.ended().is_some_and(|ended| ended.code != 0)
+                && !should_restart(container, &self.pod)
+        });
+        let regular_goes_on = self
+            .record
+            .of_kinds(&[Kind::Regular])
+            .any(|container| container.is_running() || should_restart(container, &self.pod));
+        !init_failed && regular_goes_on
+    }
+
+    /// All has ended, or is to: tells so, stops what is left and lets the sandbox go.
+    pub(super) async fn complete(&mut self) -> Result<(), Gone> {
+        self.record.shows_address |= self.record.had_sandbox;
+        let running = self.running_names(|_| true);
+        self.announce_stop(&running);
+        self.write_status().await;
+        self.stop(running, None).await?;
+        if !self.record.failed {
+            self.pause(self.kubelet.timing.wind_down).await?;
+        }
+        self.record.sandbox = false;
+        self.record.over = true;
+        self.processes.clear();
+        self.write_status().await;
+        Ok(())
+    }
+
+    /// The pod was active for longer than it may be.
+    pub(super) async fn exceed_deadline(&mut self) -> Result<(), Gone> {
+        let message = "Pod was active on the node longer than the specified deadline".to_owned();
+        self.pod_event(EventType::Normal, "DeadlineExceeded", message.clone());
+        self.record.failed = true;
+        self.record.failure = Some(("DeadlineExceeded".to_owned(), message));
+        self.complete().await
+    }
+
+    /// Kills containers whose image has changed or whose probe has failed.
+    async fn kill_condemned(&mut self, done: &mut Pass) -> Result<(), Gone> {
+        let mut doomed = std::mem::take(&mut self.condemned);
+        for container in &self.record.containers {
+            let Some(spec) = self.spec_of(&container.name) else {
+                continue;
+            };
+            let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
+            if container.is_running() && container.kind != Kind::Init && container.spec_image != image {
+                let text = format!(
+                    "Container {} definition changed, will be restarted",
+                    container.name
+                );
+                doomed.insert(container.name.clone(), text);
+            } else if container.is_running() && needs_restart_for(&container.resources, spec) {
+                let text = format!("Container {} resize requires restart", container.name);
+                doomed.insert(container.name.clone(), text);
+            }
+        }
+        for (name, message) in doomed {
+            let Some(container) = self
+                .record
+                .containers
+                .iter()
+                .find(|container| container.name == name)
+            else {
+                continue;
+            };
+            if !container.is_running() {
+                continue;
+            }
+            self.normal(container.kind, &name, "Killing", message);
+            let grace = self.probes.take_grace(&name);
+            self.stop(vec![name], grace).await?;
+            self.changes += 1;
+            done.changed = true;
+        }
+        self.take_resources();
+        Ok(())
+    }
+
+    /// A resize that needs no restart is simply done.
+    fn take_resources(&mut self) {
+        for container in &mut self.record.containers {
+            let spec = items(&self.pod, container.kind.field())
+                .iter()
+                .find(|spec| name_of(spec) == container.name);
+            if let Some(resources) = spec.and_then(|spec| spec.get("resources"))
+                && container.is_running()
+            {
+                container.resources = resources.clone();
+            }
+        }
+    }
+
+    /// Starts what should run and does not, in the order that the kinds of containers ask for.
+    async fn start_all(&mut self, done: &mut Pass) -> Result<(), Gone> {
+        let names: Vec<(String, Kind)> = self
+            .record
+            .containers
+            .iter()
+            .map(|container| (container.name.clone(), container.kind))
+            .collect();
+        for (name, _) in names.iter().filter(|(_, kind)| *kind == Kind::Ephemeral) {
+            self.start_if_due(name, done).await?;
+        }
+        let initialized = self.record.is_initialized();
+        for (name, kind) in names
+            .iter()
+            .filter(|(_, kind)| matches!(kind, Kind::Init | Kind::Sidecar))
+        {
+            if initialized && *kind == Kind::Init {
+                continue;
+            }
+            self.start_if_due(name, done).await?;
+            let Some(container) = self
+                .record
+                .containers
+                .iter()
+                .find(|container| container.name == *name)
+            else {
+                continue;
+            };
+            let passed = match kind {
+                Kind::Init => container.has_succeeded(),
+                _ => container.is_running() && container.started,
+            };
+            if !initialized && !passed {
+                return Ok(());
+            }
+        }
+        for (name, _) in names.iter().filter(|(_, kind)| *kind == Kind::Regular) {
+            self.start_if_due(name, done).await?;
+        }
+        Ok(())
+    }
+
+    async fn start_if_due(&mut self, name: &str, done: &mut Pass) -> Result<(), Gone> {
+        let Some(container) = self
+            .record
+            .containers
+            .iter()
+            .find(|container| container.name == name)
+        else {
+            return Ok(());
+        };
+        if self.is_terminating() || container.is_running() || !should_restart(container, &self.pod) {
+            return Ok(());
+        }
+        done.changed |= self.start(name).await?;
+        let blocked = self
+            .record
+            .containers
+            .iter()
+            .any(|container| container.name == name && container.blocked.is_some());
+        done.failed |= blocked;
+        Ok(())
+    }
+
+    pub(super) fn spec_of(&self, name: &str) -> Option<&Value> {
+        ["initContainers", "containers", "ephemeralContainers"]
+            .into_iter()
+            .flat_map(|field| items(&self.pod, field))
+            .find(|spec| name_of(spec) == name)
+    }
+
+    /// A program has ended by itself; the node's next list will show it.
+    pub(super) fn note_exit(&mut self, run: &Run, exit: Exit) {
+        let (name, number) = run;
+        let current = self.record.containers.iter().any(|container| {
+            container.name == *name && container.restarts == *number && container.is_running()
+        });
+        if current {
+            self.end(name, exit);
+            self.changes += 1;
+        }
+    }
+
+    /// Marks a running container as ended.
+    pub(super) fn end(&mut self, name: &str, exit: Exit) {
+        let process = self.processes.remove(name);
+        self.probes.forget(name);
+        self.ended_at.insert(name.to_owned(), tokio::time::Instant::now());
+        let message = match &process {
+            Some(process) if exit.message.is_empty() => self.termination_message(name, process, exit.code),
+            _ => exit.message,
+        };
+        let at = rfc3339(self.kubelet.clock.now_seconds());
+        let reason = match (exit.reason.is_empty(), exit.code) {
+            (true, 0) => "Completed".to_owned(),
+            (true, _) => "Error".to_owned(),
+            _ => exit.reason,
+        };
+        let Some(container) = self
+            .record
+            .containers
+            .iter_mut()
+            .find(|container| container.name == name)
+        else {
+            return;
+        };
+        container.ready = false;
+        container.started = false;
+        if let Some(instance) = container
+            .current
+            .as_mut()
+            .filter(|instance| instance.ended.is_none())
+        {
+            instance.ended = Some(Ended {
+                at,
+                code: exit.code,
+                reason,
+                message,
+            });
+        }
+    }
+
+    /// What a container leaves in its termination file, or the end of its log if its policy says so.
+    fn termination_message(
+        &self,
+        name: &str,
+        process: &crate::nodes::programs::Process,
+        code: i32,
+    ) -> String {
+        let spec = self.spec_of(name).cloned().unwrap_or_else(|| json!({}));
+        let path = spec
+            .get("terminationMessagePath")
+            .and_then(Value::as_str)
+            .unwrap_or("/dev/termination-log");
+        let mut bytes = process.files.read(path).unwrap_or_default();
+        bytes.truncate(TERMINATION_MESSAGE_BYTES_MAX);
+        let from_log =
+            at(&spec, "terminationMessagePolicy").and_then(Value::as_str) == Some("FallbackToLogsOnError");
+        if bytes.is_empty() && from_log && code != 0 {
+            let log = process.logs.bytes();
+            let from = log.len().saturating_sub(LOG_TAIL_BYTES_MAX);
+            bytes = log.get(from..).unwrap_or_default().to_vec();
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Whether a changed resource may only change with a restart.
+fn needs_restart_for(running: &Value, spec: &Value) -> bool {
+    let wanted = spec.get("resources").unwrap_or(&Value::Null);
+    if running.is_null() || running == wanted {
+        return false;
+    }
+    let policies = spec.get("resizePolicy").and_then(Value::as_array);
+    policies.into_iter().flatten().any(|policy| {
+        let name = policy
+            .get("resourceName")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let of = |resources: &Value| {
+            ["requests", "limits"].map(|list| at(resources, list).and_then(|list| list.get(name)).cloned())
+        };
+        policy.get("restartPolicy").and_then(Value::as_str) == Some("RestartContainer")
+            && of(running) != of(wanted)
+    })
+}
+
+/// What a pass has done.
+#[derive(Debug, Default)]
+pub(super) struct Pass {
+    pub changed: bool,
+    pub failed: bool,
+}

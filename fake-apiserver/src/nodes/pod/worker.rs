@@ -1,0 +1,394 @@
+//! The life of a pod on its node, from its admission to its removal, and what wakes its worker.
+//!
+//! As in the kubelet, the containers are brought to where they should be in passes. A pass begins when the pod changes,
+//! when the node's list of what runs, made every second, shows a change, and again ten to fifteen seconds after one
+//! that failed. Two changes in one list give two passes, the second after the next list: that is why some events are
+//! counted twice so soon.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::Random;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::probes::Probes;
+use crate::meta::{ObjectMeta, at};
+use crate::nodes::kubelet::Kubelet;
+use crate::nodes::programs::{Exit, Process, Volume};
+use crate::nodes::status::{self, PodRecord, condition_of};
+use crate::nodes::timing::vary;
+use crate::server::rfc3339;
+
+/// How often a node lists what runs on it.
+const RELIST_PERIOD_MS: u128 = 1000;
+/// How long a failed pass waits for the next: this, and up to half as much more.
+const RETRY_DELAY_MS: u64 = 10_000;
+
+/// A container's run, as its program's end names it.
+pub(super) type Run = (String, u32);
+
+/// Where the ends of programs are told, and heard.
+type Exits = (
+    mpsc::UnboundedSender<(Run, Exit)>,
+    mpsc::UnboundedReceiver<(Run, Exit)>,
+);
+
+pub(in crate::nodes) struct PodWorker {
+    pub(super) kubelet: Arc<Kubelet>,
+    inbox: watch::Receiver<Arc<Value>>,
+    pub(super) pod: Arc<Value>,
+    pub(super) record: PodRecord,
+    pub(super) random: Random,
+    pub(super) processes: BTreeMap<String, Process>,
+    pub(super) exits: Exits,
+    /// When each container last ended.
+    pub(super) ended_at: BTreeMap<String, Instant>,
+    pub(super) restarts: Backoff,
+    pub(super) pulls: Backoff,
+    pub(super) probes: Probes,
+    /// What the pod's containers share, by the volume's name.
+    pub(super) volumes: BTreeMap<String, Volume>,
+    pub(super) mounted: bool,
+    pub(super) mount_tries: u32,
+    /// Containers to kill in the next pass, with the reason that is told.
+    pub(super) condemned: BTreeMap<String, String>,
+    /// Changes of what runs that the node's list has not shown yet.
+    pub(super) changes: u32,
+    pending: bool,
+    listed_at: Instant,
+    synced_at: Instant,
+    pub(super) retry_at: Option<Instant>,
+    deadline: Option<Instant>,
+}
+
+/// The pod is gone from the API: its worker stops.
+pub(super) struct Gone;
+
+impl PodWorker {
+    pub(in crate::nodes) fn new(
+        kubelet: Arc<Kubelet>,
+        inbox: watch::Receiver<Arc<Value>>,
+        pod_ip: String,
+        random: Random,
+    ) -> Self {
+        let pod = Arc::clone(&inbox.borrow());
+        let shown = at(&pod, "status.startTime").and_then(Value::as_str);
+        let start_time = shown.map_or_else(|| rfc3339(kubelet.clock.now_seconds()), str::to_owned);
+        let record = PodRecord::new(&pod, start_time, kubelet.spec.address.clone(), pod_ip);
+        let now = Instant::now();
+        Self {
+            kubelet,
+            inbox,
+            pod,
+            record,
+            random,
+            processes: BTreeMap::new(),
+            exits: mpsc::unbounded_channel(),
+            ended_at: BTreeMap::new(),
+            restarts: Backoff::default(),
+            pulls: Backoff::default(),
+            probes: Probes::default(),
+            volumes: BTreeMap::new(),
+            mounted: false,
+            mount_tries: 0,
+            condemned: BTreeMap::new(),
+            changes: 0,
+            pending: true,
+            listed_at: now,
+            synced_at: now,
+            retry_at: None,
+            deadline: None,
+        }
+    }
+
+    /// Runs the pod until it is removed.
+    pub(in crate::nodes) async fn run(mut self) {
+        if is_over(&self.pod) {
+            // Nothing runs any more; it only has to be let go when it is deleted.
+            self.record.over = true;
+        }
+        // Ending is no failure: the pod is gone, and nobody waits for the worker.
+        let _gone = self.live().await;
+    }
+
+    async fn live(&mut self) -> Result<(), Gone> {
+        if !self.record.over {
+            self.pause(self.kubelet.timing.admit).await?;
+            let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
+            self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        }
+        loop {
+            if self.is_terminating() {
+                return self.terminate().await;
+            }
+            if self.record.over {
+                self.inbox.changed().await.map_err(|_| Gone)?;
+                self.refresh()?;
+            } else if self.pending && Instant::now() >= self.may_sync_at() {
+                self.pending = false;
+                self.sync().await?;
+                self.synced_at = Instant::now();
+            } else {
+                self.wait().await?;
+            }
+        }
+    }
+
+    pub(super) fn is_terminating(&self) -> bool {
+        self.pod.is_terminating()
+    }
+
+    /// The node has just listed what runs.
+    pub(super) fn relisted(&mut self) {
+        self.changes = 0;
+        self.listed_at = Instant::now() + Duration::from_millis(1);
+    }
+
+    /// When the next list is made, which is at the same point of every second on a node.
+    fn next_list(&self, after: Instant) -> Instant {
+        let since = after.saturating_duration_since(self.kubelet.started).as_millis();
+        let left = RELIST_PERIOD_MS - since % RELIST_PERIOD_MS;
+        after + Duration::from_millis(u64::try_from(left).unwrap_or(1))
+    }
+
+    /// A pass must see a list that is newer than the last pass.
+    fn may_sync_at(&self) -> Instant {
+        if self.listed_at >= self.synced_at {
+            Instant::now()
+        } else {
+            self.next_list(self.synced_at)
+        }
+    }
+
+    /// Waits for whatever comes first, and notes what it asks for.
+    async fn wait(&mut self) -> Result<(), Gone> {
+        let now = Instant::now();
+        let list = (self.changes > 0).then(|| self.next_list(self.listed_at.max(now)));
+        let times = [
+            self.pending.then(|| self.may_sync_at()),
+            list,
+            self.retry_at,
+            self.probes.next_due(),
+            self.deadline,
+        ];
+        let due = times.into_iter().flatten().min();
+        let sleep = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            changed = self.inbox.changed() => {
+                changed.map_err(|_| Gone)?;
+                self.take_update()?;
+            }
+            Some((run, exit)) = self.exits.1.recv() => self.note_exit(&run, exit),
+            () = sleep => self.on_time(list).await?,
+        }
+        Ok(())
+    }
+
+    async fn on_time(&mut self, list: Option<Instant>) -> Result<(), Gone> {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.deadline = None;
+            return self.exceed_deadline().await;
+        }
+        if list.is_some_and(|at| at <= now) {
+            let changes = std::mem::take(&mut self.changes);
+            self.listed_at = now;
+            // The first change begins a pass; a second one waits for the next list.
+            if changes > 1 || self.pending {
+                self.pending = false;
+                self.sync().await?;
+                self.synced_at = Instant::now() + Duration::from_millis(1);
+            }
+            self.pending = true;
+            return Ok(());
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.pending = true;
+            self.listed_at = now;
+            return Ok(());
+        }
+        if self.pending {
+            self.listed_at = now;
+            return Ok(());
+        }
+        self.probe().await
+    }
+
+    /// A pass sees everything up to its beginning.
+    pub(super) fn begin_pass(&mut self) {
+        self.pending = false;
+    }
+
+    /// A pass has failed: the next one comes by itself.
+    pub(super) fn retry_later(&mut self) {
+        let extra = self.random.below(RETRY_DELAY_MS / 2);
+        self.retry_at = Some(Instant::now() + Duration::from_millis(RETRY_DELAY_MS + extra));
+    }
+
+    /// Asks for a pass now, whatever the node has listed.
+    pub(super) fn sync_now(&mut self) {
+        self.pending = true;
+        self.listed_at = Instant::now();
+        self.synced_at = self.listed_at;
+    }
+
+    /// Takes the newest pod and notes what its change asks for.
+    fn take_update(&mut self) -> Result<(), Gone> {
+        let old = Arc::clone(&self.pod);
+        self.refresh()?;
+        let metadata = |field: &str| {
+            let of = |pod: &Value| pod.metadata().and_then(|meta| meta.get(field)).cloned();
+            of(&old) != of(&self.pod)
+        };
+        let changed = old.get("spec") != self.pod.get("spec")
+            || [
+                "labels",
+                "annotations",
+                "generation",
+                "finalizers",
+                "ownerReferences",
+            ]
+            .into_iter()
+            .any(metadata);
+        if is_over(&self.pod) && !is_over(&old) {
+            // Another writer has decided that the pod is over.
+            self.record.failed = at(&self.pod, "status.phase").and_then(Value::as_str) == Some("Failed");
+            self.condemned.insert(String::new(), String::new());
+            self.sync_now();
+        }
+        if changed {
+            self.record.add_containers(&self.pod);
+            self.pending = true;
+        } else if self.readiness_differs() {
+            self.pending = true;
+        }
+        Ok(())
+    }
+
+    /// Whether the pod's readiness gates ask for another condition `Ready` than the pod shows.
+    fn readiness_differs(&self) -> bool {
+        if at(&self.pod, "spec.readinessGates").is_none() {
+            return false;
+        }
+        let Some(shown) = condition_of(&self.pod, "Ready") else {
+            return false;
+        };
+        let wanted = status::status(&self.record, &self.pod, "");
+        let wanted = wanted.get("conditions").and_then(Value::as_array);
+        wanted.into_iter().flatten().any(|condition| {
+            condition.get("type") == shown.get("type")
+                && (condition.get("status") != shown.get("status")
+                    || condition.get("message") != shown.get("message"))
+        })
+    }
+
+    /// Takes the newest pod; an error once it is gone.
+    pub(super) fn refresh(&mut self) -> Result<(), Gone> {
+        if self.inbox.has_changed().is_err() {
+            return Err(Gone);
+        }
+        let newest = Arc::clone(&self.inbox.borrow_and_update());
+        // The answer to our own write may be newer than what the watch has brought so far.
+        if newest.revision() >= self.pod.revision() {
+            self.pod = newest;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass, give or take a little; what comes meanwhile is seen afterwards.
+    pub(super) async fn pause(&mut self, duration: Duration) -> Result<(), Gone> {
+        let duration = vary(duration, &mut self.random);
+        tokio::time::sleep(duration).await;
+        if self.inbox.has_changed().is_err() {
+            return Err(Gone);
+        }
+        if self.inbox.has_changed().unwrap_or_default() {
+            self.take_update()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the pod is gone.
+    pub(super) async fn wait_gone(&mut self) -> Result<(), Gone> {
+        loop {
+            self.inbox.changed().await.map_err(|_| Gone)?;
+            self.refresh()?;
+        }
+    }
+
+    pub(super) fn path(&self) -> String {
+        format!(
+            "/api/v1/namespaces/{}/pods/{}",
+            self.pod.namespace(),
+            self.pod.name()
+        )
+    }
+
+    /// Writes the pod's status where it differs from what the pod shows.
+    pub(super) async fn write_status(&mut self) {
+        if self.refresh().is_err() {
+            return;
+        }
+        let now = rfc3339(self.kubelet.clock.now_seconds());
+        let status = status::status(&self.record, &self.pod, &now);
+        let Some(patch) = status::patch(&self.pod, &status) else {
+            return;
+        };
+        let request = http::Request::patch(format!("{}/status", self.path()))
+            .header(CONTENT_TYPE, "application/strategic-merge-patch+json")
+            .header(USER_AGENT, "kubelet")
+            .body(patch.to_string().into_bytes())
+            .map_err(kube::Error::HttpError);
+        let patched = match request {
+            Ok(request) => self.kubelet.client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        match patched {
+            // Our own write comes back through the watch too; what follows must not wait for it.
+            Ok(pod) => {
+                let changed = pod.generation() != self.pod.generation()
+                    || pod.pointer("/metadata/labels") != self.pod.pointer("/metadata/labels");
+                self.pending |= changed;
+                self.pod = Arc::new(pod);
+            }
+            Err(error) => tracing::debug!(%error, pod = %self.pod.name(), "write a pod's status"),
+        }
+    }
+
+    /// Takes the object out of the API, as the kubelet does when nothing of the pod is left.
+    pub(super) async fn remove(&mut self) {
+        let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": self.pod.uid()}});
+        let request = http::Request::delete(self.path())
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, "kubelet")
+            .body(options.to_string().into_bytes())
+            .map_err(kube::Error::HttpError);
+        let deleted = match request {
+            Ok(request) => self.kubelet.client.request::<Value>(request).await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = deleted {
+            tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
+        }
+    }
+}
+
+/// Whether the pod shows a phase that it never leaves.
+fn is_over(pod: &Value) -> bool {
+    matches!(
+        at(pod, "status.phase").and_then(Value::as_str),
+        Some("Succeeded" | "Failed")
+    )
+}

@@ -1,0 +1,667 @@
+//! The commands that the shell has, on the container's files. A table, a function each.
+
+use std::fmt::Write as _;
+
+use super::files::{FileError, resolve};
+use super::shell::{Shell, Streams};
+
+/// A command that is called.
+pub(super) struct Call<'a> {
+    pub shell: &'a mut Shell,
+    pub arguments: &'a [String],
+    pub streams: &'a Streams,
+}
+
+/// Gives the exit code.
+pub(super) type Builtin = fn(&mut Call<'_>) -> i32;
+
+/// By name. Names that several commands share do the same here.
+const TABLE: &[(&[&str], Builtin)] = &[
+    (
+        &[
+            "true", ":", "sync", "chmod", "chown", "ln", "set", "shift", "stty", "ulimit", "umask", "kill",
+        ],
+        |_| 0,
+    ),
+    // What talks to others has nobody to talk to, and succeeds.
+    (
+        &[
+            "wget", "curl", "nc", "nslookup", "ping", "apk", "apt-get", "ip", "iptables", "sysctl", "mount",
+        ],
+        |_| 0,
+    ),
+    (&["false"], |_| 1),
+    (&["echo"], echo),
+    (&["printf"], printf),
+    (&["cat"], cat),
+    (&["ls"], ls),
+    (&["mv"], |call| move_or_copy(call, true)),
+    (&["cp"], |call| move_or_copy(call, false)),
+    (&["rm"], rm),
+    (&["rmdir"], rmdir),
+    (&["touch"], touch),
+    (&["mkdir"], mkdir),
+    (&["env", "printenv"], env),
+    (&["hostname"], |call| {
+        let text = format!("{}\n", call.shell.hostname);
+        call.print(&text)
+    }),
+    (&["test", "["], test),
+    (&["pwd"], |call| {
+        let text = format!("{}\n", call.shell.cwd);
+        call.print(&text)
+    }),
+    (&["cd"], cd),
+    (&["export"], export),
+    (&["unset"], |call| {
+        for name in call.arguments {
+            call.shell.env.remove(name);
+        }
+        0
+    }),
+    (&["date"], date),
+    (&["whoami"], |call| call.print("root\n")),
+    (&["id"], |call| {
+        call.print("uid=0(root) gid=0(root) groups=0(root)\n")
+    }),
+    (&["uname"], |call| call.print("Linux\n")),
+    (&["nproc"], |call| call.print("1\n")),
+    (&["seq"], seq),
+    (&["grep"], grep),
+    (&["wc"], wc),
+    (&["head", "tail"], head_or_tail),
+    (&["tee"], tee),
+    (&["which", "command", "type"], which),
+    (&["read"], |_| 1),
+];
+
+/// Programs that, when a script calls them, work until they are stopped. So does what is called by a path of its own.
+const SERVERS: &[&str] = &[
+    "nginx",
+    "httpd",
+    "apache2",
+    "apache2-foreground",
+    "node",
+    "npm",
+    "java",
+    "python",
+    "python3",
+    "redis-server",
+    "mysqld",
+    "postgres",
+    "mongod",
+    "etcd",
+    "sshd",
+    "haproxy",
+    "envoy",
+    "caddy",
+    "memcached",
+    "supervisord",
+    "uwsgi",
+    "gunicorn",
+    "php-fpm",
+];
+
+/// `cat` of `/bin/cat`.
+pub(super) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The function of a command.
+pub(super) fn call(name: &str) -> Option<Builtin> {
+    let folder = name.strip_suffix(base_name(name)).unwrap_or_default();
+    if !matches!(
+        folder,
+        "" | "/bin/" | "/usr/bin/" | "/sbin/" | "/usr/sbin/" | "/usr/local/bin/"
+    ) {
+        return None;
+    }
+    TABLE
+        .iter()
+        .find(|(names, _)| names.contains(&base_name(name)))
+        .map(|(_, builtin)| *builtin)
+}
+
+/// Whether an unknown command is taken for a program that serves.
+pub(super) fn is_server(name: &str) -> bool {
+    name.contains('/') || SERVERS.contains(&name)
+}
+
+/// Shell patterns: `*`, `?` and plain characters.
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // The usual two-pointer walk with one place to come back to.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || Some(c) == text.get(t) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(p).all(|c| *c == '*')
+}
+
+impl Call<'_> {
+    fn print(&self, text: &str) -> i32 {
+        self.streams.out.write(text.as_bytes());
+        0
+    }
+
+    fn complain(&self, text: &str) -> i32 {
+        self.streams.err.write(format!("{text}\n").as_bytes());
+        1
+    }
+
+    fn path(&self, text: &str) -> String {
+        resolve(&self.shell.cwd, text)
+    }
+
+    fn flag(&self, letter: char) -> bool {
+        self.arguments
+            .iter()
+            .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains(letter))
+    }
+
+    fn operands(&self) -> Vec<&String> {
+        self.arguments
+            .iter()
+            .filter(|text| !text.starts_with('-') || *text == "-")
+            .collect()
+    }
+
+    /// The content of the files named, or of the input if there are none.
+    fn input(&self, files: &[&String], name: &str) -> Result<Vec<u8>, i32> {
+        if files.is_empty() {
+            return Ok(self.streams.input.clone());
+        }
+        let (mut out, mut failed) = (Vec::new(), false);
+        for file in files {
+            if *file == "-" {
+                out.extend_from_slice(&self.streams.input);
+                continue;
+            }
+            match self.shell.files.read(&self.path(file)) {
+                Ok(content) => out.extend(content),
+                Err(FileError::IsDirectory) => {
+                    self.complain(&format!("{name}: read error: Is a directory"));
+                    failed = true;
+                }
+                Err(error) => {
+                    self.complain(&format!("{name}: can't open '{file}': {error}"));
+                    failed = true;
+                }
+            }
+        }
+        if failed && out.is_empty() { Err(1) } else { Ok(out) }
+    }
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some('0') => out.push('\0'),
+            Some('\\') | None => out.push('\\'),
+            Some(c) => {
+                out.push('\\');
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn echo(call: &mut Call<'_>) -> i32 {
+    let mut rest = call.arguments;
+    let (mut newline, mut escapes) = (true, false);
+    while let Some((first, tail)) = rest.split_first()
+        && first.len() > 1
+        && first.starts_with('-')
+        && first.chars().skip(1).all(|c| matches!(c, 'n' | 'e' | 'E'))
+    {
+        newline &= !first.contains('n');
+        escapes |= first.contains('e');
+        rest = tail;
+    }
+    let mut text = rest.join(" ");
+    if escapes {
+        text = unescape(&text);
+    }
+    if newline {
+        text.push('\n');
+    }
+    call.print(&text)
+}
+
+fn printf(call: &mut Call<'_>) -> i32 {
+    let Some((format, arguments)) = call.arguments.split_first() else {
+        return call.complain("printf: usage: printf FORMAT [ARG]...");
+    };
+    let format = unescape(format);
+    let mut left = arguments.iter();
+    let mut out = String::new();
+    loop {
+        let before = left.len();
+        let mut chars = format.chars().peekable();
+        while let Some(c) = chars.next() {
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            let mut width = String::new();
+            while let Some(c) = chars.next_if(|c| c.is_ascii_digit() || matches!(c, '-' | '.')) {
+                width.push(c);
+            }
+            let mut next = || left.next().cloned().unwrap_or_default();
+            let text = match chars.next() {
+                Some('s') => next(),
+                Some('b') => unescape(&next()),
+                Some('d' | 'i' | 'u') => next().trim().parse::<i64>().unwrap_or_default().to_string(),
+                Some('c') => next().chars().take(1).collect(),
+                Some('%') => "%".to_owned(),
+                Some(other) => format!("%{width}{other}"),
+                None => "%".to_owned(),
+            };
+            let size: usize = width.trim_start_matches(['-', '0']).parse().unwrap_or_default();
+            let pad = " ".repeat(size.min(200).saturating_sub(text.chars().count()));
+            let pad = if width.starts_with('0') {
+                pad.replace(' ', "0")
+            } else {
+                pad
+            };
+            if width.starts_with('-') {
+                let _ = write!(out, "{text}{pad}");
+            } else {
+                let _ = write!(out, "{pad}{text}");
+            }
+        }
+        if left.len() == 0 || left.len() == before {
+            return call.print(&out);
+        }
+    }
+}
+
+fn cat(call: &mut Call<'_>) -> i32 {
+    let operands = call.operands();
+    let mut status = 0;
+    if operands.is_empty() {
+        call.streams.out.write(&call.streams.input);
+    }
+    for file in operands {
+        match call.input(&[file], "cat") {
+            Ok(content) => call.streams.out.write(&content),
+            Err(code) => status = code,
+        }
+    }
+    status
+}
+
+fn ls(call: &mut Call<'_>) -> i32 {
+    let here = ".".to_owned();
+    let mut operands = call.operands();
+    if operands.is_empty() {
+        operands.push(&here);
+    }
+    let (several, mut status) = (operands.len() > 1, 0);
+    for operand in operands {
+        let path = call.path(operand);
+        let itself = call.shell.files.is_file(&path) || call.flag('d');
+        if itself && call.shell.files.exists(&path) {
+            call.print(&format!("{operand}\n"));
+            continue;
+        }
+        match call.shell.files.list(&path) {
+            Ok(names) => {
+                if several {
+                    call.print(&format!("{operand}:\n"));
+                }
+                let names = names
+                    .iter()
+                    .filter(|name| call.flag('a') || !name.starts_with('.'));
+                let text: String = names.map(|name| format!("{name}\n")).collect();
+                call.print(&text);
+            }
+            Err(error) => status = call.complain(&format!("ls: {operand}: {error}")),
+        }
+    }
+    status
+}
+
+fn move_or_copy(call: &mut Call<'_>, remove: bool) -> i32 {
+    let name = if remove { "mv" } else { "cp" };
+    let operands = call.operands();
+    let Some((target, sources)) = operands.split_last() else {
+        return call.complain(&format!("{name}: missing operand"));
+    };
+    let (target_path, mut status) = (call.path(target), 0);
+    for source in sources {
+        let path = call.path(source);
+        let to = if call.shell.files.is_dir(&target_path) {
+            resolve(&target_path, base_name(source))
+        } else {
+            target_path.clone()
+        };
+        let done = call.shell.files.read(&path).and_then(|content| {
+            call.shell.files.write(&to, &content, false)?;
+            if remove && path != to {
+                call.shell.files.remove(&path, false)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = done {
+            status = call.complain(&if remove {
+                format!("mv: can't rename '{source}': {error}")
+            } else {
+                format!("cp: can't stat '{source}': {error}")
+            });
+        }
+    }
+    status
+}
+
+fn rm(call: &mut Call<'_>) -> i32 {
+    let mut status = 0;
+    let (force, recursive) = (call.flag('f'), call.flag('r') || call.flag('R'));
+    for operand in call.operands() {
+        let path = call.path(operand);
+        let mut targets = vec![path.clone()];
+        if operand.contains('*') {
+            let folder = resolve(&path, "..");
+            let names = call.shell.files.list(&folder).unwrap_or_default();
+            let pattern = base_name(operand);
+            targets = names
+                .iter()
+                .filter(|name| matches_pattern(pattern, name))
+                .map(|name| resolve(&folder, name))
+                .collect();
+        }
+        for target in targets {
+            match call.shell.files.remove(&target, recursive) {
+                Err(FileError::Missing) if force => {}
+                Err(error) => status = call.complain(&format!("rm: can't remove '{operand}': {error}")),
+                Ok(()) => {}
+            }
+        }
+    }
+    status
+}
+
+fn rmdir(call: &mut Call<'_>) -> i32 {
+    let mut status = 0;
+    for operand in call.operands() {
+        if let Err(error) = call.shell.files.remove_dir(&call.path(operand)) {
+            status = call.complain(&format!("rmdir: '{operand}': {error}"));
+        }
+    }
+    status
+}
+
+fn touch(call: &mut Call<'_>) -> i32 {
+    let mut status = 0;
+    for operand in call.operands() {
+        let path = call.path(operand);
+        if call.shell.files.exists(&path) {
+            continue;
+        }
+        if let Err(error) = call.shell.files.write(&path, b"", true) {
+            status = call.complain(&format!("touch: {operand}: {error}"));
+        }
+    }
+    status
+}
+
+fn mkdir(call: &mut Call<'_>) -> i32 {
+    let mut status = 0;
+    for operand in call.operands() {
+        if let Err(error) = call.shell.files.make_dir(&call.path(operand), call.flag('p')) {
+            status = call.complain(&format!("mkdir: can't create directory '{operand}': {error}"));
+        }
+    }
+    status
+}
+
+fn env(call: &mut Call<'_>) -> i32 {
+    if let Some(name) = call.operands().first() {
+        return match call.shell.env.get(*name) {
+            Some(value) => call.print(&format!("{value}\n")),
+            None => 1,
+        };
+    }
+    let text: String = call
+        .shell
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    call.print(&text)
+}
+
+fn cd(call: &mut Call<'_>) -> i32 {
+    let target = call.arguments.first().map_or("/root", String::as_str);
+    let path = call.path(target);
+    if !call.shell.files.is_dir(&path) {
+        return call.complain(&format!(
+            "sh: cd: can't cd to {target}: No such file or directory"
+        ));
+    }
+    call.shell.cwd = path;
+    0
+}
+
+fn export(call: &mut Call<'_>) -> i32 {
+    for argument in call.arguments {
+        if let Some((name, value)) = argument.split_once('=') {
+            call.shell.env.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    0
+}
+
+fn date(call: &mut Call<'_>) -> i32 {
+    let now = call.shell.clock.now();
+    let text = match call.operands().first() {
+        Some(format) if *format == "+%s" => now.as_second().to_string(),
+        _ => now.strftime("%a %b %e %H:%M:%S UTC %Y").to_string(),
+    };
+    call.print(&format!("{text}\n"))
+}
+
+/// `test` and `[`: 0 if it holds, 1 if not, 2 if it cannot be read.
+fn test(call: &mut Call<'_>) -> i32 {
+    let words: Vec<&str> = call
+        .arguments
+        .iter()
+        .map(String::as_str)
+        .filter(|text| *text != "]")
+        .collect();
+    match holds(call, &words) {
+        Some(true) => 0,
+        Some(false) => 1,
+        None => {
+            call.complain("sh: test: unknown operand");
+            2
+        }
+    }
+}
+
+fn holds(call: &Call<'_>, words: &[&str]) -> Option<bool> {
+    for (operator, or) in [("-o", true), ("-a", false)] {
+        if words.len() > 3
+            && let Some(at) = words.iter().position(|word| *word == operator)
+        {
+            let left = holds(call, words.get(..at)?)?;
+            let right = holds(call, words.get(at + 1..)?)?;
+            return Some(if or { left || right } else { left && right });
+        }
+    }
+    let files = &call.shell.files;
+    match words {
+        [] => Some(false),
+        ["!", rest @ ..] => holds(call, rest).map(|held| !held),
+        [text] => Some(!text.is_empty()),
+        ["-z", text] => Some(text.is_empty()),
+        ["-n", text] => Some(!text.is_empty()),
+        ["-e" | "-L" | "-r" | "-w", path] => Some(files.exists(&call.path(path))),
+        ["-f", path] => Some(files.is_file(&call.path(path))),
+        ["-d", path] => Some(files.is_dir(&call.path(path))),
+        ["-x", path] => Some(files.exists(&call.path(path))),
+        ["-s", path] => Some(
+            files
+                .read(&call.path(path))
+                .is_ok_and(|content| !content.is_empty()),
+        ),
+        [left, "=" | "==", right] => Some(left == right),
+        [left, "!=", right] => Some(left != right),
+        [left, operator, right] => {
+            let (left, right): (i64, i64) = (left.trim().parse().ok()?, right.trim().parse().ok()?);
+            match *operator {
+                "-eq" => Some(left == right),
+                "-ne" => Some(left != right),
+                "-lt" => Some(left < right),
+                "-le" => Some(left <= right),
+                "-gt" => Some(left > right),
+                "-ge" => Some(left >= right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn seq(call: &mut Call<'_>) -> i32 {
+    let numbers: Vec<i64> = call
+        .arguments
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect();
+    let (from, step, to) = match numbers.as_slice() {
+        [to] => (1, 1, *to),
+        [from, to] => (*from, 1, *to),
+        [from, step, to] => (*from, *step, *to),
+        _ => return call.complain("seq: usage: seq [FIRST [INC]] LAST"),
+    };
+    let (mut at, mut text) = (from, String::new());
+    for _ in 0..100_000 {
+        if step == 0 || (step > 0 && at > to) || (step < 0 && at < to) {
+            break;
+        }
+        let _ = writeln!(text, "{at}");
+        at = at.saturating_add(step);
+    }
+    call.print(&text)
+}
+
+fn grep(call: &mut Call<'_>) -> i32 {
+    let operands = call.operands();
+    let Some((pattern, files)) = operands.split_first() else {
+        return call.complain("grep: usage: grep PATTERN [FILE]...");
+    };
+    let Ok(content) = call.input(files, "grep") else {
+        return 2;
+    };
+    let text = String::from_utf8_lossy(&content).into_owned();
+    let Ok(pattern) = regex::Regex::new(pattern) else {
+        return 2;
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| pattern.is_match(line) != call.flag('v'))
+        .collect();
+    if call.flag('c') {
+        call.print(&format!("{}\n", lines.len()));
+    } else if !call.flag('q') {
+        let found: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        call.print(&found);
+    }
+    i32::from(lines.is_empty())
+}
+
+fn wc(call: &mut Call<'_>) -> i32 {
+    let operands = call.operands();
+    let Ok(content) = call.input(&operands, "wc") else {
+        return 1;
+    };
+    let text = String::from_utf8_lossy(&content);
+    let counts = [
+        ('l', content.iter().filter(|byte| **byte == b'\n').count()),
+        ('w', text.split_whitespace().count()),
+        ('c', content.len()),
+    ];
+    let asked: Vec<String> = counts
+        .iter()
+        .filter(|(letter, _)| {
+            call.arguments.is_empty() || operands.len() == call.arguments.len() || call.flag(*letter)
+        })
+        .map(|(_, count)| count.to_string())
+        .collect();
+    call.print(&format!("{}\n", asked.join(" ")))
+}
+
+fn head_or_tail(call: &mut Call<'_>) -> i32 {
+    let mut count = 10;
+    let mut files = Vec::new();
+    let mut arguments = call.arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix('-') {
+            Some("n" | "c") => {
+                count = arguments
+                    .next()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(count);
+            }
+            Some(text) => count = text.trim_start_matches('n').parse().unwrap_or(count),
+            None => files.push(argument),
+        }
+    }
+    let Ok(content) = call.input(&files, "head") else {
+        return 1;
+    };
+    let text = String::from_utf8_lossy(&content).into_owned();
+    let lines: Vec<&str> = text.lines().take(count).collect();
+    let out: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    call.print(&out)
+}
+
+fn tee(call: &mut Call<'_>) -> i32 {
+    let input = call.streams.input.clone();
+    let mut status = 0;
+    for file in call.operands() {
+        if let Err(error) = call.shell.files.write(&call.path(file), &input, call.flag('a')) {
+            status = call.complain(&format!("tee: {file}: {error}"));
+        }
+    }
+    call.streams.out.write(&input);
+    status
+}
+
+fn which(call: &mut Call<'_>) -> i32 {
+    let operands = call.operands();
+    let known = |name: &&String| TABLE.iter().any(|(names, _)| names.contains(&name.as_str()));
+    if operands.iter().all(known) {
+        let text: String = operands.iter().map(|name| format!("/bin/{name}\n")).collect();
+        return call.print(&text);
+    }
+    1
+}

@@ -1,0 +1,281 @@
+//! The files of a container: in memory, with places that outlive it or are shared with others.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How large a file may become; what is written beyond is lost.
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// How many files a tree may have.
+const FILES_MAX: usize = 10_000;
+
+/// A directory tree: absolute path to content; a directory has none.
+#[derive(Debug, Default)]
+struct Tree(BTreeMap<String, Option<Vec<u8>>>);
+
+/// A tree that several containers, or several instances of one, may see.
+#[derive(Debug, Clone, Default)]
+pub(in crate::nodes) struct Volume(Arc<Mutex<Tree>>);
+
+impl Volume {
+    fn lock(&self) -> MutexGuard<'_, Tree> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a container sees: a root of its own and volumes mounted over it.
+#[derive(Debug, Clone)]
+pub(in crate::nodes) struct Files {
+    root: Volume,
+    /// Mount path (without a slash at its end) to volume, longest first.
+    mounts: Vec<(String, Volume)>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self::with_mounts(Vec::new())
+    }
+}
+
+/// Why a file cannot be had; printed as the C library does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in crate::nodes) enum FileError {
+    #[error("No such file or directory")]
+    Missing,
+    #[error("Is a directory")]
+    IsDirectory,
+    #[error("Not a directory")]
+    NotDirectory,
+    #[error("File exists")]
+    Exists,
+    #[error("Directory not empty")]
+    NotEmpty,
+    #[error("No space left on device")]
+    Full,
+}
+
+/// An absolute path without `.`, `..` and doubled slashes.
+pub(super) fn resolve(cwd: &str, path: &str) -> String {
+    let full = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{cwd}/{path}")
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in full.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        None | Some(0) => "/",
+        Some(at) => path.get(..at).unwrap_or("/"),
+    }
+}
+
+impl Files {
+    /// A fresh root with `mounts` (path and volume) over it.
+    pub(in crate::nodes) fn with_mounts(mut mounts: Vec<(String, Volume)>) -> Self {
+        mounts.sort_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
+        let files = Self {
+            root: Volume::default(),
+            mounts,
+        };
+        for folder in [
+            "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
+        ] {
+            files.make_dirs(folder);
+        }
+        let paths: Vec<String> = files.mounts.iter().map(|(path, _)| path.clone()).collect();
+        for path in paths {
+            files.make_dirs(&path);
+        }
+        files
+    }
+
+    fn volume(&self, path: &str) -> (&Volume, String) {
+        for (mount, volume) in &self.mounts {
+            if let Some(rest) = path.strip_prefix(mount.as_str())
+                && (rest.is_empty() || rest.starts_with('/'))
+            {
+                let inner = if rest.is_empty() { "/" } else { rest };
+                return (volume, inner.to_owned());
+            }
+        }
+        (&self.root, path.to_owned())
+    }
+
+    fn make_dirs(&self, path: &str) {
+        let mut at = String::new();
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            at = format!("{at}/{part}");
+            let (volume, inner) = self.volume(&at);
+            volume.lock().0.entry(inner).or_insert(None);
+        }
+    }
+
+    /// A file's content.
+    pub(in crate::nodes) fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        if path == "/dev/null" {
+            return Ok(Vec::new());
+        }
+        let (volume, inner) = self.volume(path);
+        match volume.lock().0.get(&inner) {
+            Some(Some(content)) => Ok(content.clone()),
+            Some(None) => Err(FileError::IsDirectory),
+            None if inner == "/" => Err(FileError::IsDirectory),
+            None => Err(FileError::Missing),
+        }
+    }
+
+    /// Writes a file, or appends to it.
+    pub(in crate::nodes) fn write(&self, path: &str, content: &[u8], append: bool) -> Result<(), FileError> {
+        if path == "/dev/null" {
+            return Ok(());
+        }
+        if !self.is_dir(parent(path)) {
+            return Err(FileError::Missing);
+        }
+        let (volume, inner) = self.volume(path);
+        let mut tree = volume.lock();
+        if inner == "/" || matches!(tree.0.get(&inner), Some(None)) {
+            return Err(FileError::IsDirectory);
+        }
+        if tree.0.len() >= FILES_MAX {
+            return Err(FileError::Full);
+        }
+        let file = tree.0.entry(inner).or_default().get_or_insert_default();
+        if !append {
+            file.clear();
+        }
+        let room = FILE_BYTES_MAX.saturating_sub(file.len()).min(content.len());
+        file.extend_from_slice(content.get(..room).unwrap_or_default());
+        Ok(())
+    }
+
+    pub(in crate::nodes) fn is_dir(&self, path: &str) -> bool {
+        let (volume, inner) = self.volume(path);
+        inner == "/" || matches!(volume.lock().0.get(&inner), Some(None))
+    }
+
+    pub(in crate::nodes) fn is_file(&self, path: &str) -> bool {
+        let (volume, inner) = self.volume(path);
+        let tree = volume.lock();
+        matches!(tree.0.get(&inner), Some(Some(_)))
+    }
+
+    pub(in crate::nodes) fn exists(&self, path: &str) -> bool {
+        self.is_dir(path) || self.is_file(path) || path == "/dev/null"
+    }
+
+    /// Makes a directory; with `parents` also those above it, and it may exist.
+    pub(in crate::nodes) fn make_dir(&self, path: &str, parents: bool) -> Result<(), FileError> {
+        if self.is_file(path) || (self.is_dir(path) && !parents) {
+            return Err(FileError::Exists);
+        }
+        if !parents && !self.is_dir(parent(path)) {
+            return Err(FileError::Missing);
+        }
+        self.make_dirs(path);
+        Ok(())
+    }
+
+    /// The names in a directory, or the file itself.
+    pub(in crate::nodes) fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
+        if self.is_file(path) {
+            return Ok(vec![path.to_owned()]);
+        }
+        if !self.is_dir(path) {
+            return Err(FileError::Missing);
+        }
+        let (volume, inner) = self.volume(path);
+        let prefix = if inner == "/" { inner } else { format!("{inner}/") };
+        let tree = volume.lock();
+        Ok(tree
+            .0
+            .keys()
+            .filter_map(|key| key.strip_prefix(&prefix))
+            .filter(|rest| !rest.is_empty() && !rest.contains('/'))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Removes a file, or with `recursive` a directory and what is in it.
+    pub(in crate::nodes) fn remove(&self, path: &str, recursive: bool) -> Result<(), FileError> {
+        if !self.exists(path) {
+            return Err(FileError::Missing);
+        }
+        let (volume, inner) = self.volume(path);
+        let mut tree = volume.lock();
+        if matches!(tree.0.get(&inner), Some(None)) || inner == "/" {
+            if !recursive {
+                return Err(FileError::IsDirectory);
+            }
+            let prefix = format!("{}/", inner.trim_end_matches('/'));
+            tree.0.retain(|key, _| !key.starts_with(&prefix));
+        }
+        tree.0.remove(&inner);
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    pub(in crate::nodes) fn remove_dir(&self, path: &str) -> Result<(), FileError> {
+        if self.is_file(path) {
+            return Err(FileError::NotDirectory);
+        }
+        if !self.list(path)?.is_empty() {
+            return Err(FileError::NotEmpty);
+        }
+        self.remove(path, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/", "tmp/x", "/tmp/x")]
+    #[case("/a", "../b/./c", "/b/c")]
+    #[case("/a", "//etc//x/", "/etc/x")]
+    #[case("/", "../..", "/")]
+    fn paths(#[case] cwd: &str, #[case] path: &str, #[case] expected: &str) {
+        assert_eq!(resolve(cwd, path), expected);
+    }
+
+    #[test]
+    fn files_are_written_listed_and_removed() {
+        let files = Files::default();
+        assert_eq!(files.read("/tmp/x"), Err(FileError::Missing));
+        assert_eq!(files.write("/tmp/x", b"one", false), Ok(()));
+        assert_eq!(files.write("/tmp/x", b"two", true), Ok(()));
+        assert_eq!(files.read("/tmp/x"), Ok(b"onetwo".to_vec()));
+        assert_eq!(files.write("/no/x", b"", false), Err(FileError::Missing));
+        assert_eq!(files.make_dir("/a/b", false), Err(FileError::Missing));
+        assert_eq!(files.make_dir("/a/b", true), Ok(()));
+        assert_eq!(files.list("/a"), Ok(vec!["b".to_owned()]));
+        assert_eq!(files.remove("/a", false), Err(FileError::IsDirectory));
+        assert_eq!(files.remove("/a", true), Ok(()));
+        assert!(!files.exists("/a/b"));
+    }
+
+    #[test]
+    fn a_volume_is_shared_and_outlives_a_container() {
+        let volume = Volume::default();
+        let mounts = || vec![("/dev/shm".to_owned(), volume.clone())];
+        let one = Files::with_mounts(mounts());
+        assert_eq!(one.write("/dev/shm/x", b"1", false), Ok(()));
+        assert_eq!(one.write("/tmp/x", b"1", false), Ok(()));
+        let other = Files::with_mounts(mounts());
+        assert!(other.is_file("/dev/shm/x") && !other.exists("/tmp/x"));
+    }
+}

@@ -1,0 +1,719 @@
+//! The grammar of the small shell: what is common in the commands of containers, hooks and probes.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// How deep commands may be nested.
+const DEPTH_MAX: usize = 64;
+
+/// A command.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    Simple {
+        assignments: Vec<(String, Word)>,
+        words: Vec<Word>,
+        redirects: Vec<Redirect>,
+    },
+    /// A compound command with redirections behind it.
+    Redirected(Box<Node>, Vec<Redirect>),
+    Pipe(Vec<Node>),
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    Sequence(Vec<Node>),
+    Subshell(Box<Node>),
+    Background(Box<Node>),
+    Function {
+        name: String,
+        body: Box<Node>,
+    },
+    Loop {
+        until: bool,
+        condition: Box<Node>,
+        body: Box<Node>,
+    },
+    For {
+        name: String,
+        words: Vec<Word>,
+        body: Box<Node>,
+    },
+    If {
+        arms: Vec<(Node, Node)>,
+        otherwise: Option<Box<Node>>,
+    },
+    Case {
+        word: Word,
+        arms: Vec<(Vec<Word>, Node)>,
+    },
+}
+
+/// A redirection: which stream, how, where to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Redirect {
+    pub stream: u8,
+    pub kind: RedirectKind,
+    pub target: Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RedirectKind {
+    Write,
+    Append,
+    Read,
+    /// `2>&1`
+    Duplicate,
+}
+
+/// A word before expansion.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Word(pub Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Part {
+    /// Text that is never split; whether it was quoted.
+    Text(String, bool),
+    /// A variable, with `${name:-word}` or `${name-word}`; whether it was quoted.
+    Variable {
+        name: String,
+        default: Option<Box<Word>>,
+        quoted: bool,
+    },
+    Command(Box<Node>, bool),
+    Arithmetic(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(Word),
+    Operator(&'static str),
+    /// A stream's number directly before a redirection.
+    Redirect(u8, RedirectKind),
+    Newline,
+}
+
+/// Why a script cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("syntax error: {0}")]
+pub(super) struct SyntaxError(String);
+
+fn error<T>(text: impl Into<String>) -> Result<T, SyntaxError> {
+    Err(SyntaxError(text.into()))
+}
+
+/// Reads a script.
+pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
+    parse_nested(text, 0)
+}
+
+fn parse_nested(text: &str, depth: usize) -> Result<Node, SyntaxError> {
+    if depth > DEPTH_MAX {
+        return error("too deeply nested");
+    }
+    let tokens = Lexer {
+        chars: text.chars().peekable(),
+        depth,
+    }
+    .tokens()?;
+    let mut parser = Parser { tokens, at: 0, depth };
+    let node = parser.list(&[])?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(token) => error(format!("unexpected {}", show(token))),
+    }
+}
+
+fn show(token: &Token) -> String {
+    match token {
+        Token::Operator(text) => format!("\"{text}\""),
+        Token::Newline => "newline".to_owned(),
+        Token::Redirect(..) => "redirection".to_owned(),
+        Token::Word(word) => match literal(word) {
+            Some(text) => format!("\"{text}\""),
+            None => "word".to_owned(),
+        },
+    }
+}
+
+/// The text of a word that has nothing to expand and no quotes.
+fn literal(word: &Word) -> Option<&str> {
+    match word.0.as_slice() {
+        [Part::Text(text, false)] => Some(text),
+        _ => None,
+    }
+}
+
+struct Lexer<'a> {
+    chars: Peekable<Chars<'a>>,
+    depth: usize,
+}
+
+const OPERATORS: [&str; 10] = ["&&", "||", ";;", ";", "&", "|", "(", ")", "{", "}"];
+
+impl Lexer<'_> {
+    fn tokens(mut self) -> Result<Vec<Token>, SyntaxError> {
+        let mut out = Vec::new();
+        loop {
+            let Some(&c) = self.chars.peek() else {
+                return Ok(out);
+            };
+            match c {
+                '\n' => {
+                    self.chars.next();
+                    out.push(Token::Newline);
+                }
+                c if c.is_whitespace() => {
+                    self.chars.next();
+                }
+                '#' => while self.chars.next_if(|c| *c != '\n').is_some() {},
+                '>' | '<' => {
+                    let stream = u8::from(c == '>');
+                    out.push(self.redirect(stream)?);
+                }
+                ';' | '&' | '|' | '(' | ')' => out.push(Token::Operator(self.operator())),
+                _ => {
+                    let word = self.word()?;
+                    let stream = literal(&word).and_then(|text| match text {
+                        "1" => Some(1),
+                        "2" => Some(2),
+                        _ => None,
+                    });
+                    match (stream, self.chars.peek()) {
+                        (Some(stream), Some('>')) => out.push(self.redirect(stream)?),
+                        _ => out.push(match literal(&word) {
+                            Some("{") => Token::Operator("{"),
+                            Some("}") => Token::Operator("}"),
+                            _ => Token::Word(word),
+                        }),
+                    }
+                }
+            }
+        }
+    }
+
+    fn operator(&mut self) -> &'static str {
+        let first = self.chars.next().unwrap_or(';');
+        let two: String = [Some(first), self.chars.peek().copied()]
+            .iter()
+            .flatten()
+            .collect();
+        if let Some(found) = OPERATORS.iter().find(|text| **text == two && text.len() == 2) {
+            self.chars.next();
+            return found;
+        }
+        OPERATORS
+            .iter()
+            .find(|text| text.len() == 1 && text.starts_with(first))
+            .copied()
+            .unwrap_or(";")
+    }
+
+    fn redirect(&mut self, stream: u8) -> Result<Token, SyntaxError> {
+        let kind = match self.chars.next() {
+            Some('<') => RedirectKind::Read,
+            _ if self.chars.next_if_eq(&'>').is_some() => RedirectKind::Append,
+            _ if self.chars.next_if_eq(&'&').is_some() => RedirectKind::Duplicate,
+            _ => RedirectKind::Write,
+        };
+        if kind == RedirectKind::Read && self.chars.peek() == Some(&'<') {
+            return error("here-documents are not supported");
+        }
+        Ok(Token::Redirect(stream, kind))
+    }
+
+    fn word(&mut self) -> Result<Word, SyntaxError> {
+        let mut word = Word::default();
+        while let Some(&c) = self.chars.peek() {
+            if c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>') {
+                break;
+            }
+            self.chars.next();
+            match c {
+                '\'' => {
+                    let mut text = String::new();
+                    loop {
+                        match self.chars.next() {
+                            Some('\'') => break,
+                            Some(c) => text.push(c),
+                            None => return error("unterminated quoted string"),
+                        }
+                    }
+                    word.0.push(Part::Text(text, true));
+                }
+                '"' => self.double_quoted(&mut word)?,
+                '\\' => match self.chars.next() {
+                    Some('\n') | None => {}
+                    Some(c) => word.0.push(Part::Text(c.to_string(), true)),
+                },
+                '$' => self.dollar(&mut word, false)?,
+                '`' => self.backquoted(&mut word, false)?,
+                c => push_text(&mut word, c, false),
+            }
+        }
+        Ok(word)
+    }
+
+    fn double_quoted(&mut self, word: &mut Word) -> Result<(), SyntaxError> {
+        word.0.push(Part::Text(String::new(), true));
+        loop {
+            match self.chars.next() {
+                Some('"') => return Ok(()),
+                Some('\\') => match self.chars.next() {
+                    Some(c @ ('"' | '\\' | '$' | '`')) => push_text(word, c, true),
+                    Some('\n') => {}
+                    Some(c) => {
+                        push_text(word, '\\', true);
+                        push_text(word, c, true);
+                    }
+                    None => return error("unterminated quoted string"),
+                },
+                Some('$') => self.dollar(word, true)?,
+                Some('`') => self.backquoted(word, true)?,
+                Some(c) => push_text(word, c, true),
+                None => return error("unterminated quoted string"),
+            }
+        }
+    }
+
+    fn backquoted(&mut self, word: &mut Word, quoted: bool) -> Result<(), SyntaxError> {
+        let mut text = String::new();
+        loop {
+            match self.chars.next() {
+                Some('`') => break,
+                Some(c) => text.push(c),
+                None => return error("unterminated backquote"),
+            }
+        }
+        let node = parse_nested(&text, self.depth + 1)?;
+        word.0.push(Part::Command(Box::new(node), quoted));
+        Ok(())
+    }
+
+    /// What follows a `$`.
+    fn dollar(&mut self, word: &mut Word, quoted: bool) -> Result<(), SyntaxError> {
+        match self.chars.peek() {
+            Some('(') => {
+                self.chars.next();
+                let text = self.balanced('(', ')')?;
+                if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+                    word.0.push(Part::Arithmetic(inner.to_owned()));
+                } else {
+                    let node = parse_nested(&text, self.depth + 1)?;
+                    word.0.push(Part::Command(Box::new(node), quoted));
+                }
+            }
+            Some('{') => {
+                self.chars.next();
+                let text = self.balanced('{', '}')?;
+                let end = text
+                    .find(|c: char| !c.is_alphanumeric() && c != '_')
+                    .unwrap_or(text.len());
+                let (name, rest) = text.split_at(end);
+                let default = rest.strip_prefix(":-").or_else(|| rest.strip_prefix('-'));
+                if name.is_empty() || (!rest.is_empty() && default.is_none()) {
+                    return error(format!("bad substitution \"${{{text}}}\""));
+                }
+                let default = default
+                    .map(|text| {
+                        Lexer {
+                            chars: text.chars().peekable(),
+                            depth: self.depth,
+                        }
+                        .word()
+                    })
+                    .transpose()?
+                    .map(Box::new);
+                word.0.push(Part::Variable {
+                    name: name.to_owned(),
+                    default,
+                    quoted,
+                });
+            }
+            Some(c) if c.is_alphanumeric() || matches!(c, '_' | '?' | '$' | '#' | '@' | '*' | '!') => {
+                let first = self.chars.next().unwrap_or_default();
+                let mut name = first.to_string();
+                if first.is_alphabetic() || first == '_' {
+                    while let Some(c) = self.chars.next_if(|c| c.is_alphanumeric() || *c == '_') {
+                        name.push(c);
+                    }
+                }
+                word.0.push(Part::Variable {
+                    name,
+                    default: None,
+                    quoted,
+                });
+            }
+            _ => push_text(word, '$', quoted),
+        }
+        Ok(())
+    }
+
+    /// The text up to the closing bracket, which is consumed.
+    fn balanced(&mut self, open: char, close: char) -> Result<String, SyntaxError> {
+        let (mut text, mut level) = (String::new(), 1_u32);
+        let mut quote = None;
+        for c in self.chars.by_ref() {
+            match quote {
+                Some(q) if c == q => quote = None,
+                Some(_) => {}
+                None if c == '\'' || c == '"' => quote = Some(c),
+                None if c == open => level += 1,
+                None if c == close => {
+                    level -= 1;
+                    if level == 0 {
+                        return Ok(text);
+                    }
+                }
+                None => {}
+            }
+            text.push(c);
+        }
+        error(format!("missing '{close}'"))
+    }
+}
+
+fn push_text(word: &mut Word, c: char, quoted: bool) {
+    match word.0.last_mut() {
+        Some(Part::Text(text, same)) if *same == quoted => text.push(c),
+        _ => word.0.push(Part::Text(c.to_string(), quoted)),
+    }
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn is_operator(&self, text: &str) -> bool {
+        matches!(self.peek(), Some(Token::Operator(found)) if *found == text)
+    }
+
+    fn take_operator(&mut self, text: &str) -> bool {
+        let found = self.is_operator(text);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The next token as a bare word, such as a keyword.
+    fn keyword(&self) -> Option<&str> {
+        match self.peek() {
+            Some(Token::Word(word)) => literal(word),
+            _ => None,
+        }
+    }
+
+    fn expect(&mut self, keyword: &str) -> Result<(), SyntaxError> {
+        if self.keyword() == Some(keyword) {
+            self.at += 1;
+            return Ok(());
+        }
+        match self.peek() {
+            Some(token) => error(format!("unexpected {} (expecting \"{keyword}\")", show(token))),
+            None => error(format!("unexpected end of file (expecting \"{keyword}\")")),
+        }
+    }
+
+    fn skip_separators(&mut self) {
+        while matches!(self.peek(), Some(Token::Newline | Token::Operator(";"))) {
+            self.at += 1;
+        }
+    }
+
+    /// Commands up to one of the words `ends`, a closing bracket or the end.
+    fn list(&mut self, ends: &[&str]) -> Result<Node, SyntaxError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return error("too deeply nested");
+        }
+        let mut nodes = Vec::new();
+        loop {
+            self.skip_separators();
+            let over = match self.peek() {
+                None | Some(Token::Operator(")" | "}" | ";;")) => true,
+                Some(Token::Word(word)) => literal(word).is_some_and(|text| ends.contains(&text)),
+                _ => false,
+            };
+            if over {
+                break;
+            }
+            let node = self.and_or()?;
+            if self.take_operator("&") {
+                nodes.push(Node::Background(Box::new(node)));
+                continue;
+            }
+            nodes.push(node);
+            match self.peek() {
+                None | Some(Token::Newline | Token::Operator(";" | ")" | "}" | ";;")) => {}
+                Some(token) => return error(format!("unexpected {}", show(token))),
+            }
+        }
+        self.depth -= 1;
+        Ok(Node::Sequence(nodes))
+    }
+
+    fn and_or(&mut self) -> Result<Node, SyntaxError> {
+        let mut left = self.pipeline()?;
+        loop {
+            let and = self.take_operator("&&");
+            if !and && !self.take_operator("||") {
+                return Ok(left);
+            }
+            while self.peek() == Some(&Token::Newline) {
+                self.at += 1;
+            }
+            let right = Box::new(self.pipeline()?);
+            left = if and {
+                Node::And(Box::new(left), right)
+            } else {
+                Node::Or(Box::new(left), right)
+            };
+        }
+    }
+
+    fn pipeline(&mut self) -> Result<Node, SyntaxError> {
+        if self.keyword() == Some("!") {
+            self.at += 1;
+            return Ok(Node::Not(Box::new(self.pipeline()?)));
+        }
+        let mut parts = vec![self.command()?];
+        while self.take_operator("|") {
+            parts.push(self.command()?);
+        }
+        match parts.pop() {
+            Some(only) if parts.is_empty() => Ok(only),
+            Some(last) => {
+                parts.push(last);
+                Ok(Node::Pipe(parts))
+            }
+            None => error("unexpected end of file"),
+        }
+    }
+
+    fn command(&mut self) -> Result<Node, SyntaxError> {
+        let node = self.bare_command()?;
+        let mut redirects = Vec::new();
+        while let Some(redirect) = self.redirect()? {
+            redirects.push(redirect);
+        }
+        Ok(if redirects.is_empty() {
+            node
+        } else {
+            Node::Redirected(Box::new(node), redirects)
+        })
+    }
+
+    fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
+        let Some(Token::Redirect(stream, kind)) = self.peek() else {
+            return Ok(None);
+        };
+        let (stream, kind) = (*stream, *kind);
+        self.at += 1;
+        let Some(Token::Word(target)) = self.peek().cloned() else {
+            return error("missing file for redirection");
+        };
+        self.at += 1;
+        Ok(Some(Redirect { stream, kind, target }))
+    }
+
+    fn bare_command(&mut self) -> Result<Node, SyntaxError> {
+        if self.take_operator("(") {
+            let body = self.list(&[])?;
+            if !self.take_operator(")") {
+                return error("missing \")\"");
+            }
+            return Ok(Node::Subshell(Box::new(body)));
+        }
+        if self.take_operator("{") {
+            let body = self.list(&[])?;
+            if !self.take_operator("}") {
+                return error("missing \"}\"");
+            }
+            return Ok(body);
+        }
+        if let (Some(name), [Token::Operator("("), Token::Operator(")"), ..]) =
+            (self.keyword(), self.tokens.get(self.at + 1..).unwrap_or_default())
+        {
+            let name = name.to_owned();
+            self.at += 3;
+            while self.peek() == Some(&Token::Newline) {
+                self.at += 1;
+            }
+            let body = Box::new(self.bare_command()?);
+            return Ok(Node::Function { name, body });
+        }
+        match self.keyword() {
+            Some("while") => self.a_loop(false),
+            Some("until") => self.a_loop(true),
+            Some("for") => self.a_for(),
+            Some("if") => self.an_if(),
+            Some("case") => self.a_case(),
+            _ => self.simple(),
+        }
+    }
+
+    fn a_loop(&mut self, until: bool) -> Result<Node, SyntaxError> {
+        self.at += 1;
+        let condition = Box::new(self.list(&["do"])?);
+        self.expect("do")?;
+        let body = Box::new(self.list(&["done"])?);
+        self.expect("done")?;
+        Ok(Node::Loop {
+            until,
+            condition,
+            body,
+        })
+    }
+
+    fn a_for(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 1;
+        let Some(name) = self.keyword().map(str::to_owned) else {
+            return error("bad for loop variable");
+        };
+        self.at += 1;
+        let mut words = Vec::new();
+        if self.keyword() == Some("in") {
+            self.at += 1;
+            while let Some(Token::Word(word)) = self.peek() {
+                words.push(word.clone());
+                self.at += 1;
+            }
+        }
+        self.skip_separators();
+        self.expect("do")?;
+        let body = Box::new(self.list(&["done"])?);
+        self.expect("done")?;
+        Ok(Node::For { name, words, body })
+    }
+
+    fn an_if(&mut self) -> Result<Node, SyntaxError> {
+        let mut arms = Vec::new();
+        let mut otherwise = None;
+        loop {
+            self.at += 1;
+            let condition = self.list(&["then"])?;
+            self.expect("then")?;
+            arms.push((condition, self.list(&["elif", "else", "fi"])?));
+            match self.keyword() {
+                Some("elif") => {}
+                Some("else") => {
+                    self.at += 1;
+                    otherwise = Some(Box::new(self.list(&["fi"])?));
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.expect("fi")?;
+        Ok(Node::If { arms, otherwise })
+    }
+
+    fn a_case(&mut self) -> Result<Node, SyntaxError> {
+        self.at += 1;
+        let Some(Token::Word(word)) = self.peek().cloned() else {
+            return error("bad case");
+        };
+        self.at += 1;
+        self.expect("in")?;
+        let mut arms = Vec::new();
+        loop {
+            self.skip_separators();
+            if self.keyword() == Some("esac") {
+                self.at += 1;
+                return Ok(Node::Case { word, arms });
+            }
+            self.take_operator("(");
+            let mut patterns = Vec::new();
+            loop {
+                let Some(Token::Word(pattern)) = self.peek().cloned() else {
+                    return error("bad pattern in case");
+                };
+                self.at += 1;
+                patterns.push(pattern);
+                if !self.take_operator("|") {
+                    break;
+                }
+            }
+            if !self.take_operator(")") {
+                return error("missing \")\" in case");
+            }
+            arms.push((patterns, self.list(&["esac"])?));
+            self.take_operator(";;");
+        }
+    }
+
+    fn simple(&mut self) -> Result<Node, SyntaxError> {
+        let (mut assignments, mut words, mut redirects) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(token) = self.peek().cloned() {
+            match token {
+                Token::Word(word) => {
+                    self.at += 1;
+                    match assignment(&word) {
+                        Some(pair) if words.is_empty() => assignments.push(pair),
+                        _ => words.push(word),
+                    }
+                }
+                Token::Redirect(..) => redirects.extend(self.redirect()?),
+                // `}` and `{` end a command only where one could begin.
+                Token::Operator(text @ ("{" | "}")) if !words.is_empty() => {
+                    self.at += 1;
+                    words.push(Word(vec![Part::Text(text.to_owned(), true)]));
+                }
+                Token::Operator(_) | Token::Newline => break,
+            }
+        }
+        if assignments.is_empty() && words.is_empty() && redirects.is_empty() {
+            return match self.peek() {
+                Some(token) => error(format!("unexpected {}", show(token))),
+                None => error("unexpected end of file"),
+            };
+        }
+        Ok(Node::Simple {
+            assignments,
+            words,
+            redirects,
+        })
+    }
+}
+
+/// `NAME=value` as a pair.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let Some(Part::Text(text, false)) = word.0.first() else {
+        return None;
+    };
+    let (name, rest) = text.split_once('=')?;
+    let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut value = vec![Part::Text(rest.to_owned(), true)];
+    value.extend(word.0.iter().skip(1).cloned());
+    valid.then(|| (name.to_owned(), Word(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("while true; do sleep 1")]
+    #[case("echo 'x")]
+    #[case("if true; fi")]
+    #[case("&& true")]
+    #[case("echo $(true")]
+    #[case("(true")]
+    fn what_is_refused(#[case] script: &str) {
+        assert!(parse(script).is_err());
+    }
+
+    #[test]
+    fn nesting_has_a_limit() {
+        assert!(parse(&"(".repeat(10_000)).is_err());
+        assert!(parse(&"$(".repeat(10_000)).is_err());
+        assert!(parse(&format!("{}true{}", "(".repeat(20), ")".repeat(20))).is_ok());
+    }
+}

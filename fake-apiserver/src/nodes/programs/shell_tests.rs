@@ -1,0 +1,115 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::TokioClock;
+use jiff::Timestamp;
+use rstest::rstest;
+
+use super::*;
+
+fn clock() -> SharedClock {
+    Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH))
+}
+
+#[rstest]
+#[case("echo hello", 0, "hello\n")]
+#[case("echo -n a; echo b", 0, "ab\n")]
+#[case("false || echo no && echo yes", 0, "no\nyes\n")]
+#[case("true && exit 3; echo never", 3, "")]
+#[case("i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done", 0, "1\n2\n3\n")]
+#[case("until [ -f /tmp/x ]; do touch /tmp/x; done; ls /tmp", 0, "x\n")]
+#[case(
+    "for x in a 'b c' $(echo d e); do echo \"<$x>\"; done",
+    0,
+    "<a>\n<b c>\n<d>\n<e>\n"
+)]
+#[case("echo one > /tmp/f; echo two >> /tmp/f; cat /tmp/f", 0, "one\ntwo\n")]
+#[case(
+    "cat /tmp/none",
+    1,
+    "cat: can't open '/tmp/none': No such file or directory\n"
+)]
+#[case("ls /none 2>/dev/null; echo $?", 0, "1\n")]
+#[case("printf '%s=%d\\n' a 1 b 2", 0, "a=1\nb=2\n")]
+#[case(
+    "if [ -e /nope ]; then echo a; elif true; then echo b; else echo c; fi",
+    0,
+    "b\n"
+)]
+#[case("case abc in x) echo x;; a*) echo a;; esac", 0, "a\n")]
+#[case("X=1; echo ${X} ${Y:-none} \"$X\"'$X'", 0, "1 none 1$X\n")]
+#[case("echo a | cat; printf 'a\\nb\\n' | wc -l", 0, "a\n2\n")]
+#[case(
+    "mkdir -p /a/b && mv /a/b /c; rm -rf /a; [ -d /a ]",
+    1,
+    "mv: can't rename '/a/b': Is a directory\n"
+)]
+#[case("touch /tmp/a && mv /tmp/a /tmp/b && ls /tmp", 0, "b\n")]
+#[case("nonsense", 127, "sh: nonsense: not found\n")]
+#[case("hostname; env | grep ^HOSTNAME", 0, "web-0\nHOSTNAME=web-0\n")]
+#[case("(exit 4); echo $?", 0, "4\n")]
+#[case("! true", 1, "")]
+#[case("f() { echo in; return 3; }; f; echo $?", 0, "in\n3\n")]
+#[case("f() { f; }; f", 2, "sh: maximum function recursion depth exceeded\n")]
+#[case("(true) true", 2, "sh: syntax error: unexpected \"true\"\n")]
+#[case("{ echo a; echo b; } > /tmp/f; cat /tmp/f", 0, "a\nb\n")]
+#[case("[ a = a -a 1 -lt 2 ] && echo yes", 0, "yes\n")]
+#[case("echo x; kill -9 1; date", 0, "x\nThu Jan  1 00:00:00 UTC 1970\n")]
+#[case("trap 'echo bye' EXIT; exit 2", 2, "bye\n")]
+#[case("sh -c 'exit 5'; echo $?", 0, "5\n")]
+#[case("seq 3 | tee /tmp/x >/dev/null; head -n 1 /tmp/x", 0, "1\n")]
+#[tokio::test(start_paused = true)]
+async fn scripts(#[case] script: &str, #[case] code: i32, #[case] output: &str) {
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    let (got, out) = exec(&argv, &Files::default(), &BTreeMap::new(), "web-0", &clock()).await;
+    assert_eq!((got, out.text().as_str()), (code, output));
+}
+
+/// Asks a container's first process to end after some time; gives its exit code and when it ended.
+async fn stopped(argv: &[&str], after_ms: u64) -> Option<(i32, u128)> {
+    let (sender, term) = watch::channel(false);
+    let mut shell = Shell::new(Files::default(), BTreeMap::new(), "p", clock(), term, true);
+    let start = Instant::now();
+    let argv: Vec<String> = argv.iter().map(|text| (*text).to_owned()).collect();
+    let out = Output::default();
+    let run = async {
+        let code = shell.run_argv(&argv, &out).await;
+        (code, start.elapsed().as_millis())
+    };
+    let ask = async {
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        sender.send_replace(true);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        ended = run => Some(ended),
+        () = ask => None,
+        () = tokio::time::sleep(Duration::from_secs(60)) => None,
+    }
+}
+
+#[rstest]
+#[case(&["sh", "-c", "trap exit TERM; while true; do sleep 1; done"], Some((0, 3000)))]
+#[case(&["sh", "-c", "trap 'exit 9' TERM; while true; do sleep 2; done"], Some((9, 4000)))]
+#[case(&["sh", "-c", "while true; do sleep 1; done"], None)]
+#[case(&["sleep", "3600"], None)]
+#[case(&["sleep", "5"], Some((0, 5000)))]
+#[case(&["sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"], Some((0, 2500)))]
+#[case(&["sh", "-c", "exec nginx -g 'daemon off;'"], Some((0, 2500)))]
+#[case(&["sh", "-c", "trap 'echo' TERM; i=0; while [ $i -lt 5 ]; do sleep 1; i=$((i+1)); done; exit 3"], Some((3, 5000)))]
+#[case(&["tail", "-f", "/dev/null"], None)]
+#[tokio::test(start_paused = true)]
+async fn what_a_request_to_end_does(#[case] argv: &[&str], #[case] expected: Option<(i32, u128)>) {
+    assert_eq!(stopped(argv, 2500).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_loop_lets_time_pass() {
+    let ended = tokio::time::timeout(
+        Duration::from_secs(5),
+        stopped(&["sh", "-c", "while :; do :; done"], 1),
+    )
+    .await;
+    assert!(ended.is_err());
+}

@@ -1,0 +1,172 @@
+//! The kubelet's conditions of a pod.
+
+use serde_json::{Value, json};
+
+use super::record::{Kind, PodRecord};
+use crate::meta::{ObjectMeta, at};
+
+/// A condition before it has its transition time.
+struct Condition {
+    kind: &'static str,
+    met: bool,
+    reason: &'static str,
+    message: String,
+}
+
+impl Condition {
+    fn met(kind: &'static str) -> Self {
+        Self {
+            kind,
+            met: true,
+            reason: "",
+            message: String::new(),
+        }
+    }
+
+    fn unmet(kind: &'static str, reason: &'static str, message: String) -> Self {
+        Self {
+            kind,
+            met: false,
+            reason,
+            message,
+        }
+    }
+}
+
+/// The conditions as they are to be shown, in the order in which the kubelet writes them.
+pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, now: &str) -> Vec<Value> {
+    let generation = pod.generation();
+    conditions_of(record, pod, phase)
+        .into_iter()
+        .map(|condition| {
+            let status = if condition.met { "True" } else { "False" };
+            // The time stays while the status does; one that another writer left empty is filled in.
+            let since = condition_of(pod, condition.kind)
+                .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
+                .and_then(|old| old.get("lastTransitionTime"))
+                .and_then(Value::as_str)
+                .unwrap_or(now);
+            let mut out = json!({
+                "type": condition.kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
+            });
+            if generation > 0 {
+                out["observedGeneration"] = Value::from(generation);
+            }
+            if !condition.reason.is_empty() {
+                out["reason"] = Value::from(condition.reason);
+            }
+            if !condition.message.is_empty() {
+                out["message"] = Value::from(condition.message);
+            }
+            out
+        })
+        .collect()
+}
+
+fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition> {
+    let sandbox = if record.sandbox {
+        Condition::met("PodReadyToStartContainers")
+    } else {
+        Condition::unmet("PodReadyToStartContainers", "", String::new())
+    };
+    let incomplete = names(
+        record,
+        &[Kind::Init, Kind::Sidecar],
+        |container| match container.kind {
+            Kind::Init => !container.has_succeeded(),
+            _ => !(container.current.is_some() && container.started),
+        },
+    );
+    let initialized = if phase == "Succeeded" {
+        Condition {
+            reason: "PodCompleted",
+            ..Condition::met("Initialized")
+        }
+    } else if record.is_initialized() {
+        Condition::met("Initialized")
+    } else {
+        let message = format!("containers with incomplete status: {incomplete}");
+        Condition::unmet("Initialized", "ContainersNotInitialized", message)
+    };
+    let (ready, containers_ready) = readiness(record, pod, phase);
+    vec![
+        sandbox,
+        initialized,
+        ready,
+        containers_ready,
+        Condition::met("PodScheduled"),
+    ]
+}
+
+fn readiness(record: &PodRecord, pod: &Value, phase: &str) -> (Condition, Condition) {
+    let over = match phase {
+        "Succeeded" => Some("PodCompleted"),
+        "Failed" => Some("PodFailed"),
+        _ => None,
+    };
+    if let Some(reason) = over {
+        let unmet = |kind| Condition::unmet(kind, reason, String::new());
+        return (unmet("Ready"), unmet("ContainersReady"));
+    }
+    let unready = names(record, &[Kind::Sidecar, Kind::Regular], |container| {
+        !container.is_ready()
+    });
+    if unready != "[]" {
+        let message = format!("containers with unready status: {unready}");
+        return (
+            Condition::unmet("Ready", "ContainersNotReady", message.clone()),
+            Condition::unmet("ContainersReady", "ContainersNotReady", message),
+        );
+    }
+    (gates(pod), Condition::met("ContainersReady"))
+}
+
+/// The names of the containers that are lacking something, as Go prints a list.
+fn names(record: &PodRecord, kinds: &[Kind], lacking: impl Fn(&super::ContainerRecord) -> bool) -> String {
+    let names: Vec<&str> = record
+        .of_kinds(kinds)
+        .filter(|container| lacking(container))
+        .map(|container| container.name.as_str())
+        .collect();
+    format!("[{}]", names.join(" "))
+}
+
+/// Ready, as far as the pod's readiness gates let it be.
+fn gates(pod: &Value) -> Condition {
+    let gates = at(pod, "spec.readinessGates")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let mut messages = Vec::new();
+    for kind in gates
+        .iter()
+        .filter_map(|gate| gate.get("conditionType").and_then(Value::as_str))
+    {
+        match condition_of(pod, kind)
+            .and_then(|c| c.get("status"))
+            .and_then(Value::as_str)
+        {
+            Some("True") => {}
+            Some(status) => {
+                messages.push(format!(
+                    "the status of pod readiness gate \"{kind}\" is not \"True\", but {status}"
+                ));
+            }
+            None => messages.push(format!(
+                "corresponding condition of pod readiness gate \"{kind}\" does not exist."
+            )),
+        }
+    }
+    if messages.is_empty() {
+        Condition::met("Ready")
+    } else {
+        Condition::unmet("Ready", "ReadinessGatesNotReady", messages.join(", "))
+    }
+}
+
+/// A condition that the pod shows.
+pub(in crate::nodes) fn condition_of<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
+    let list = at(pod, "status.conditions").and_then(Value::as_array)?;
+    list.iter()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+}

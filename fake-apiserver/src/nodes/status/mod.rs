@@ -1,0 +1,86 @@
+//! A pod's status as its kubelet tells it: pure. (What the node knows, the pod) → the status, and the patch to it.
+//!
+//! [`record`] is what a node knows of a pod; [`containers`], [`conditions`] and [`phase`] are the parts of the status;
+//! [`patch`] is how they get into the pod.
+
+mod conditions;
+mod containers;
+mod patch;
+mod phase;
+mod record;
+
+use serde_json::{Map, Value, json};
+
+use crate::meta::{ObjectMeta, at};
+
+pub(super) use conditions::condition_of;
+pub(super) use containers::{items, name_of, restart_policy, should_restart};
+pub(super) use patch::patch;
+pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord};
+
+/// The status that the kubelet would have the pod show, as far as it is the kubelet's.
+pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map<String, Value> {
+    let generation = pod.generation();
+    let phase = phase::phase(record, pod);
+    let mut out = Map::new();
+    let mut put = |field: &str, value: Value| out.insert(field.to_owned(), value);
+    put(
+        "conditions",
+        Value::Array(conditions::conditions(record, pod, phase, now)),
+    );
+    for (field, kinds) in [
+        ("initContainerStatuses", &[Kind::Init, Kind::Sidecar][..]),
+        ("containerStatuses", &[Kind::Regular][..]),
+        ("ephemeralContainerStatuses", &[Kind::Ephemeral][..]),
+    ] {
+        let statuses = containers::statuses(record, pod, kinds);
+        if !statuses.is_empty() {
+            put(field, Value::Array(statuses));
+        }
+    }
+    // A phase that is never left is told only when nothing of the pod runs any more.
+    let early = !record.over && !record.failed && matches!(phase, "Succeeded" | "Failed");
+    put(
+        "phase",
+        Value::from(if early {
+            phase::before_the_end(record)
+        } else {
+            phase
+        }),
+    );
+    put("startTime", Value::from(record.start_time.clone()));
+    put("hostIP", Value::from(record.host_ip.clone()));
+    put("hostIPs", json!([{"ip": record.host_ip}]));
+    if generation > 0 {
+        put("observedGeneration", Value::from(generation));
+    }
+    if record.had_sandbox && record.shows_address {
+        let ip = if is_host_network(pod) {
+            &record.host_ip
+        } else {
+            &record.pod_ip
+        };
+        put("podIP", Value::from(ip.clone()));
+        put("podIPs", json!([{"ip": ip}]));
+    }
+    match &record.failure {
+        Some((reason, message)) => {
+            put("reason", Value::from(reason.clone()));
+            put("message", Value::from(message.clone()));
+        }
+        // What another writer said of a pod that still runs here is taken away again.
+        None => {
+            for field in ["reason", "message"] {
+                if at(pod, "status").and_then(|status| status.get(field)).is_some() {
+                    put(field, Value::Null);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Whether the pod shares its node's network.
+pub(super) fn is_host_network(pod: &Value) -> bool {
+    at(pod, "spec.hostNetwork").and_then(Value::as_bool) == Some(true)
+}

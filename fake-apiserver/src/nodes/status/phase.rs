@@ -1,0 +1,53 @@
+//! A pod's phase, from its containers.
+
+use serde_json::Value;
+
+use super::containers::{restart_policy, should_restart};
+use super::record::{Kind, PodRecord};
+
+/// The phase that the kubelet would show.
+pub(super) fn phase(record: &PodRecord, pod: &Value) -> &'static str {
+    if record.failed {
+        return "Failed";
+    }
+    let never = restart_policy(pod) == "Never";
+    let init_failed = record.of_kinds(&[Kind::Init]).any(|container| {
+        container.ended().is_some_and(|ended| ended.code != 0) && never && !should_restart(container, pod)
+    });
+    if init_failed {
+        return "Failed";
+    }
+    let regular: Vec<_> = record.of_kinds(&[Kind::Regular]).collect();
+    if record.stopped {
+        let good = regular.iter().all(|container| container.has_succeeded());
+        return if good { "Succeeded" } else { "Failed" };
+    }
+    if !record.is_initialized()
+        || regular.iter().any(|container| container.current.is_none())
+        || regular.is_empty()
+    {
+        return "Pending";
+    }
+    if regular
+        .iter()
+        .any(|container| container.is_running() || should_restart(container, pod))
+    {
+        return "Running";
+    }
+    if regular.iter().all(|container| container.has_succeeded()) {
+        return "Succeeded";
+    }
+    "Failed"
+}
+
+/// The phase of a pod whose containers have ended while its sandbox is still there.
+pub(super) fn before_the_end(record: &PodRecord) -> &'static str {
+    if record
+        .of_kinds(&[Kind::Regular])
+        .all(|container| container.current.is_some())
+    {
+        "Running"
+    } else {
+        "Pending"
+    }
+}

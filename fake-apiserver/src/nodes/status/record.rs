@@ -1,0 +1,197 @@
+//! What a node knows of a pod.
+
+use serde_json::Value;
+
+use super::containers::{items, name_of};
+
+/// What a container is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::nodes) enum Kind {
+    /// Runs to its end before the next one starts.
+    Init,
+    /// An init container that is restarted always: it keeps running beside the others.
+    Sidecar,
+    Regular,
+    Ephemeral,
+}
+
+impl Kind {
+    /// The list of the spec that such a container is in.
+    pub(in crate::nodes) fn field(self) -> &'static str {
+        match self {
+            Self::Init | Self::Sidecar => "initContainers",
+            Self::Regular => "containers",
+            Self::Ephemeral => "ephemeralContainers",
+        }
+    }
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes) struct Ended {
+    /// Whole seconds, as shown.
+    pub at: String,
+    pub code: i32,
+    pub reason: String,
+    pub message: String,
+}
+
+/// One run of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes) struct Instance {
+    pub id: String,
+    pub image: String,
+    pub image_id: String,
+    pub started: String,
+    pub ended: Option<Ended>,
+}
+
+/// One container of the pod, as the node knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes) struct ContainerRecord {
+    pub name: String,
+    pub kind: Kind,
+    /// The last run, over or not.
+    pub current: Option<Instance>,
+    /// How the run before that ended.
+    pub previous: Option<Instance>,
+    pub restarts: u32,
+    /// The image in the spec from which the last run was made.
+    pub spec_image: String,
+    /// Whether its readiness probe, if any, has succeeded.
+    pub ready: bool,
+    /// Whether its startup probe, if any, has succeeded and its hooks are done.
+    pub started: bool,
+    /// Why it was not started the last time it should have been: reason and message.
+    pub blocked: Option<(String, String)>,
+    /// The resources that it runs with.
+    pub resources: Value,
+}
+
+impl ContainerRecord {
+    pub(in crate::nodes) fn new(spec: &Value, kind: Kind) -> Self {
+        Self {
+            name: name_of(spec).to_owned(),
+            kind,
+            current: None,
+            previous: None,
+            restarts: 0,
+            spec_image: String::new(),
+            ready: false,
+            started: false,
+            blocked: None,
+            resources: Value::Null,
+        }
+    }
+
+    pub(in crate::nodes) fn is_running(&self) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|instance| instance.ended.is_none())
+    }
+
+    /// How the last run ended, if it did.
+    pub(in crate::nodes) fn ended(&self) -> Option<&Ended> {
+        self.current.as_ref().and_then(|instance| instance.ended.as_ref())
+    }
+
+    pub(in crate::nodes) fn has_succeeded(&self) -> bool {
+        self.ended().is_some_and(|ended| ended.code == 0)
+    }
+
+    pub(in crate::nodes) fn is_ready(&self) -> bool {
+        match self.kind {
+            Kind::Init => self.has_succeeded(),
+            Kind::Sidecar | Kind::Regular => self.is_running() && self.ready && self.started,
+            Kind::Ephemeral => false,
+        }
+    }
+}
+
+/// What the node knows of a pod.
+#[derive(Debug, Clone)]
+pub(in crate::nodes) struct PodRecord {
+    /// Init containers first, in the order of the spec.
+    pub containers: Vec<ContainerRecord>,
+    /// The sandbox runs.
+    pub sandbox: bool,
+    /// There was one.
+    pub had_sandbox: bool,
+    /// The address is only told once a container was looked at.
+    pub shows_address: bool,
+    pub start_time: String,
+    pub host_ip: String,
+    pub pod_ip: String,
+    /// The pod is to end, or has ended: nothing will be started any more.
+    pub over: bool,
+    /// Its containers have been stopped and are gone.
+    pub stopped: bool,
+    /// The phase was decided by more than its containers: an eviction, a deadline, another writer.
+    pub failed: bool,
+    /// Reason and message of the pod itself.
+    pub failure: Option<(String, String)>,
+}
+
+impl PodRecord {
+    pub(in crate::nodes) fn new(pod: &Value, start_time: String, host_ip: String, pod_ip: String) -> Self {
+        let mut record = Self {
+            containers: Vec::new(),
+            sandbox: false,
+            had_sandbox: false,
+            shows_address: false,
+            start_time,
+            host_ip,
+            pod_ip,
+            over: false,
+            stopped: false,
+            failed: false,
+            failure: None,
+        };
+        record.add_containers(pod);
+        record
+    }
+
+    /// Adds the containers that the pod has and the record does not: all at first, ephemeral ones later.
+    pub(in crate::nodes) fn add_containers(&mut self, pod: &Value) {
+        for (field, kind) in [
+            ("initContainers", Kind::Init),
+            ("containers", Kind::Regular),
+            ("ephemeralContainers", Kind::Ephemeral),
+        ] {
+            for spec in items(pod, field) {
+                let always = spec.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+                let kind = if kind == Kind::Init && always {
+                    Kind::Sidecar
+                } else {
+                    kind
+                };
+                if !self.containers.iter().any(|known| known.name == name_of(spec)) {
+                    self.containers.push(ContainerRecord::new(spec, kind));
+                }
+            }
+        }
+    }
+
+    pub(in crate::nodes) fn of_kinds<'a>(
+        &'a self,
+        kinds: &'a [Kind],
+    ) -> impl Iterator<Item = &'a ContainerRecord> {
+        self.containers
+            .iter()
+            .filter(|record| kinds.contains(&record.kind))
+    }
+
+    /// Whether every init container has done its work: run to its end, or started if it stays.
+    pub(in crate::nodes) fn is_initialized(&self) -> bool {
+        let regular_began = self
+            .of_kinds(&[Kind::Regular])
+            .any(|record| record.current.is_some());
+        regular_began
+            || self
+                .of_kinds(&[Kind::Init, Kind::Sidecar])
+                .all(|record| match record.kind {
+                    Kind::Init => record.has_succeeded(),
+                    _ => record.started && record.current.is_some(),
+                })
+    }
+}
