@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, services};
+use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
@@ -152,9 +152,8 @@ fn prepare(context: &Context, object: &mut Value) {
 fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     let resource = &context.resource;
     let mut errors = metadata::validate(resource, object);
-    if let Some(schema) = resource.schema() {
-        errors.extend(schema.validate(object));
-    }
+    let (complaints, _) = schema_rules::check(resource, object, None);
+    errors.extend(complaints);
     errors.extend(resource.strategy.validate_create(object));
     if !resource.is_custom() {
         errors.extend(validation::create(context.table(), object));

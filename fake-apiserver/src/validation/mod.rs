@@ -10,6 +10,7 @@
 //! Functions are pure: whatever needs other objects is admission or a strategy.
 
 mod addresses;
+mod admission_policies;
 mod amounts;
 mod apps;
 mod claim;
@@ -19,6 +20,7 @@ mod errors;
 mod events;
 pub(crate) mod fields;
 pub(crate) mod go;
+mod job_update;
 mod jobs;
 mod networking;
 mod path;
@@ -114,7 +116,9 @@ fn rules(table: &GroupResource) -> Rules {
             Rules::new(apps::daemon_set, apps::daemon_set_update).with_status(counted!("DaemonSet"))
         }
         ("apps", "controllerrevisions") => Rules::new(apps::revision, apps::revision_update),
-        ("batch", "jobs") => Rules::new(jobs::job, jobs::job_update).with_status(jobs::job_status),
+        ("batch", "jobs") => {
+            Rules::new(jobs::job, job_update::job_update).with_status(job_update::job_status)
+        }
         ("batch", "cronjobs") => Rules::new(jobs::cron_job, jobs::cron_job_update),
         ("autoscaling", "horizontalpodautoscalers") => {
             Rules::new(scaling::autoscaler, scaling::autoscaler_update)
@@ -170,20 +174,20 @@ fn rules(table: &GroupResource) -> Rules {
             "validatingwebhookconfigurations" | "mutatingwebhookconfigurations",
         ) => Rules::new(registrations::webhooks, registrations::webhooks_update),
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => Rules::new(
-            registrations::validating_policy,
-            registrations::validating_policy_update,
+            admission_policies::validating_policy,
+            admission_policies::validating_policy_update,
         ),
         ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => Rules::new(
-            registrations::validating_binding,
-            registrations::validating_binding_update,
+            admission_policies::validating_binding,
+            admission_policies::validating_binding_update,
         ),
         ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => Rules::new(
-            registrations::mutating_policy,
-            registrations::mutating_policy_update,
+            admission_policies::mutating_policy,
+            admission_policies::mutating_policy_update,
         ),
         ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => Rules::new(
-            registrations::mutating_binding,
-            registrations::mutating_binding_update,
+            admission_policies::mutating_binding,
+            admission_policies::mutating_binding_update,
         ),
         ("apiregistration.k8s.io", "apiservices") => anew!(registrations::api_service),
         _ => Rules::new(nothing, no_change),
