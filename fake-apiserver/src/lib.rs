@@ -20,6 +20,7 @@
 mod admission;
 mod authn;
 mod authz;
+mod cel;
 mod cluster;
 pub mod controllers;
 mod discovery;
@@ -41,6 +42,7 @@ mod status;
 pub mod store;
 mod strategy;
 pub mod types;
+mod validation;
 mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};

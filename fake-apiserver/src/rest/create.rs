@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata};
+use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, ObjectKey};
 use crate::strategy::crd;
+use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
 const GENERATED_BASE_MAX: usize = 58;
@@ -49,9 +50,12 @@ pub(crate) async fn create_shaped(
         }
         own(context, Some(&before), &mut object);
     }
+    services::give(context, &mut object, None)?;
     prepare(context, &mut object);
     validate(context, &object)?;
-    warnings.extend(context.resource.strategy.warnings(&object));
+    if !context.resource.is_custom() {
+        warnings.extend(validation::warnings(context.table(), &object, None));
+    }
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -148,10 +152,12 @@ fn prepare(context: &Context, object: &mut Value) {
 fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     let resource = &context.resource;
     let mut errors = metadata::validate(resource, object);
-    if let Some(schema) = resource.schema() {
-        errors.extend(schema.validate(object));
-    }
+    let (complaints, _) = schema_rules::check(resource, object, None);
+    errors.extend(complaints);
     errors.extend(resource.strategy.validate_create(object));
+    if !resource.is_custom() {
+        errors.extend(validation::create(context.table(), object));
+    }
     if errors.is_empty() {
         return Ok(());
     }

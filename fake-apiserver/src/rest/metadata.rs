@@ -20,7 +20,7 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
         ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") => {
             names::path_segment_problems(name)
         }
-        ("", "namespaces" | "services") => names::label_name_problems(name),
+        ("", "namespaces" | "services") => names::label_problems(name),
         _ => names::subdomain_problems(name),
     }
 }

@@ -15,6 +15,8 @@ pub(crate) mod options;
 pub(crate) mod ownership;
 pub(crate) mod patch;
 pub(crate) mod read;
+mod schema_rules;
+mod services;
 pub(crate) mod subresource;
 pub(crate) mod update;
 pub(crate) mod watch;

@@ -8,12 +8,13 @@ use serde_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata};
+use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
+use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
 const CONFLICT_RETRIES_MAX: usize = 5;
@@ -126,10 +127,11 @@ async fn attempt(
         }
         own(context, Some(&before), &mut admitted);
     }
+    services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
-    validate(context, &admitted, old)?;
-    if context.request.subresource.is_empty() {
-        warnings.extend(resource.strategy.warnings(&admitted));
+    warnings.extend(validate(context, &admitted, old)?);
+    if context.request.subresource.is_empty() && !resource.is_custom() {
+        warnings.extend(validation::warnings(context.table(), &admitted, Some(old)));
     }
     attributes.object = Some(admitted);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -314,20 +316,24 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     }
 }
 
-fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiError> {
+/// Warnings, if the object is valid.
+fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
     // The real server checks this twice, in its generic update and in the type's own, and lists both.
     let mut errors = metadata::validate_update(object, old);
     errors.extend(metadata::validate_update(object, old));
     errors.extend(metadata::validate(resource, object));
-    if let Some(schema) = resource.schema() {
-        errors.extend(schema.validate(object));
-    }
-    if matches!(context.request.subresource.as_str(), "") {
+    let (complaints, warnings) = schema_rules::check(resource, object, Some(old));
+    errors.extend(complaints);
+    let subresource = context.request.subresource.as_str();
+    if subresource.is_empty() {
         errors.extend(resource.strategy.validate_update(object, old));
     }
+    if !resource.is_custom() {
+        errors.extend(validation::update(context.table(), subresource, object, old));
+    }
     if errors.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     Err(ApiError::invalid(
         &resource.group,
