@@ -11,11 +11,12 @@ mod webhook;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
+use crate::http::params::Params;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
@@ -52,6 +53,8 @@ pub(crate) struct Attributes {
     /// The object as it was; `None` for a creation.
     pub old: Option<Value>,
     pub dry_run: bool,
+    /// The options of the request, as [`options`] makes them.
+    pub options: Value,
 }
 
 impl Attributes {
@@ -63,12 +66,27 @@ impl Attributes {
 /// Whether a plugin or a webhook may change or refuse the write by looking at the object.
 pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
-    is_new_pod
-        || server
-            .state
-            .webhooks
-            .iter()
-            .any(|webhook| webhook.concerns(attributes))
+    is_new_pod || webhook::concerns(server, attributes)
+}
+
+/// The options of a write as webhooks are shown them: what the client gave, and their kind.
+pub(crate) fn options(params: &Params, kind: &str) -> Value {
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    for (field, text) in [
+        ("fieldManager", &params.field_manager),
+        ("fieldValidation", &params.field_validation_given),
+    ] {
+        if !text.is_empty() {
+            options[field] = Value::from(text.clone());
+        }
+    }
+    if !params.dry_run_given.is_empty() {
+        options["dryRun"] = json!(params.dry_run_given);
+    }
+    if let Some(force) = params.force.filter(|_| kind == "PatchOptions") {
+        options["force"] = Value::from(force);
+    }
+    options
 }
 
 /// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.
