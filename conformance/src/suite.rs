@@ -98,7 +98,7 @@ fn selected(options: &SuiteOptions, name: &str) -> bool {
 }
 
 /// Whether a name matches a glob of `*` and `?`.
-fn matches_glob(glob: &str, name: &str) -> bool {
+pub(crate) fn matches_glob(glob: &str, name: &str) -> bool {
     fn go(glob: &[u8], name: &[u8]) -> bool {
         match (glob.split_first(), name.split_first()) {
             (None, None) => true,

@@ -19,6 +19,7 @@
 
 mod admission;
 mod authn;
+mod authz;
 mod cel;
 mod cluster;
 pub mod controllers;
@@ -31,6 +32,7 @@ mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod resources;
 mod rest;
 mod selector;

@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's verbs. Thin: each calls a function of a crate.
 
+mod apidiff;
 mod bench;
 mod ci;
 mod conformance;
@@ -24,6 +25,8 @@ struct Cli {
 enum Verb {
     /// Play the scenarios and compare what happens with recordings of real OpenKruise.
     Conformance(conformance::Arguments),
+    /// Play exchanges recorded from a real kube-apiserver and compare the answers.
+    Apidiff(apidiff::Arguments),
     /// Run what CI runs: format, lints, tests, conformance.
     Ci,
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
@@ -33,6 +36,7 @@ enum Verb {
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Conformance(arguments) => conformance::run(arguments),
+        Verb::Apidiff(arguments) => apidiff::run(arguments),
         Verb::Ci => ci::run(),
         Verb::Bench(arguments) => bench::run(arguments),
     };

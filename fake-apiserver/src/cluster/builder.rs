@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::bootstrap::bootstrap;
+use super::bootstrap::{bootstrap, system_objects};
 use super::error::ClusterError;
 use super::{Cluster, Trace};
 use crate::admission::Webhook;
@@ -33,6 +33,7 @@ pub struct ClusterBuilder {
     webhooks: Vec<Webhook>,
     controllers: bool,
     trace: bool,
+    system_objects: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -48,6 +49,7 @@ impl Default for ClusterBuilder {
             webhooks: Vec::new(),
             controllers: true,
             trace: false,
+            system_objects: false,
         }
     }
 }
@@ -113,6 +115,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Whether the server begins with the objects that a real one makes for itself: default roles and bindings, flow control,
+    /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
+    pub fn system_objects(mut self, make: bool) -> Self {
+        self.system_objects = make;
+        self
+    }
+
     /// Whether every commit is recorded for [`Cluster::trace`].
     pub fn trace(mut self, record: bool) -> Self {
         self.trace = record;
@@ -132,6 +141,9 @@ impl ClusterBuilder {
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
         let client = server.client();
         bootstrap(&client, &self.objects).await?;
+        if self.system_objects {
+            system_objects(&server);
+        }
         let mut tasks = JoinSet::new();
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(client.clone()).run());

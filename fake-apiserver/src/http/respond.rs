@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::body::ResponseBody;
 use super::negotiate::Encoding;
+use crate::protobuf;
 use crate::status::ApiError;
 
 /// From this size on an answer is compressed for a client that asks for it, as by the real server.
@@ -47,7 +48,11 @@ pub(super) fn respond(
 fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
     let value = || serde_json::from_slice::<Value>(&json).unwrap_or_default();
     match encoding {
-        Encoding::Json | Encoding::Protobuf => (json, Encoding::Json),
+        Encoding::Json => (json, encoding),
+        Encoding::Protobuf => match protobuf::encode(&value()) {
+            Some(bytes) => (bytes, encoding),
+            None => (json, Encoding::Json),
+        },
         Encoding::PrettyJson => match serde_json::to_vec_pretty(&value()) {
             Ok(pretty) => (Bytes::from(pretty), encoding),
             Err(_) => (json, Encoding::Json),

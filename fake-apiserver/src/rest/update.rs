@@ -45,6 +45,7 @@ pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         && context.resource.strategy.allows_create_on_update()
         && context.request.subresource.is_empty()
     {
+        crate::authz::check_create(context)?;
         return create_shaped(context, object, Ownership::Tracked).await;
     }
     let make = |_: &Value| Ok((object.clone(), warnings.clone()));

@@ -8,6 +8,7 @@ mod lives;
 mod patches;
 mod pods;
 mod rules;
+mod served;
 mod support;
 mod watches;
 mod writes;
