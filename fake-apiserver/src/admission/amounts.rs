@@ -31,20 +31,26 @@ pub(super) fn add(to: &mut Amounts, more: &Amounts) {
 
 fn raise(to: &mut Amounts, least: &Amounts) {
     for (name, amount) in least {
-        if to.get(name).is_none_or(|present| amount.nanos() > present.nanos()) {
+        if to
+            .get(name)
+            .is_none_or(|present| amount.nanos() > present.nanos())
+        {
             to.insert(name.clone(), *amount);
         }
     }
 }
 
 pub(super) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
-    let list = at(pod, "spec").and_then(|spec| spec.get(list)).and_then(Value::as_array);
+    let list = at(pod, "spec")
+        .and_then(|spec| spec.get(list))
+        .and_then(Value::as_array);
     list.into_iter().flatten()
 }
 
 /// What a pod asks for in all: `requests` or `limits`. Init containers run one after the other, sidecars stay.
 pub(super) fn of_pod(pod: &Value, which: &str) -> Amounts {
-    let asked = |container: &Value| read(at(container, "resources").and_then(|resources| resources.get(which)));
+    let asked =
+        |container: &Value| read(at(container, "resources").and_then(|resources| resources.get(which)));
     let mut all = Amounts::new();
     for container in containers(pod, "containers") {
         add(&mut all, &asked(container));

@@ -51,18 +51,35 @@ fn fill_in(pod: &mut Value, limits: &[Value]) {
     let given = |field: &str| {
         let of_containers = limits.iter().filter(|limit| kind(limit) == "Container");
         let amounts = of_containers.filter_map(|limit| limit.get(field)?.as_object());
-        amounts.flatten().map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
+        amounts
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Map<_, _>>()
     };
     let (default_requests, default_limits) = (given("defaultRequest"), given("default"));
     let mut said = Vec::new();
     for (list, words) in [("containers", "container"), ("initContainers", "init container")] {
-        let place = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
+        let place = pod
+            .get_mut("spec")
+            .and_then(|spec| spec.get_mut(list))
+            .and_then(Value::as_array_mut);
         for container in place.into_iter().flatten() {
-            let name = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            for (field, defaults, word) in [("requests", &default_requests, "request"), ("limits", &default_limits, "limit")] {
+            let name = container
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            for (field, defaults, word) in [
+                ("requests", &default_requests, "request"),
+                ("limits", &default_limits, "limit"),
+            ] {
                 let missing: Vec<String> = defaults
                     .keys()
-                    .filter(|key| at(container, "resources").and_then(|all| all.get(field)?.get(key.as_str())).is_none())
+                    .filter(|key| {
+                        at(container, "resources")
+                            .and_then(|all| all.get(field)?.get(key.as_str()))
+                            .is_none()
+                    })
                     .cloned()
                     .collect();
                 if missing.is_empty() {
@@ -113,7 +130,9 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
 }
 
 fn check(limit: &Value, attributes: &Attributes, object: &Value, wrong: &mut Vec<String>) {
-    let of = |container: &Value, which: &str| amounts::read(at(container, "resources").and_then(|all| all.get(which)));
+    let of = |container: &Value, which: &str| {
+        amounts::read(at(container, "resources").and_then(|all| all.get(which)))
+    };
     match (attributes.resource.plural.as_str(), kind(limit)) {
         ("pods", "Container") => {
             for list in ["containers", "initContainers"] {
@@ -124,7 +143,10 @@ fn check(limit: &Value, attributes: &Attributes, object: &Value, wrong: &mut Vec
             }
         }
         ("pods", "Pod") => {
-            let (requests, limits) = (amounts::of_pod(object, "requests"), amounts::of_pod(object, "limits"));
+            let (requests, limits) = (
+                amounts::of_pod(object, "requests"),
+                amounts::of_pod(object, "limits"),
+            );
             all_bounds(limit, "Pod", &requests, &limits, wrong);
         }
         ("persistentvolumeclaims", kind @ "PersistentVolumeClaim") => {
@@ -190,9 +212,23 @@ fn at_least(
     }
 }
 
-fn ratio(name: &str, kind: &str, most: Quantity, requests: &Amounts, limits: &Amounts, wrong: &mut Vec<String>) {
-    let words = format!("{name} max limit to request ratio per {kind} is {}", most.canonical());
-    let amount = |of: &Amounts| of.get(name).map(|amount| amount.nanos()).filter(|nanos| *nanos != 0);
+fn ratio(
+    name: &str,
+    kind: &str,
+    most: Quantity,
+    requests: &Amounts,
+    limits: &Amounts,
+    wrong: &mut Vec<String>,
+) {
+    let words = format!(
+        "{name} max limit to request ratio per {kind} is {}",
+        most.canonical()
+    );
+    let amount = |of: &Amounts| {
+        of.get(name)
+            .map(|amount| amount.nanos())
+            .filter(|nanos| *nanos != 0)
+    };
     let Some(request) = amount(requests) else {
         return wrong.push(format!("{words}, but no request is specified or request is 0"));
     };

@@ -20,7 +20,11 @@ pub(super) fn namespace_of(server: &ServerState, attributes: &Attributes) -> Opt
 
 /// Whether the rules and selectors of `MatchResources` choose the request.
 pub(super) fn matches(rules: &Value, attributes: &Attributes, namespace: Option<&Value>) -> bool {
-    let listed = |field: &str| at(rules, field).and_then(Value::as_array).filter(|list| !list.is_empty());
+    let listed = |field: &str| {
+        at(rules, field)
+            .and_then(Value::as_array)
+            .filter(|list| !list.is_empty())
+    };
     let equivalent = rules.get("matchPolicy").and_then(Value::as_str) != Some("Exact");
     let chosen = |list: &Vec<Value>| list.iter().any(|rule| is_about(rule, attributes, equivalent));
     selects_namespace(rules, attributes, namespace)
@@ -30,13 +34,18 @@ pub(super) fn matches(rules: &Value, attributes: &Attributes, namespace: Option<
 }
 
 fn is_empty(selector: &Value) -> bool {
-    selector
-        .as_object()
-        .is_none_or(|parts| parts.values().all(|part| part.is_null() || part.as_array().is_some_and(Vec::is_empty)))
+    selector.as_object().is_none_or(|parts| {
+        parts
+            .values()
+            .all(|part| part.is_null() || part.as_array().is_some_and(Vec::is_empty))
+    })
 }
 
 fn selects_namespace(rules: &Value, attributes: &Attributes, namespace: Option<&Value>) -> bool {
-    let Some(selector) = rules.get("namespaceSelector").filter(|selector| !is_empty(selector)) else {
+    let Some(selector) = rules
+        .get("namespaceSelector")
+        .filter(|selector| !is_empty(selector))
+    else {
         return true;
     };
     let own = || attributes.object.as_ref().or(attributes.old.as_ref());
@@ -47,7 +56,10 @@ fn selects_namespace(rules: &Value, attributes: &Attributes, namespace: Option<&
     } else {
         return true;
     };
-    matches_selector(Some(selector), &holder.map_or_else(Map::new, |holder| string_map(holder, "labels")))
+    match holder {
+        Some(holder) => matches_selector(Some(selector), string_map(holder, "labels")),
+        None => matches_selector(Some(selector), &Map::new()),
+    }
 }
 
 fn selects_object(rules: &Value, attributes: &Attributes) -> bool {
@@ -55,7 +67,7 @@ fn selects_object(rules: &Value, attributes: &Attributes) -> bool {
         return true;
     };
     let mut objects = [&attributes.object, &attributes.old].into_iter().flatten();
-    objects.any(|object| matches_selector(Some(selector), &string_map(object, "labels")))
+    objects.any(|object| matches_selector(Some(selector), string_map(object, "labels")))
 }
 
 fn has(rule: &Value, field: &str, wanted: &str) -> bool {
@@ -65,7 +77,10 @@ fn has(rule: &Value, field: &str, wanted: &str) -> bool {
 
 fn is_about(rule: &Value, attributes: &Attributes, equivalent: bool) -> bool {
     let resource = &attributes.resource;
-    let names = rule.get("resourceNames").and_then(Value::as_array).filter(|names| !names.is_empty());
+    let names = rule
+        .get("resourceNames")
+        .and_then(Value::as_array)
+        .filter(|names| !names.is_empty());
     let scope = match rule.get("scope").and_then(Value::as_str) {
         Some("Namespaced") => resource.namespaced,
         Some("Cluster") => !resource.namespaced,
@@ -87,8 +102,12 @@ fn is_about(rule: &Value, attributes: &Attributes, equivalent: bool) -> bool {
 fn names_resource(rule: &Value, plural: &str, subresource: &str) -> bool {
     let entries = rule.get("resources").and_then(Value::as_array);
     let covers = |given: &str, wanted: &str| given == "*" || given == wanted;
-    entries.into_iter().flatten().filter_map(Value::as_str).any(|entry| match entry.split_once('/') {
-        Some((main, sub)) => covers(main, plural) && covers(sub, subresource),
-        None => covers(entry, plural) && subresource.is_empty(),
-    })
+    entries
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .any(|entry| match entry.split_once('/') {
+            Some((main, sub)) => covers(main, plural) && covers(sub, subresource),
+            None => covers(entry, plural) && subresource.is_empty(),
+        })
 }

@@ -3,9 +3,16 @@
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
 
+mod amounts;
 mod lifecycle;
+mod limits;
+mod matching;
+mod pod_security;
+mod policies;
 mod priority;
+mod quota;
 mod service_account;
+mod small;
 mod tolerations;
 mod webhook;
 
@@ -66,7 +73,14 @@ impl Attributes {
 /// Whether a plugin or a webhook may change or refuse the write by looking at the object.
 pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
-    is_new_pod || webhook::concerns(server, attributes)
+    let is_judged = matches!(
+        attributes.resource.plural.as_str(),
+        "namespaces" | "persistentvolumeclaims" | "services"
+    );
+    is_new_pod
+        || is_judged
+        || policies::is_concerned(&server.state, attributes)
+        || webhook::concerns(server, attributes)
 }
 
 /// The options of a write as webhooks are shown them: what the client gave, and their kind.
@@ -95,13 +109,23 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     lifecycle::admit(state, attributes)?;
     if attributes.operation == Operation::Create && attributes.is("", "pods") {
         service_account::mutate(state, attributes)?;
+        limits::mutate(state, attributes)?;
         priority::mutate(state, attributes)?;
         tolerations::mutate(attributes);
+        small::runtime_class(state, attributes)?;
     }
+    small::default_storage_class(state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await
 }
 
-/// Lets the validating webhooks refuse the write. Returns their warnings.
+/// Lets the validating plugins, policies and webhooks refuse the write. Returns their warnings.
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
-    webhook::call(server, attributes, WebhookKind::Validating).await
+    let state: &ServerState = &server.state;
+    limits::validate(state, attributes)?;
+    let mut warnings = pod_security::validate(state, attributes)?;
+    warnings.extend(policies::validate(state, attributes)?);
+    warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);
+    // Last, as what is refused for another reason is not counted.
+    quota::charge(state, attributes)?;
+    Ok(warnings)
 }

@@ -18,7 +18,9 @@ fn text<'a>(value: &'a Value, path: &str) -> &'a str {
 }
 
 fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(value, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn all_of(server: &ServerState, plural: &str) -> Result<Vec<std::sync::Arc<crate::store::Stored>>, ApiError> {
@@ -145,17 +147,25 @@ impl Judge<'_> {
             }
             return Vec::new();
         }
-        params.iter().flat_map(|params| self.judge(Some(params))).collect()
+        params
+            .iter()
+            .flat_map(|params| self.judge(Some(params)))
+            .collect()
     }
 
     fn params(&self, server: &ServerState, reference: &Value) -> Result<Vec<Value>, String> {
-        let (version, kind) = (text(self.spec, "paramKind.apiVersion"), text(self.spec, "paramKind.kind"));
+        let (version, kind) = (
+            text(self.spec, "paramKind.apiVersion"),
+            text(self.spec, "paramKind.kind"),
+        );
         let served = server.registry.all();
         let found = served
             .iter()
             .find(|resource| resource.kind == kind && resource.api_version() == version);
         let Some(resource) = found else {
-            return Err(format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'"));
+            return Err(format!(
+                "failed to find resource referenced by paramKind: '{version}, Kind={kind}'"
+            ));
         };
         let mut namespace = "";
         if resource.namespaced {
@@ -166,7 +176,9 @@ impl Judge<'_> {
         }
         let name = text(reference, "name");
         if !name.is_empty() {
-            let stored = server.store.get(&resource.table, &ObjectKey::new(namespace, name));
+            let stored = server
+                .store
+                .get(&resource.table, &ObjectKey::new(namespace, name));
             return Ok(stored.map(|stored| stored.value.clone()).into_iter().collect());
         }
         let within = Some(namespace).filter(|namespace| !namespace.is_empty());
@@ -176,7 +188,7 @@ impl Judge<'_> {
             .map_err(|_| "parameters are gone".to_owned())?;
         let selector = at(reference, "selector");
         let chosen = all.items.iter().filter(|stored| {
-            crate::selector::matches_selector(selector, &crate::meta::string_map(&stored.value, "labels"))
+            crate::selector::matches_selector(selector, crate::meta::string_map(&stored.value, "labels"))
         });
         Ok(chosen.map(|stored| stored.value.clone()).collect())
     }
@@ -227,7 +239,9 @@ impl Judge<'_> {
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {
         let expression = Expression::read(expression)?;
-        expression.value(self.scope, names).map_err(|failure| failure.text)
+        expression
+            .value(self.scope, names)
+            .map_err(|failure| failure.text)
     }
 
     fn message(&self, validation: &Value, names: &[(&str, Cel)]) -> String {

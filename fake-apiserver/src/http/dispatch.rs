@@ -163,6 +163,10 @@ pub(super) async fn resource_request(
             ));
         }
         Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
+        // A binding is no object of its own: it is the pod's of that name.
+        Verb::Create if context.resource.kind == "Binding" => {
+            subresource::create_binding(&context, &body).await?
+        }
         Verb::Create if authz::is_review(&context.resource) => authz::answer(&context, &body)?,
         Verb::Create => create::create(&context, &body).await?,
         Verb::Update => update::put(&context, &body).await?,

@@ -5,7 +5,9 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY, WARNING};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
@@ -71,12 +73,22 @@ pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response
 }
 
 pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
-    respond(
+    let mut response = respond(
         error.code,
         Bytes::from(error.to_status().to_string()),
         encoding,
         &[],
-    )
+    );
+    let seconds = error
+        .details
+        .as_ref()
+        .and_then(|details| details.get("retryAfterSeconds")?.as_u64());
+    if let Some(seconds) = seconds {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// What the real server's last handler says.

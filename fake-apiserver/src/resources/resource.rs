@@ -103,6 +103,15 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
+    /// The group that complaints about objects name: events are checked as those of the core group.
+    pub(crate) fn validated_group(&self) -> &str {
+        if self.table.group.is_empty() {
+            ""
+        } else {
+            &self.group
+        }
+    }
+
     /// `apps/v1`, `v1`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {

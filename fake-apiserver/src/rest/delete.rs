@@ -178,7 +178,12 @@ async fn attempt(
         return Ok(Some(Answer::ok(match outcome {
             Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
             Outcome::Mark(object) => shown(object),
-            Outcome::Remove(object) if resource.strategy.returns_deleted_object() => shown(object),
+            Outcome::Remove(mut object) if resource.strategy.returns_deleted_object() => {
+                if resource.strategy.ends_gracefully() {
+                    mark(context, &mut object, 0);
+                }
+                shown(object)
+            }
             Outcome::Remove(object) => Shown::Made(success(context, &object)),
         })));
     }
@@ -199,7 +204,12 @@ async fn attempt(
     Ok(Some(Answer::ok(Shown::Stored(stored))))
 }
 
-fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Value) -> Result<(), ApiError> {
+/// Whether the object is the one that was meant.
+pub(super) fn check_preconditions(
+    context: &Context,
+    options: &DeleteOptions,
+    object: &Value,
+) -> Result<(), ApiError> {
     let resource = &context.resource;
     // The real server names the kind here, not the resource.
     let kind = GroupResource::new(&resource.group, &resource.kind);
@@ -263,6 +273,17 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     }
     if resource.group == "apiextensions.k8s.io" && !old.is_terminating() {
         object.add_finalizer(crate::controllers::CRD_FINALIZER);
+        let now = context.state().now();
+        if let Some(conditions) = object
+            .pointer_mut("/status/conditions")
+            .and_then(Value::as_array_mut)
+        {
+            conditions.push(json!({
+                "type": "Terminating", "status": "True", "lastTransitionTime": now,
+                "reason": "InstanceDeletionPending",
+                "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            }));
+        }
     }
     match deletion {
         Deletion::Graceful { seconds } => {

@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod delete;
+mod eviction;
 pub(crate) mod incoming;
 mod kind_check;
 pub(crate) mod metadata;

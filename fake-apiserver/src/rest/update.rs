@@ -15,6 +15,7 @@ use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
+use crate::strategy::keep_all_but;
 use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
@@ -102,6 +103,7 @@ async fn attempt(
     let (mut object, mut warnings) = (change.make)(old)?;
     let based_on = check_preconditions(context, change, &object, old)?;
     keep_system_metadata(&mut object, old);
+    warnings.extend(metadata::dedup_owners(&mut object));
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object);
     }
@@ -315,6 +317,7 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     match context.request.subresource.as_str() {
         "" if context.resource.has_status() => strategy.prepare_update(object, old),
         "status" => strategy.prepare_status_update(object, old),
+        part @ ("ephemeralcontainers" | "resize") => keep_all_but(part, object, old),
         _ => {}
     }
     if strategy.has_generation()
@@ -345,7 +348,7 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String
         return Ok(warnings);
     }
     Err(ApiError::invalid(
-        &resource.group,
+        resource.validated_group(),
         &resource.kind,
         object.name(),
         &errors,

@@ -1,5 +1,7 @@
 //! Resources that need little of their own.
 
+use serde_json::Value;
+
 use super::Strategy;
 
 #[derive(Clone, Copy)]
@@ -7,6 +9,8 @@ pub(super) struct Generic {
     create_on_update: bool,
     returns_object: bool,
     generation: bool,
+    /// The generation is that of the beginning.
+    generation_stays: bool,
 }
 
 /// Nothing special.
@@ -30,6 +34,7 @@ pub(super) static COUNTED: Generic = Generic {
 pub(super) static PRIORITY_CLASS: Generic = Generic {
     create_on_update: true,
     generation: true,
+    generation_stays: true,
     ..Generic::new()
 };
 impl Generic {
@@ -38,6 +43,7 @@ impl Generic {
             create_on_update: false,
             returns_object: false,
             generation: false,
+            generation_stays: false,
         }
     }
 }
@@ -53,5 +59,9 @@ impl Strategy for Generic {
 
     fn has_generation(&self) -> bool {
         self.generation
+    }
+
+    fn changes_generation(&self, object: &Value, old: &Value) -> bool {
+        !self.generation_stays && super::asks_for_something_else(object, old)
     }
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::meta::ObjectMeta;
 use crate::store::GroupResource;
-pub(crate) use pod::qos_class;
+pub(crate) use pod::{keep_all_but, qos_class};
 
 /// How a deletion is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,11 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether an update creates what is not there.
     fn allows_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether an object may be given time to end.
+    fn ends_gracefully(&self) -> bool {
         false
     }
 
@@ -90,12 +95,7 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether a change counts for `metadata.generation`: by default any change outside metadata and status.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
-            return false;
-        };
-        let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
-        let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
-        keys.into_iter().any(|key| new.get(key) != old.get(key))
+        asks_for_something_else(object, old)
     }
 
     /// How a deletion with `grace_seconds` (as the client asked) goes.
@@ -145,4 +145,14 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
 /// The strategy of custom resources.
 pub(crate) fn of_custom() -> &'static dyn Strategy {
     &custom::CustomStrategy
+}
+
+/// Whether two objects differ outside of metadata and status.
+fn asks_for_something_else(object: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
+        return false;
+    };
+    let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
+    let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
+    keys.into_iter().any(|key| new.get(key) != old.get(key))
 }

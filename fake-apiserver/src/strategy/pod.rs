@@ -12,6 +12,10 @@ impl Strategy for PodStrategy {
         true
     }
 
+    fn ends_gracefully(&self) -> bool {
+        true
+    }
+
     fn returns_deleted_object(&self) -> bool {
         true
     }
@@ -91,6 +95,44 @@ impl Strategy for PodStrategy {
             Deletion::Graceful { seconds }
         }
     }
+}
+
+/// Of a pod that was sent to one of its parts, only that part is taken.
+pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    for field in ["resourceVersion", "managedFields"] {
+        kept.copy_meta(object, field);
+    }
+    if part == "ephemeralcontainers" {
+        match at(object, "spec.ephemeralContainers") {
+            Some(list) => kept["spec"]["ephemeralContainers"] = list.clone(),
+            None => {
+                let spec = kept.get_mut("spec").and_then(Value::as_object_mut);
+                spec.map(|spec| spec.remove("ephemeralContainers"));
+            }
+        }
+    } else {
+        for list in ["containers", "initContainers"] {
+            let sent = at(object, "spec")
+                .and_then(|spec| spec.get(list))
+                .and_then(Value::as_array);
+            let present = kept
+                .get_mut("spec")
+                .and_then(|spec| spec.get_mut(list))
+                .and_then(Value::as_array_mut);
+            for container in present.into_iter().flatten() {
+                let same = |other: &&Value| other.get("name") == container.get("name");
+                if let Some(other) = sent.and_then(|sent| sent.iter().find(same)) {
+                    copy_field(container, other, "resources");
+                    copy_field(container, other, "resizePolicy");
+                }
+            }
+        }
+        if let (Some(sent), Some(kept)) = (object.get("spec"), kept.get_mut("spec")) {
+            copy_field(kept, sent, "resources");
+        }
+    }
+    *object = kept;
 }
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, by the containers' cpu and memory.

@@ -66,6 +66,14 @@ impl Quantity {
         }
     }
 
+    /// The difference, in the family of suffixes of `self`.
+    pub(crate) fn minus(self, other: Quantity) -> Quantity {
+        Quantity {
+            nanos: self.nanos.saturating_sub(other.nanos),
+            ..self
+        }
+    }
+
     /// So many things.
     pub(crate) fn count(things: i64) -> Quantity {
         Quantity {

@@ -131,11 +131,7 @@ pub(crate) fn resource_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
         return;
     }
     let known = name.contains('/')
-        || (OF_QUOTAS.contains(&name)
-            && !matches!(
-                name,
-                "attachable-volumes" | "services.nodeports" | "services.loadbalancers"
-            ))
+        || (OF_QUOTAS.contains(&name) && name != "attachable-volumes")
         || is_quota_huge_page(name);
     if !known {
         errors.invalid(path, name, "must be a standard resource type or fully qualified");

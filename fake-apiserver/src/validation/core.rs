@@ -584,3 +584,45 @@ pub(super) fn endpoints_update(new: &Value, old: &Value, errors: &mut Errors) {
         endpoints(new, errors);
     }
 }
+
+/// A certificate that no server could use.
+pub(super) fn secret_warnings(secret: &Value) -> Vec<String> {
+    if secret.text("type") != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let data = secret.part("data").unwrap_or(&NOTHING);
+    let has_pem = |field: &str, ends_with: &str| {
+        let engine = base64::engine::general_purpose::STANDARD;
+        let bytes = base64::Engine::decode(&engine, data.text(field)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines()
+            .any(|line| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(ends_with))
+    };
+    for (field, ends_with, what) in [
+        ("tls.crt", "CERTIFICATE-----", "certificate"),
+        ("tls.key", "PRIVATE KEY-----", "key"),
+    ] {
+        if !has_pem(field, ends_with) {
+            return vec![format!("tls: failed to find any PEM data in {what} input")];
+        }
+    }
+    Vec::new()
+}
+
+/// A CertificateSigningRequest.
+pub(super) fn signing_request(object: &Value, errors: &mut Errors) {
+    let spec = object.part("spec").unwrap_or(&NOTHING);
+    let path = Path::new("spec");
+    let engine = base64::engine::general_purpose::STANDARD;
+    let request = base64::Engine::decode(&engine, spec.text("request")).unwrap_or_default();
+    if !String::from_utf8_lossy(&request).contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        let detail = "PEM block type must be CERTIFICATE REQUEST";
+        errors.invalid(&path.field("request"), spec.text("request"), detail);
+    }
+    if spec.list("usages").is_empty() {
+        errors.required(&path.field("usages"), "usages");
+    }
+    if spec.text("signerName").is_empty() {
+        errors.required(&path.field("signerName"), "");
+    }
+}

@@ -91,6 +91,11 @@ fn rules(table: &GroupResource) -> Rules {
         ("", "podtemplates") => anew!(pod::pod_template),
         ("", "services") => Rules::new(service::create, service::update).with_status(service::status),
         ("", "configmaps") => Rules::new(core::config_map, core::config_map_update),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            Rules::new(core::signing_request, |new, _, errors| {
+                core::signing_request(new, errors)
+            })
+        }
         ("", "secrets") => Rules::new(core::secret, core::secret_update),
         ("", "namespaces") => Rules::new(core::namespace, no_change).with_status(core::namespace_status),
         ("", "nodes") => Rules::new(core::node, core::node_update).with_status(core::node_update),
@@ -236,6 +241,7 @@ pub(crate) fn warnings(table: &GroupResource, object: &Value, old: Option<&Value
         ("", "pods") if old.is_none() => pod::warnings(object, ""),
         ("", "pods") => Vec::new(),
         ("", "services") => service::warnings(object),
+        ("", "secrets") => core::secret_warnings(object),
         ("", "podtemplates") => template(Some(object), "template."),
         ("batch", "cronjobs") => {
             let job = object.part("spec").and_then(|spec| spec.part("jobTemplate"));

@@ -7,6 +7,7 @@ mod garbage;
 mod lives;
 mod patches;
 mod pods;
+mod rules;
 mod served;
 mod support;
 mod watches;
