@@ -10,4 +10,5 @@ mod pods;
 mod served;
 mod support;
 mod watches;
+mod workloads;
 mod writes;
