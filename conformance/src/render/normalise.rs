@@ -3,14 +3,14 @@
 //! * Node names: which node a pod goes to depends on how many there are. They become `<node>`.
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
-//!   the recordings).
+//!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel.
 //! * Container ids, addresses, uids and times are not rendered at all.
 
 use std::borrow::Cow;
 
-/// Events whose count depends on how often the controller looked.
-const COUNT_VARIES: [&str; 1] = ["ScaleUpLimited"];
+/// Events whose count depends on how often the controller, or the scheduler, looked.
+const COUNT_VARIES: [&str; 2] = ["ScaleUpLimited", "FailedScheduling"];
 
 /// Events that come in any order when several come at once.
 const ORDER_VARIES: [&str; 1] = ["SuccessfulCreate"];

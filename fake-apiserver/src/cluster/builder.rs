@@ -12,7 +12,8 @@ use super::error::ClusterError;
 use super::{Cluster, Trace};
 use crate::admission::Webhook;
 use crate::controllers::{
-    CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController,
+    BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
+    ServiceAccountController,
 };
 use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use crate::server::Server;
@@ -32,6 +33,7 @@ pub struct ClusterBuilder {
     objects: Vec<Value>,
     webhooks: Vec<Webhook>,
     controllers: bool,
+    built_in: Vec<BuiltIn>,
     trace: bool,
     system_objects: bool,
 }
@@ -48,6 +50,7 @@ impl Default for ClusterBuilder {
             objects: Vec::new(),
             webhooks: Vec::new(),
             controllers: true,
+            built_in: BuiltIn::ALL.to_vec(),
             trace: false,
             system_objects: false,
         }
@@ -115,6 +118,12 @@ impl ClusterBuilder {
         self
     }
 
+    /// Which of the controllers of workloads, services, volumes and nodes run (all by default).
+    pub fn built_in(mut self, which: &[BuiltIn]) -> Self {
+        self.built_in = which.to_vec();
+        self
+    }
+
     /// Whether the server begins with the objects that a real one makes for itself: default roles and bindings, flow control,
     /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
     pub fn system_objects(mut self, make: bool) -> Self {
@@ -151,6 +160,8 @@ impl ClusterBuilder {
             tasks.spawn(ServiceAccountController::new(client.clone()).run());
             tasks.spawn(NamespaceController::new(client.clone()).run());
             tasks.spawn(GarbageCollector::new(client.clone()).run());
+            let manager = ControllerManager::new(client.clone(), Arc::clone(&clock), &self.built_in);
+            tasks.spawn(manager.run());
         }
         if !self.nodes.is_empty() {
             tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());

@@ -12,4 +12,5 @@ mod served;
 mod support;
 mod watches;
 mod webhooks;
+mod workloads;
 mod writes;
