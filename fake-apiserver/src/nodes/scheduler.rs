@@ -23,6 +23,8 @@ pub struct Scheduler {
     /// Pods without a node, by when they came.
     waiting: Vec<Value>,
     stamp: i128,
+    /// Where pods of a name go if they can.
+    wanted: BTreeMap<String, String>,
 }
 
 enum Seen {
@@ -44,7 +46,15 @@ impl Scheduler {
             node_of: BTreeMap::new(),
             waiting: Vec::new(),
             stamp: 0,
+            wanted: BTreeMap::new(),
         }
+    }
+
+    /// Pods of these names go to these nodes, if they can: for a run under the conditions of another.
+    #[must_use]
+    pub fn with_placements(mut self, wanted: BTreeMap<String, String>) -> Self {
+        self.wanted = wanted;
+        self
     }
 
     /// Watches nodes and pods and assigns what has no node, until dropped.
@@ -123,6 +133,14 @@ impl Scheduler {
     /// The node with the fewest pods of those that can take the pod; the first by name among equals.
     fn choose(&self, pod: &Value) -> Option<String> {
         let load = |name: &str| self.placed.get(name).map_or(0, BTreeSet::len);
+        if let Some(wanted) = self.wanted.get(pod.name())
+            && self
+                .nodes
+                .get(wanted)
+                .is_some_and(|node| fits(pod, node, load(wanted)))
+        {
+            return Some(wanted.clone());
+        }
         self.nodes
             .iter()
             .filter(|(name, node)| fits(pod, node, load(name)))
