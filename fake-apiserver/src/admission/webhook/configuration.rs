@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::ClientConfig;
+use super::conditions;
 use super::local::WebhookKind;
 use crate::admission::Attributes;
-use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::meta::{at, string_map};
 use crate::resources::Resource;
 use crate::selector::matches_selector;
 use crate::server::{Server, ServerState};
@@ -92,7 +93,7 @@ impl Configured {
     /// How the webhook is to be asked about a write; `None` if it is not.
     ///
     /// # Errors
-    /// 500 if a condition cannot be evaluated and failures count.
+    /// 403 if a condition cannot be evaluated and failures count.
     pub(super) fn concern(
         &self,
         server: &Server,
@@ -110,11 +111,18 @@ impl Configured {
         if !self.selects_namespace(&server.state, attributes) || !self.selects_object(attributes) {
             return Ok(None);
         }
-        let conditions = self.description.get("matchConditions").and_then(Value::as_array);
-        if conditions.is_none_or(Vec::is_empty) || self.conditions_hold(attributes)? {
-            return Ok(Some(Concern { resource: matched }));
+        let concern = Concern { resource: matched };
+        let given = self.description.get("matchConditions").and_then(Value::as_array);
+        match conditions::hold(given.map(Vec::as_slice).unwrap_or_default(), attributes, &concern) {
+            Ok(true) => Ok(Some(concern)),
+            Ok(false) => Ok(None),
+            Err(_) if self.ignore_failure => Ok(None),
+            Err(problem) => Err(ApiError::forbidden(
+                &resource.group_resource(),
+                &attributes.name,
+                &problem,
+            )),
         }
-        Ok(None)
     }
 
     /// The resource as which a rule matches: the request's own, or (unless the match is to be exact) another version of it.
@@ -162,19 +170,6 @@ impl Configured {
             .into_iter()
             .flatten()
             .any(|object| matches_selector(Some(selector), string_map(object, "labels")))
-    }
-
-    /// Conditions are not evaluated yet: with a failure policy of `Ignore` the webhook is passed over, else the write fails.
-    fn conditions_hold(&self, attributes: &Attributes) -> Result<bool, ApiError> {
-        if self.ignore_failure {
-            return Ok(false);
-        }
-        let object = attributes.object.as_ref().or(attributes.old.as_ref());
-        let name = object.map(|object| object.name().to_owned()).unwrap_or_default();
-        Err(ApiError::internal(format!(
-            "failed calling webhook {:?}: the match conditions for {name:?} cannot be evaluated here",
-            self.name
-        )))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Admission webhooks: those registered in this process ([`local`]), and those that configurations in the store name
 //! ([`configuration`]), which are called over HTTPS ([`call`]).
 //!
-//! [`review`] is what they are asked, [`verdict`] what is made of their answers.
+//! [`conditions`] are those that a write must fulfil first, [`review`] is what webhooks are asked, [`verdict`] what is made of their answers.
 
 mod call;
+mod conditions;
 mod configuration;
 mod local;
 mod review;
@@ -41,7 +42,7 @@ pub(super) async fn call(
         if webhook.kind != kind || !webhook.concerns(attributes) {
             continue;
         }
-        let asked = review::of(server, attributes, &Concern::direct(attributes))?;
+        let asked = review::of(server, attributes, &Concern::direct(attributes));
         let answer = (webhook.handler)(server.client(), asked.body.clone()).await;
         let verdict = Verdict::read(&webhook.name, &answer)?;
         verdict.settle(attributes, kind, &mut warnings)?;
@@ -105,7 +106,7 @@ async fn ask(
         let message = format!("admission webhook {name:?} does not support dry run");
         return Err(ApiError::bad_request(message));
     }
-    let asked = review::of(server, attributes, &concern)?;
+    let asked = review::of(server, attributes, &concern);
     let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
         Ok(answer) => Verdict::read_review(name, &answer, &asked),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),

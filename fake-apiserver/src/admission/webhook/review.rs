@@ -7,7 +7,6 @@ use crate::admission::Attributes;
 use crate::resources::Resource;
 use crate::rest::conversion;
 use crate::server::Server;
-use crate::status::ApiError;
 
 /// A question, and the id that its answer must name.
 pub(super) struct Review {
@@ -16,14 +15,21 @@ pub(super) struct Review {
 }
 
 /// The question about a write, in the version that the webhook wants.
-pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) -> Result<Review, ApiError> {
+pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) -> Review {
+    let uid = server.state.new_uid();
+    let mut request = request(attributes, concern);
+    request["uid"] = Value::from(uid.clone());
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    Review { body, uid }
+}
+
+/// What is asked about a write, but for the id of the question.
+pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
     let asked = &attributes.resource;
     let wanted = &concern.resource;
     let gvk = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let gvr = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-    let uid = server.state.new_uid();
     let mut request = json!({
-        "uid": uid,
         "kind": gvk(wanted),
         "resource": gvr(wanted),
         "requestKind": gvk(asked),
@@ -43,8 +49,7 @@ pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) ->
     if !attributes.namespace.is_empty() {
         request["namespace"] = Value::from(attributes.namespace.clone());
     }
-    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    Ok(Review { body, uid })
+    request
 }
 
 /// An object of the request's version in another version of its resource.
