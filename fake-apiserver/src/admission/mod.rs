@@ -18,11 +18,12 @@ mod webhook;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
+use crate::http::params::Params;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
@@ -59,6 +60,8 @@ pub(crate) struct Attributes {
     /// The object as it was; `None` for a creation.
     pub old: Option<Value>,
     pub dry_run: bool,
+    /// The options of the request, as [`options`] makes them.
+    pub options: Value,
 }
 
 impl Attributes {
@@ -77,11 +80,27 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     is_new_pod
         || is_judged
         || policies::is_concerned(&server.state, attributes)
-        || server
-            .state
-            .webhooks
-            .iter()
-            .any(|webhook| webhook.concerns(attributes))
+        || webhook::concerns(server, attributes)
+}
+
+/// The options of a write as webhooks are shown them: what the client gave, and their kind.
+pub(crate) fn options(params: &Params, kind: &str) -> Value {
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    for (field, text) in [
+        ("fieldManager", &params.field_manager),
+        ("fieldValidation", &params.field_validation_given),
+    ] {
+        if !text.is_empty() {
+            options[field] = Value::from(text.clone());
+        }
+    }
+    if !params.dry_run_given.is_empty() {
+        options["dryRun"] = json!(params.dry_run_given);
+    }
+    if let Some(force) = params.force.filter(|_| kind == "PatchOptions") {
+        options["force"] = Value::from(force);
+    }
+    options
 }
 
 /// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.

@@ -82,6 +82,7 @@ fn attributes(context: &Context, object: Value) -> Attributes {
         object: Some(object),
         old: None,
         dry_run: context.params.dry_run,
+        options: admission::options(&context.params, "CreateOptions"),
     }
 }
 

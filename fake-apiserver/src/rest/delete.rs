@@ -35,6 +35,26 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// The options as admission webhooks are shown them.
+    fn shown(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_seconds {
+            options["gracePeriodSeconds"] = Value::from(seconds);
+        }
+        if !self.propagation.is_empty() {
+            options["propagationPolicy"] = Value::from(self.propagation.clone());
+        }
+        for (field, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                options["preconditions"][field] = Value::from(value.clone());
+            }
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+
     /// Reads the body of a deletion, or its query if there is no body.
     ///
     /// # Errors
@@ -147,6 +167,7 @@ async fn attempt(
         object: None,
         old: Some(conversion::from_storage(resource, existing.value.clone())),
         dry_run: options.dry_run,
+        options: options.shown(),
     };
     admission::mutate(&context.server, &mut attributes).await?;
     admission::validate(&context.server, &mut attributes).await?;

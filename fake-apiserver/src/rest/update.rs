@@ -11,6 +11,7 @@ use super::ownership::{Ownership, own};
 use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
+use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
@@ -116,6 +117,14 @@ async fn attempt(
         object: None,
         old: None,
         dry_run: context.params.dry_run,
+        options: admission::options(
+            &context.params,
+            if context.request.verb == Verb::Patch {
+                "PatchOptions"
+            } else {
+                "UpdateOptions"
+            },
+        ),
     };
     // Most writes concern no webhook: for them nothing is copied.
     let before = admission::is_concerned(&context.server, &attributes).then(|| object.clone());

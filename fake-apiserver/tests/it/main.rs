@@ -11,4 +11,5 @@ mod rules;
 mod served;
 mod support;
 mod watches;
+mod webhooks;
 mod writes;
