@@ -40,9 +40,11 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let storage = versions
+    let stored_at = versions
         .iter()
-        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .position(|version| version.get("storage").and_then(Value::as_bool) == Some(true));
+    let storage = stored_at
+        .and_then(|at| versions.get(at))
         .map(|version| text(version, "name"))
         .unwrap_or_default();
     let mut out = Vec::new();
@@ -51,7 +53,12 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
             continue;
         }
         let name = text(version, "name");
-        let custom = custom_version(version, &schema_path(versions, index))?;
+        let mut custom = custom_version(version, &schema_path(versions, index))?;
+        if let Some(at) = stored_at.filter(|at| *at != index)
+            && let Some(stored) = versions.get(at)
+        {
+            custom.stored = Some(custom_version(stored, &schema_path(versions, at))?.schema);
+        }
         let mut list_kind = text(definition, "spec.names.listKind");
         if list_kind.is_empty() {
             list_kind = format!("{kind}List");
@@ -159,6 +166,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     });
     let selectable = version.get("selectableFields").and_then(Value::as_array);
     Ok(CustomVersion {
+        stored: None,
         rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),

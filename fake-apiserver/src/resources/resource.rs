@@ -62,6 +62,8 @@ pub(crate) struct ScalePaths {
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
+    /// The schema of the version that is stored, where it is another.
+    pub stored: Option<Arc<Schema>>,
     /// The rules in the schema.
     pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.

@@ -40,6 +40,9 @@ pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
         rename(&mut object, |new, old| (new, old));
     }
     object["apiVersion"] = Value::from(resource.storage_api_version.clone());
+    if let Some(schema) = resource.custom.as_ref().and_then(|custom| custom.stored.as_ref()) {
+        schema.prune(&mut object);
+    }
     object
 }
 

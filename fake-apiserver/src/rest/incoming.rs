@@ -130,7 +130,11 @@ fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Re
     let Some(schema) = resource.schema() else {
         return Ok(Vec::new());
     };
-    let unknown = schema.prune(object);
+    let mut unknown = schema.prune(object);
+    if resource.is_custom() {
+        // The metadata of custom resources is read before the rest.
+        unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    }
     normalise(context, &schema, object).map_err(|error| {
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",

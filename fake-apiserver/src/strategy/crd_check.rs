@@ -36,11 +36,11 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
         .unwrap_or_default();
     if versions.iter().filter(|version| flag(version, "storage")).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(
-            "spec.versions",
-            Value::Array(versions.to_vec()),
-            detail,
-        ));
+        let shown: Vec<String> = versions.iter().map(|version| shown(version, versions)).collect();
+        errors.push(FieldError {
+            shown: Some(format!("[{}]", shown.join(","))),
+            ..FieldError::invalid("spec.versions", Value::Null, detail)
+        });
     }
     errors.extend(check_conversion(definition));
     if definition
@@ -87,6 +87,91 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
         ));
     }
     errors
+}
+
+/// A version as the real server's own struct prints; what all versions share is kept elsewhere.
+fn shown(version: &Value, versions: &[Value]) -> String {
+    let own = |field: &str| {
+        let value = version.get(field);
+        let is_shared = versions.iter().all(|other| other.get(field) == value);
+        value.filter(|_| !is_shared).cloned().unwrap_or_default()
+    };
+    format!(
+        "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\
+         \"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
+        Value::from(text(version, "name")),
+        flag(version, "served"),
+        flag(version, "storage"),
+        flag(version, "deprecated"),
+        version.get("deprecationWarning").cloned().unwrap_or_default(),
+        own("schema"),
+        own("subresources"),
+        own("additionalPrinterColumns"),
+        own("selectableFields"),
+    )
+}
+
+/// The formats that the real server knows.
+const FORMATS: [&str; 31] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "double",
+    "duration",
+    "email",
+    "float",
+    "hexcolor",
+    "hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8s-long-name",
+    "k8s-short-name",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Warnings about what is accepted and has no effect.
+pub(crate) fn warnings(definition: &Value) -> Vec<String> {
+    let mut formats = std::collections::BTreeSet::new();
+    let versions = at(definition, "spec.versions").and_then(Value::as_array);
+    for version in versions.into_iter().flatten() {
+        if let Some(schema) = at(version, "schema.openAPIV3Schema") {
+            find_formats(schema, &mut formats);
+        }
+    }
+    formats
+        .iter()
+        .map(|format| format!("unrecognized format \"{format}\""))
+        .collect()
+}
+
+fn find_formats<'a>(schema: &'a Value, found: &mut std::collections::BTreeSet<&'a str>) {
+    let format = schema.get("format").and_then(Value::as_str);
+    found.extend(format.filter(|format| !format.is_empty() && !FORMATS.contains(format)));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let parts = properties.into_iter().flatten().map(|(_, part)| part);
+    let inner = ["items", "additionalProperties"]
+        .iter()
+        .filter_map(|field| schema.get(*field));
+    for part in parts.chain(inner) {
+        find_formats(part, found);
+    }
 }
 
 fn check_group(definition: &Value) -> Vec<FieldError> {

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::meta::ObjectMeta;
 use crate::store::GroupResource;
+pub(crate) use crd_check::warnings as definition_warnings;
 pub(crate) use pod::{keep_all_but, qos_class};
 
 /// How a deletion is to go.

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
-use super::jobs::{generated_selector, is_indexed, whole_spec};
+use super::jobs::{is_indexed, job, whole_spec};
 use super::path::Path;
 use super::{go, immutable};
 
 /// A changed Job.
 pub(super) fn job_update(new: &Value, old: &Value, errors: &mut Errors) {
-    generated_selector(new, new.part("spec").unwrap_or(&NOTHING), errors);
+    // The real server validates the new object whole, and its spec once more with the old one.
+    job(new, errors);
     let (spec, before) = (
         new.part("spec").unwrap_or(&NOTHING),
         old.part("spec").unwrap_or(&NOTHING),

@@ -37,7 +37,7 @@ pub(super) fn is_indexed(spec: &Value) -> bool {
 }
 
 /// A selector that the server makes must be the one it would make.
-pub(super) fn generated_selector(job: &Value, spec: &Value, errors: &mut Errors) {
+fn generated_selector(job: &Value, spec: &Value, errors: &mut Errors) {
     let Some(selector) = spec.part("selector").filter(|_| !spec.is_true("manualSelector")) else {
         return;
     };

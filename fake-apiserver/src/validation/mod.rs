@@ -242,6 +242,7 @@ pub(crate) fn warnings(table: &GroupResource, object: &Value, old: Option<&Value
         ("", "pods") => Vec::new(),
         ("", "services") => service::warnings(object),
         ("", "secrets") => core::secret_warnings(object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crate::strategy::definition_warnings(object),
         ("", "podtemplates") => template(Some(object), "template."),
         ("batch", "cronjobs") => {
             let job = object.part("spec").and_then(|spec| spec.part("jobTemplate"));

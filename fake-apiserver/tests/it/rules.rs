@@ -115,6 +115,11 @@ fn create(kind: &str, body: Value, code: u16, has: Value) -> Value {
     json!({"do": format!("POST {CORE}/{kind}"), "body": body, "code": code, "has": has})
 }
 
+/// What pods run as.
+fn account() -> Value {
+    json!({"do": format!("POST {CORE}/serviceaccounts"), "body": {"metadata": {"name": "default"}}, "code": 201})
+}
+
 fn quota(hard: Value, used: Value) -> Vec<Value> {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}});
     vec![
@@ -132,6 +137,7 @@ fn a_quota_counts_and_refuses() {
     );
     let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     steps.extend([
+        account(),
         create("configmaps", map("a"), 201, json!({})),
         create("configmaps", map("b"), 403, json!({"/message": "configmaps \"b\" is forbidden: exceeded quota: q, \
             requested: configmaps=1, used: configmaps=2, limited: configmaps=2"})),
@@ -151,6 +157,7 @@ fn a_limit_range_fills_in_and_refuses() {
     play(
         false,
         json!([
+            account(),
             create("limitranges", range, 201, json!({})),
             create(
                 "pods",
@@ -179,6 +186,7 @@ fn a_namespace_asks_for_a_security_standard() {
     play(
         false,
         json!([
+            account(),
             {"do": format!("PATCH {namespace}"), "type": "merge", "body": label("nope"), "code": 422, "has": {"/message":
                 "Namespace \"default\" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \
                  \"nope\": must be one of privileged, baseline, restricted"}},
@@ -213,7 +221,7 @@ fn a_policy_judges_by_variables_and_the_old_object() {
             create("configmaps", map("bad-too"), 403, json!({"/message": "configmaps \"bad-too\" is forbidden: \
                 ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no bad names"})),
             create("configmaps", map("exempt"), 201, json!({})),
-            create("configmaps", map("good"), 201, json!({})),
+            create("configmaps", json!({"metadata": {"name": "good"}, "data": {"a": "a"}}), 201, json!({})),
             {"do": format!("PATCH {CORE}/configmaps/good"), "type": "merge", "body": {"data": {"a": "b"}}, "code": 422},
             {"do": format!("PATCH {CORE}/configmaps/good"), "type": "merge", "body": {"metadata": {"labels": {"a": "b"}}}},
         ]),
@@ -234,6 +242,7 @@ fn a_disruption_budget_refuses_an_eviction() {
     play(
         false,
         json!([
+            account(),
             create("pods", pod("p", json!({"nodeName": "nowhere"})), 201, json!({})),
             {"do": format!("PATCH {CORE}/pods/p/status"), "type": "merge",
                 "body": {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}},
