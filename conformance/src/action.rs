@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
+};
 use kube::core::ApiResource;
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Map, Value, json};
@@ -325,6 +327,19 @@ impl Kubectl {
         };
         api.delete(name, &params).await?;
         Ok(())
+    }
+
+    /// The names of the objects of a resource.
+    ///
+    /// # Errors
+    /// If the server does not list them.
+    pub async fn names(&self, api: &Api<DynamicObject>) -> Result<Vec<String>, ActionError> {
+        let list = api.list_metadata(&ListParams::default()).await?;
+        Ok(list
+            .items
+            .into_iter()
+            .filter_map(|object| object.metadata.name)
+            .collect())
     }
 
     /// Sends a plain request.

@@ -330,9 +330,12 @@ async fn start(options: &SuiteOptions, seed: u64, environment: Environment) -> R
             .await
             .map(Backend::Real),
         _ => {
+            // Which pods share a node decides which one a set gives up first.
+            let nodes = environment.nodes();
             let fake = FakeOptions {
                 seed,
                 environment,
+                nodes,
                 tweak: options.tweak.clone(),
                 ..FakeOptions::default()
             };

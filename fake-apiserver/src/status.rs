@@ -76,6 +76,17 @@ impl ApiError {
         Self::of(StatusCode::CONFLICT, "AlreadyExists", resource, name, message)
     }
 
+    /// The same error where the name may have been a generated one: another try may do better.
+    #[must_use]
+    pub fn could_not_generate(mut self) -> Self {
+        self.message
+            .push_str(", the server was not able to generate a unique name for the object");
+        if let Some(details) = &mut self.details {
+            details["retryAfterSeconds"] = json!(1);
+        }
+        self
+    }
+
     /// `Operation cannot be fulfilled on pods "x": …`
     #[must_use]
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {

@@ -117,6 +117,7 @@ impl FakeCluster {
             .seed(options.seed)
             .names(names.clone())
             .images(images)
+            .placements(options.environment.placements.clone())
             .trace(options.trace);
         if let Some(nodes) = options.nodes {
             builder = builder.nodes(nodes);

@@ -16,6 +16,8 @@ pub struct Environment {
     pub images: BTreeMap<String, String>,
     /// Images that pods asked for and that never ran.
     pub missing: BTreeSet<String>,
+    /// The node on which each pod ran.
+    pub placements: BTreeMap<String, String>,
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
@@ -26,6 +28,16 @@ fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
 }
 
 impl Environment {
+    /// How many nodes there were, by the highest number in a node's name; none if no pod ran.
+    #[must_use]
+    pub fn nodes(&self) -> Option<u32> {
+        let number = |node: &String| {
+            let digits = node.trim_start_matches(|c: char| !c.is_ascii_digit());
+            digits.parse::<u32>().ok()
+        };
+        self.placements.values().filter_map(number).max()
+    }
+
     /// Reads the conditions out of a recording.
     #[must_use]
     pub fn of(recording: &Recording) -> Self {
@@ -47,11 +59,15 @@ impl Environment {
             if change.kind == ChangeKind::Added
                 && let Some((prefix, suffix)) = name.rsplit_once('-')
             {
-                environment
-                    .names
-                    .entry(format!("{prefix}-"))
-                    .or_default()
-                    .push(suffix.to_owned());
+                // A name that comes again is that of a claim that was left, and is not handed out.
+                let names = environment.names.entry(format!("{prefix}-")).or_default();
+                if !names.iter().any(|known| known == suffix) {
+                    names.push(suffix.to_owned());
+                }
+            }
+            let node = text(&change.object, "/spec/nodeName");
+            if !node.is_empty() {
+                environment.placements.insert(name.clone(), node);
             }
             for (container, image) in containers(&change.object) {
                 if let Some(digest) = digest(&change.object, &container, &image) {

@@ -3,8 +3,8 @@
 //! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
 //! a recording up to a renaming *within each burst*: the pods of a burst are paired in the order in which the workload's
-//! events mention them later. Pods that a step of the recording names are never renamed, and neither is one burst mixed with
-//! another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
+//! events mention them later. Pods that a step of the recording names keep the role that was cast then
+//! ([`Roles`](super::roles::Roles)), and one burst is never mixed with another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::load::Recording;
+use super::roles::Roles;
 use crate::history::{Change, ChangeKind, text};
 
 /// Pods whose creations are closer than this belong to one burst.
 const BURST_MS: i64 = 500;
 
 /// The pods of a history in the order of their creation, in bursts.
-fn bursts(history: &[Change]) -> Vec<Vec<String>> {
+pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = Vec::new();
     let mut last_ms = i64::MIN;
     for change in history {
@@ -36,7 +37,7 @@ fn bursts(history: &[Change]) -> Vec<Vec<String>> {
 }
 
 /// For each pod, when the events of other objects mention it after its creation: their positions in the history.
-fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
+pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     let mut out: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let events = history.iter().filter(|change| {
         change.resource == "events"
@@ -54,27 +55,11 @@ fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     out
 }
 
-/// The names that the recording's steps speak of.
-fn pinned(recording: &Recording) -> BTreeSet<String> {
-    let mut out = BTreeSet::new();
-    for action in recording.steps.iter().flat_map(|step| &step.actions) {
-        out.extend(action.names.iter().cloned());
-        let mut texts = vec![action.body.as_ref().map(Value::to_string).unwrap_or_default()];
-        if let Some(file) = &action.file {
-            texts.push(std::fs::read_to_string(recording.folder.join(file)).unwrap_or_default());
-        }
-        for text in texts {
-            let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '.'));
-            out.extend(words.filter(|word| word.contains('-')).map(str::to_owned));
-        }
-    }
-    out
-}
-
 /// What the pods of a run are called in the recording, where that is not what they are called in the run.
 #[must_use]
-pub fn pair(recording: &Recording, run: &[Change]) -> BTreeMap<String, String> {
-    let pinned = pinned(recording);
+pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
+    let cast = roles.ours();
+    let playing: BTreeSet<&String> = cast.values().collect();
     let (recorded_mentions, run_mentions) = (mentions(&recording.history), mentions(run));
     let order = |mentions: &BTreeMap<String, Vec<usize>>, name: &String| {
         // Those that are never mentioned again come last, whichever they are.
@@ -82,15 +67,18 @@ pub fn pair(recording: &Recording, run: &[Change]) -> BTreeMap<String, String> {
         (positions, name.clone())
     };
     let run_pods: BTreeSet<String> = bursts(run).into_iter().flatten().collect();
-    let mut out = BTreeMap::new();
+    let mut out: BTreeMap<String, String> = cast
+        .iter()
+        .filter(|(theirs, ours)| theirs != ours)
+        .map(|(theirs, ours)| (ours.clone(), theirs.clone()))
+        .collect();
     for burst in bursts(&recording.history) {
         // The run was given the recording's names, so that its burst has the same ones.
-        let free: Vec<String> = burst
-            .into_iter()
-            .filter(|name| !pinned.contains(name) && run_pods.contains(name))
-            .collect();
-        let mut theirs = free.clone();
-        let mut ours = free;
+        let there: Vec<String> = burst.into_iter().filter(|name| run_pods.contains(name)).collect();
+        let mut theirs = there.clone();
+        let mut ours = there;
+        theirs.retain(|name| !cast.contains_key(name));
+        ours.retain(|name| !playing.contains(name));
         theirs.sort_by_key(|name| order(&recorded_mentions, name));
         ours.sort_by_key(|name| order(&run_mentions, name));
         out.extend(
@@ -116,7 +104,7 @@ pub fn rename(history: &[Change], names: &BTreeMap<String, String>) -> Vec<Chang
     history.iter().map(renamed).collect()
 }
 
-fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
+pub(super) fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
     match value {
         Value::String(text) if names.keys().any(|from| text.contains(from.as_str())) => {
             // By way of marks, so that two names can be exchanged.
@@ -185,7 +173,7 @@ mod tests {
             event(9_900, "update a-3"),
             event(9_950, "update a-2"),
         ];
-        let pairs = pair(&recorded, &same);
+        let pairs = pair(&recorded, &same, &Roles::default());
         assert_eq!(pairs.get("a-2").map(String::as_str), Some("a-1"));
         assert_eq!(pairs.get("a-3"), None);
         let renamed = rename(&same, &pairs);
@@ -199,7 +187,7 @@ mod tests {
             event(9_900, "update a-1"),
             event(9_950, "update a-3"),
         ];
-        let renamed = rename(&wrong, &pair(&recorded, &wrong));
+        let renamed = rename(&wrong, &pair(&recorded, &wrong, &Roles::default()));
         assert_eq!(text(&renamed[3].object, "/message"), "update a-1");
     }
 }

@@ -34,18 +34,27 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
         }
         let reason = text(event, "/reason");
         let message = normalise::message(&reason, &text(event, "/message")).into_owned();
+        let again = known.contains_key(&change.name()) && normalise::is_told_once(&reason, &message);
+        if again || normalise::is_of_the_test_bed(&reason, &message) {
+            continue;
+        }
         let kind = text(event, "/type");
         let lines = objects.entry(object(event)).or_default();
         match lines
             .iter_mut()
             .find(|line| line.reason == reason && line.message == message && line.kind == kind)
         {
+            Some(line) if normalise::is_told_once(&line.reason, &line.message) => {}
             Some(line) => line.count = line.count.max(count(event)),
             None => lines.push(Line {
-                reason,
                 kind,
+                count: if normalise::is_told_once(&reason, &message) {
+                    1
+                } else {
+                    count(event)
+                },
+                reason,
                 message,
-                count: count(event),
             }),
         }
     }

@@ -4,16 +4,60 @@
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
 //!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
-//! * The order of pods that are created in one burst: OpenKruise creates them in parallel.
+//! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
+//! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
+//!   containers of one pod are killed: the kubelet does that in parallel, too.
+//! * What only says how slow the test bed was or how it was built ([`is_of_the_test_bed`]).
+//! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
 //! * Container ids, addresses, uids and times are not rendered at all.
 
 use std::borrow::Cow;
 
-/// Events whose count depends on how often the controller, or the scheduler, looked.
-const COUNT_VARIES: [&str; 2] = ["ScaleUpLimited", "FailedScheduling"];
+/// Events whose count depends on how often the controller, or the scheduler, looked or tried.
+const COUNT_VARIES: [&str; 3] = ["FailedCreate", "FailedScheduling", "ScaleUpLimited"];
 
 /// Events that come in any order when several come at once.
-const ORDER_VARIES: [&str; 1] = ["SuccessfulCreate"];
+const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
+
+/// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
+/// were slow on a busy machine, volumes that its provisioner cannot delete, a probe that met a container between two lives.
+const OF_THE_TEST_BED: [(&str, &str); 6] = [
+    ("FailedMount", "failed to sync configmap cache: timed out"),
+    ("FailedMount", "failed to process volumes="),
+    ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
+    ("VolumeFailedDelete", "host_path deleter only supports"),
+    ("Unhealthy", "probe errored and resulted in unknown state"),
+    ("ProvisioningSucceeded", ""),
+];
+
+/// Events that come again and again while an image cannot be pulled.
+const PULL_BACK_OFF: [(&str, &str); 2] = [
+    ("BackOff", "Back-off pulling image"),
+    ("Failed", "Error: ImagePullBackOff"),
+];
+
+fn is_one_of(list: &[(&str, &str)], reason: &str, message: &str) -> bool {
+    list.iter()
+        .any(|(known, part)| *known == reason && message.contains(part))
+}
+
+/// Whether an event says something of the test bed alone.
+pub(super) fn is_of_the_test_bed(reason: &str, message: &str) -> bool {
+    is_one_of(&OF_THE_TEST_BED, reason, message)
+}
+
+/// Whether an event that is seen again says nothing new.
+pub(super) fn is_told_once(reason: &str, message: &str) -> bool {
+    is_one_of(&PULL_BACK_OFF, reason, message)
+}
+
+/// A waiting container's reason: while an image cannot be pulled there are two, in turn.
+pub(super) fn waiting_reason(reason: String) -> String {
+    if reason == "ErrImagePull" {
+        return "ImagePullBackOff".to_owned();
+    }
+    reason
+}
 
 /// An event's message without what differs from run to run.
 pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
@@ -28,6 +72,15 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
             }
             _ => message.into(),
         },
+        "FailedCreate" => {
+            let object = [", pod: {", ", pvc: {"]
+                .into_iter()
+                .find_map(|mark| message.split_once(mark).map(|(head, _)| (head, mark)));
+            match object {
+                Some((head, mark)) => format!("{head}{mark}…}}").into(),
+                None => message.into(),
+            }
+        }
         _ => message.into(),
     }
 }

@@ -145,7 +145,8 @@ fn status(pod: &Value) -> String {
     let waiting = statuses(pod)
         .iter()
         .map(|status| text(status, "/state/waiting/reason"))
-        .find(|r| !r.is_empty());
+        .find(|r| !r.is_empty())
+        .map(super::normalise::waiting_reason);
     let ended = statuses(pod)
         .iter()
         .map(|status| text(status, "/state/terminated/reason"))

@@ -13,6 +13,7 @@ use crate::history::{Slice, cut};
 use crate::manifest;
 use crate::recording::divergences::{Divergence, forgives};
 use crate::recording::load::Action;
+use crate::recording::roles::Roles;
 use crate::recording::{Recording, Step, pairing};
 use crate::render;
 
@@ -41,11 +42,17 @@ pub async fn play(
     let clock = backend.clock();
     let began = clock.now();
     let mut played = Vec::new();
+    let mut roles = Roles::default();
     for (index, step) in recording.steps.iter().enumerate() {
         let from = backend.history_len();
         let mut commands = Vec::new();
+        let began_ms = recording.start_ms(index);
         for action in &step.actions {
-            let (command, result) = act(&kubectl, recording, action).await?;
+            let mut translate = |value: &Value| {
+                let run = backend.history();
+                roles.translate(recording, began_ms, &run, value)
+            };
+            let (command, result) = act(&kubectl, recording, action, &mut translate).await?;
             commands.push(command);
             if let Err(error) = result {
                 // What was refused then is refused now: the rendering tells whether the outcome is the same.
@@ -59,7 +66,7 @@ pub async fn play(
         played.push((step, commands, from..backend.history_len()));
     }
     let history = backend.history();
-    let history = pairing::rename(&history, &pairing::pair(recording, &history));
+    let history = pairing::rename(&history, &pairing::pair(recording, &history, &roles));
     let steps: Vec<StepOutcome> = played
         .into_iter()
         .enumerate()
@@ -135,12 +142,21 @@ async fn ensure_namespace(kubectl: &Kubectl) {
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
-/// Does one action; returns it as a command line, and what the server said.
+/// Does one action with the run's names; returns it as a command line, and what the server said.
 async fn act(
     kubectl: &Kubectl,
     recording: &Recording,
     action: &Action,
+    translate: &mut dyn FnMut(&Value) -> Value,
 ) -> Result<(String, Result<(), ActionError>), Error> {
+    let named: Vec<String> = match translate(&Value::from(action.names.clone())) {
+        Value::Array(names) => names
+            .iter()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect(),
+        _ => action.names.clone(),
+    };
+    let body = action.body.as_ref().map(&mut *translate);
     let flag = |name: &str| action.flags.get(name).map(String::as_str);
     let flags: String = action
         .flags
@@ -148,7 +164,7 @@ async fn act(
         .map(|(key, value)| format!(" --{key}={value}"))
         .collect();
     let resource = action.resource.as_deref().unwrap_or_default();
-    let names = action.names.join(" ");
+    let names = named.join(" ");
     let kubectl = match action.namespace.as_deref() {
         Some(namespace) => &Kubectl::new(kubectl.client().clone(), namespace),
         None => kubectl,
@@ -159,9 +175,9 @@ async fn act(
         let mut result = Ok(());
         for document in documents {
             result = if action.verb == "create" {
-                kubectl.create(&document.object).await
+                kubectl.create(&translate(&document.object)).await
             } else {
-                kubectl.apply(&document.object).await.map(|_| ())
+                kubectl.apply(&translate(&document.object)).await.map(|_| ())
             };
             if result.is_err() {
                 break;
@@ -177,7 +193,7 @@ async fn act(
         ),
         "patch" => format!(
             "kubectl patch {resource} {names}{flags} -p '{}'",
-            action.body.as_ref().map(Value::to_string).unwrap_or_default()
+            body.as_ref().map(Value::to_string).unwrap_or_default()
         ),
         verb => format!(
             "kubectl {verb} {resource} {names} {}{flags}",
@@ -191,16 +207,18 @@ async fn act(
                 action.method.as_deref().unwrap_or("GET"),
                 action.path.as_deref().unwrap_or("/"),
             );
-            return kubectl
-                .request(method, path, action.body.as_ref())
-                .await
-                .map(|_| ());
+            return kubectl.request(method, path, body.as_ref()).await.map(|_| ());
         }
         let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
-        for name in &action.names {
+        let all = if named.is_empty() && flag("all") == Some("true") {
+            kubectl.names(&api).await?
+        } else {
+            named.clone()
+        };
+        for name in &all {
             match action.verb.as_str() {
                 "patch" => {
-                    let body = action.body.clone().unwrap_or_default();
+                    let body = body.clone().unwrap_or_default();
                     let kind = flag("type").unwrap_or("strategic");
                     kubectl
                         .patch(&api, name, kind, flag("subresource"), &body)

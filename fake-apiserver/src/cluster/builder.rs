@@ -1,5 +1,6 @@
 //! Says what a cluster is to be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
@@ -27,6 +28,7 @@ pub struct ClusterBuilder {
     seed: Seed,
     start: Timestamp,
     nodes: Vec<NodeSpec>,
+    placements: BTreeMap<String, String>,
     images: ImageRegistry,
     timing: Timing,
     names: Option<SharedNames>,
@@ -44,6 +46,7 @@ impl Default for ClusterBuilder {
             seed: Seed(0),
             start: Timestamp::from_second(DEFAULT_START_SECOND).unwrap_or(Timestamp::UNIX_EPOCH),
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
+            placements: BTreeMap::new(),
             images: ImageRegistry::default(),
             timing: Timing::default(),
             names: None,
@@ -79,6 +82,12 @@ impl ClusterBuilder {
     /// These nodes.
     pub fn node_specs(mut self, nodes: Vec<NodeSpec>) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// The nodes to which pods of these names go, if they can.
+    pub fn placements(mut self, placements: BTreeMap<String, String>) -> Self {
+        self.placements = placements;
         self
     }
 
@@ -164,7 +173,11 @@ impl ClusterBuilder {
             tasks.spawn(manager.run());
         }
         if !self.nodes.is_empty() {
-            tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());
+            tasks.spawn(
+                Scheduler::new(client.clone(), Arc::clone(&clock))
+                    .with_placements(self.placements)
+                    .run(),
+            );
         }
         for node in self.nodes {
             let kubelet = Kubelet::new(

@@ -268,6 +268,8 @@ impl GarbageCollector {
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 other => {
                     other?;
+                    // The owner may be seen to go before this dependent is seen to have changed.
+                    self.graph.disown(&dependent_uid, uid);
                 }
             }
         }

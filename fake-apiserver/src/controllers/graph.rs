@@ -104,6 +104,21 @@ impl Graph {
         self.dependents_of(uid)
     }
 
+    /// Takes an owner out of an object.
+    pub(super) fn disown(&mut self, uid: &str, owner: &str) {
+        self.unlink(uid);
+        let Some(node) = self.nodes.get_mut(uid) else {
+            return;
+        };
+        node.owners.retain(|one| one.uid != owner);
+        for one in &node.owners {
+            self.dependents
+                .entry(one.uid.clone())
+                .or_default()
+                .insert(uid.to_owned());
+        }
+    }
+
     pub(super) fn get(&self, uid: &str) -> Option<&Node> {
         self.nodes.get(uid)
     }
@@ -141,6 +156,9 @@ mod tests {
         assert_eq!(graph.dependents_of("b"), ["child"]);
         graph.put(&kind, &object("child", &["a"]));
         assert!(graph.dependents_of("b").is_empty());
-        assert_eq!(graph.remove("a"), ["child"]);
+        graph.disown("child", "x");
+        assert_eq!(graph.dependents_of("a"), ["child"]);
+        graph.disown("child", "a");
+        assert!(graph.remove("a").is_empty());
     }
 }

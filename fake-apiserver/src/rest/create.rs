@@ -197,8 +197,13 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
     let state = context.state();
     let resource = &context.resource;
     let key = ObjectKey::new(object.namespace(), object.name());
+    // The real server takes any name for a generated one where `generateName` is set, too.
+    let generated = !object.meta_str("generateName").is_empty();
     let exists = || {
         let mut error = ApiError::already_exists(&resource.group_resource(), &key.name);
+        if generated {
+            error = error.could_not_generate();
+        }
         let present = state.store.get(context.table(), &key);
         if present.is_some_and(|present| present.value.is_terminating()) {
             error.message = format!("object is being deleted: {}", error.message);

@@ -42,7 +42,12 @@ impl Scale {
 /// Plans the first of these that there is to do: take back pods from deletion, create, delete held pods whose hook is
 /// gone, delete marked pods, shrink.
 pub(crate) fn plan(view: &View<'_>) -> Scale {
-    let specified: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
+    let mut specified: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
+    // Oldest first; those that were created together in the order in which updates take them.
+    specified.sort_by(|one, other| {
+        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        (created(one), pod::name(other)).cmp(&(created(other), pod::name(one)))
+    });
     let held: Vec<&Arc<Pod>> = view
         .pods
         .iter()
@@ -124,10 +129,18 @@ fn grow(view: &View<'_>, diff: &Diff) -> Scale {
     }
     let id = |labels: &std::collections::BTreeMap<String, String>| labels.get(labels::INSTANCE_ID).cloned();
     let taken: BTreeSet<String> = view.pods.iter().filter_map(|pod| id(pod.labels())).collect();
+    // Without reuse a claim goes with its pod, which may still be there.
+    let reuse = view
+        .set()
+        .spec
+        .scale_strategy
+        .as_ref()
+        .is_none_or(|strategy| strategy.disable_pvc_reuse != Some(true));
     let orphaned: BTreeSet<String> = view
         .observed
         .claims
         .iter()
+        .filter(|_| reuse)
         .filter_map(|claim| id(claim.labels()))
         .filter(|id| !taken.contains(id))
         .collect();

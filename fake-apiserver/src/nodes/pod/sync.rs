@@ -54,6 +54,8 @@ impl PodWorker {
             self.relisted();
             self.record.shows_address = true;
             self.write_status().await;
+            // Seen by that list: a gate that opens now waits for the next one.
+            self.listed_before_this_pass();
             self.sync_again();
         }
         Ok(())

@@ -156,6 +156,11 @@ impl PodWorker {
         self.listed = true;
     }
 
+    /// The list that followed what the pass did was taken in by the pass itself: the next pass needs a newer one.
+    pub(super) fn listed_before_this_pass(&mut self) {
+        self.listed = false;
+    }
+
     /// When the next list is made, which is at the same point of every second on a node.
     fn next_list(&self, after: Instant) -> Instant {
         let since = after.saturating_duration_since(self.kubelet.started).as_millis();

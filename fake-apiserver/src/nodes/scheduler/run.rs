@@ -34,6 +34,8 @@ pub struct Scheduler {
     reporter: Reporter,
     /// Where the next look at many nodes begins.
     next_node: usize,
+    /// Where pods of a name go if they can.
+    wanted: BTreeMap<String, String>,
 }
 
 struct Waiting {
@@ -71,7 +73,15 @@ impl Scheduler {
             waiting: Vec::new(),
             binding: BTreeMap::new(),
             next_node: 0,
+            wanted: BTreeMap::new(),
         }
+    }
+
+    /// Pods of these names go to these nodes, if they can: for a run under the conditions of another.
+    #[must_use]
+    pub fn with_placements(mut self, wanted: BTreeMap<String, String>) -> Self {
+        self.wanted = wanted;
+        self
     }
 
     /// Watches the cluster and assigns what has no node, until dropped.
@@ -267,6 +277,12 @@ impl Scheduler {
 
     /// The best node and where to begin next time; or what to say, and whom to drive away.
     fn choose(&self, cycle: &Cycle<'_>) -> Result<(String, usize), (String, Option<preemption::Victims>)> {
+        let wanted = self.wanted.get(cycle.pod.object.name());
+        if let Some(node) = wanted.and_then(|name| self.cluster.nodes.get(name))
+            && cycle.refuse(node).is_none()
+        {
+            return Ok((wanted.cloned().unwrap_or_default(), self.next_node));
+        }
         let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
         let (enough, mut looked) = (enough(nodes.len()), 0);
         let (mut feasible, mut refusals) = (Vec::new(), Vec::new());
