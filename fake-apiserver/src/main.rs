@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use client_kit::{Clock as _, SystemClock};
+use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, serve};
 use tokio::net::TcpListener;
@@ -24,6 +25,27 @@ struct Arguments {
 enum Command {
     /// Serves a cluster, writes a kubeconfig for it and prints the line that makes kubectl use it.
     Serve(Serve),
+    /// Gives any API server simulated nodes, until stopped.
+    Nodes(Nodes),
+}
+
+#[derive(clap::Args)]
+struct Nodes {
+    /// The kubeconfig of the API server.
+    #[arg(long)]
+    kubeconfig: PathBuf,
+    /// How many nodes.
+    #[arg(long, default_value_t = 3)]
+    count: u32,
+    /// A YAML file that describes the nodes instead.
+    #[arg(long, conflicts_with = "count")]
+    node_config: Option<PathBuf>,
+    /// Whether to schedule pods, too: for a server without a scheduler.
+    #[arg(long)]
+    scheduler: bool,
+    /// The number that addresses and latencies follow from.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
 }
 
 #[derive(clap::Args)]
@@ -34,6 +56,9 @@ struct Serve {
     /// How many simulated nodes there are.
     #[arg(long, default_value_t = 3)]
     nodes: u32,
+    /// A YAML file that describes the nodes instead: `nodes:` with `name`, `count`, `labels`, `zone`, `taints`, `capacity`.
+    #[arg(long, conflicts_with = "nodes")]
+    node_config: Option<PathBuf>,
     /// Which built-in controllers run.
     #[arg(long, value_enum, default_value_t = Controllers::All)]
     controllers: Controllers,
@@ -58,20 +83,66 @@ enum Controllers {
 }
 
 fn main() -> ExitCode {
-    let Command::Serve(options) = Arguments::parse().command;
+    let command = Arguments::parse().command;
     // One thread: a cluster's state is one store under one lock, and its tasks are short.
     let result = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(run(options)));
+        .and_then(|runtime| {
+            runtime.block_on(async {
+                match command {
+                    Command::Serve(options) => run(options).await,
+                    Command::Nodes(options) => run_nodes(options).await,
+                }
+            })
+        });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: failed to serve: {error}");
+            eprintln!("error: failed to run: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The nodes of a file, or so many plain ones.
+fn node_specs(file: Option<&Path>, count: u32) -> Result<Vec<NodeSpec>, Box<dyn std::error::Error>> {
+    match file {
+        Some(path) => Ok(NodeSpec::from_yaml(&std::fs::read_to_string(path)?)?),
+        None => Ok((1..=count).map(NodeSpec::numbered).collect()),
+    }
+}
+
+async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
+    let kubeconfig = kube::config::Kubeconfig::read_from(&options.kubeconfig)?;
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
+    let client = kube::Client::try_from(config)?;
+    let clock: client_kit::SharedClock = Arc::new(SystemClock);
+    let mut tasks = tokio::task::JoinSet::new();
+    if options.scheduler {
+        tasks.spawn(Scheduler::new(client.clone(), Arc::clone(&clock)).run());
+    }
+    let (images, seed) = (ImageRegistry::default(), client_kit::Seed(options.seed));
+    for spec in node_specs(options.node_config.as_deref(), options.count)? {
+        let (name, images) = (spec.name.clone(), images.clone());
+        let kubelet = Kubelet::new(
+            client.clone(),
+            spec,
+            Arc::clone(&clock),
+            seed,
+            images,
+            Timing::default(),
+        );
+        tasks.spawn(async move {
+            if let Err(error) = kubelet.run().await {
+                eprintln!("error: node {name}: {error}");
+            }
+        });
+    }
+    stop()?.await;
+    Ok(())
 }
 
 async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
@@ -88,7 +159,7 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let cluster = Cluster::builder()
         .seed(options.seed)
         .start_time(SystemClock.now())
-        .nodes(options.nodes)
+        .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
         .controllers(options.controllers == Controllers::All)
         .system_objects(true)
         .start()

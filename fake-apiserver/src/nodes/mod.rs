@@ -3,6 +3,7 @@
 //! They are clients of the Kubernetes API and hold nothing but a `kube::Client`, a clock and a seed, so that they give
 //! any API server its nodes.
 
+mod config;
 mod images;
 mod kubelet;
 mod node;
@@ -12,9 +13,10 @@ mod scheduler;
 mod status;
 mod timing;
 
+pub use config::NodeConfigError;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
-pub use node::NodeSpec;
+pub use node::{NodeSpec, Taint};
 pub use programs::{ExitScript, ProbeAnswer, Program};
 pub use scheduler::Scheduler;
 pub(crate) use scheduler::{node_matches, tolerates, tolerates_all};

@@ -2,7 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// A taint of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value; empty for none.
+    #[serde(default)]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+impl Taint {
+    fn object(&self) -> Value {
+        let mut object = json!({"key": self.key, "effect": self.effect});
+        if !self.value.is_empty() {
+            object["value"] = json!(self.value);
+        }
+        object
+    }
+}
 
 /// A node to simulate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +35,12 @@ pub struct NodeSpec {
     pub name: String,
     /// Its labels, besides the well-known ones.
     pub labels: BTreeMap<String, String>,
+    /// Its taints from the start.
+    pub taints: Vec<Taint>,
+    /// Whether it begins cordoned.
+    pub unschedulable: bool,
+    /// Amounts by resource; what is not in here is what the next three fields say.
+    pub capacity: BTreeMap<String, String>,
     /// Cores.
     pub cpu: u32,
     /// Memory in GiB.
@@ -30,6 +60,9 @@ impl NodeSpec {
         Self {
             name: format!("node{n}"),
             labels: BTreeMap::new(),
+            taints: Vec::new(),
+            unschedulable: false,
+            capacity: BTreeMap::new(),
             cpu: 8,
             memory_gib: 32,
             pods: 110,
@@ -50,10 +83,22 @@ impl NodeSpec {
         ] {
             labels.insert(key.to_owned(), value.to_owned());
         }
-        let resources = json!({
+        let mut resources = json!({
             "cpu": self.cpu.to_string(), "memory": format!("{}Gi", self.memory_gib),
             "pods": self.pods.to_string(), "ephemeral-storage": "100Gi",
         });
+        for (name, amount) in &self.capacity {
+            resources[name] = json!(amount);
+        }
+        let mut spec = json!({
+            "podCIDR": format!("{}.0/24", self.pod_network), "podCIDRs": [format!("{}.0/24", self.pod_network)],
+        });
+        if !self.taints.is_empty() {
+            spec["taints"] = self.taints.iter().map(Taint::object).collect();
+        }
+        if self.unschedulable {
+            spec["unschedulable"] = json!(true);
+        }
         let condition = |kind: &str, status: &str, reason: &str, message: &str| {
             json!({
                 "type": kind, "status": status, "reason": reason, "message": message,
@@ -64,7 +109,7 @@ impl NodeSpec {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": self.name, "labels": labels},
-            "spec": {"podCIDR": format!("{}.0/24", self.pod_network), "podCIDRs": [format!("{}.0/24", self.pod_network)]},
+            "spec": spec,
             "status": {
                 "capacity": resources,
                 "allocatable": resources,

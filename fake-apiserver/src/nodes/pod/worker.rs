@@ -60,7 +60,8 @@ pub(in crate::nodes) struct PodWorker {
     /// Changes of what runs that the node's list has not shown yet.
     pub(super) changes: u32,
     pending: bool,
-    listed_at: Instant,
+    /// Whether the node has listed what runs since the last pass.
+    listed: bool,
     synced_at: Instant,
     pub(super) retry_at: Option<Instant>,
     deadline: Option<Instant>,
@@ -99,7 +100,7 @@ impl PodWorker {
             condemned: BTreeMap::new(),
             changes: 0,
             pending: true,
-            listed_at: now,
+            listed: true,
             synced_at: now,
             retry_at: None,
             deadline: None,
@@ -129,10 +130,8 @@ impl PodWorker {
             if self.record.over {
                 self.inbox.changed().await.map_err(|_| Gone)?;
                 self.refresh()?;
-            } else if self.pending && Instant::now() >= self.may_sync_at() {
-                self.pending = false;
-                self.sync().await?;
-                self.synced_at = Instant::now();
+            } else if self.pending && self.may_sync_at() <= Instant::now() {
+                self.pass().await?;
             } else {
                 self.wait().await?;
             }
@@ -143,15 +142,23 @@ impl PodWorker {
         self.pod.is_terminating()
     }
 
+    async fn pass(&mut self) -> Result<(), Gone> {
+        self.pending = false;
+        self.listed = false;
+        self.sync().await?;
+        self.synced_at = Instant::now();
+        Ok(())
+    }
+
     /// The node has just listed what runs.
     pub(super) fn relisted(&mut self) {
         self.changes = 0;
-        self.listed_at = Instant::now() + Duration::from_millis(1);
+        self.listed = true;
     }
 
     /// The list that followed what the pass did was taken in by the pass itself: the next pass needs a newer one.
     pub(super) fn listed_before_this_pass(&mut self) {
-        self.listed_at = Instant::now() - Duration::from_millis(1);
+        self.listed = false;
     }
 
     /// When the next list is made, which is at the same point of every second on a node.
@@ -163,8 +170,8 @@ impl PodWorker {
 
     /// A pass must see a list that is newer than the last pass.
     fn may_sync_at(&self) -> Instant {
-        if self.listed_at >= self.synced_at {
-            Instant::now()
+        if self.listed {
+            self.synced_at
         } else {
             self.next_list(self.synced_at)
         }
@@ -173,7 +180,7 @@ impl PodWorker {
     /// Waits for whatever comes first, and notes what it asks for.
     async fn wait(&mut self) -> Result<(), Gone> {
         let now = Instant::now();
-        let list = (self.changes > 0).then(|| self.next_list(self.listed_at.max(now)));
+        let list = (self.changes > 0).then(|| self.next_list(now));
         let times = [
             self.pending.then(|| self.may_sync_at()),
             list,
@@ -208,12 +215,11 @@ impl PodWorker {
         }
         if list.is_some_and(|at| at <= now) {
             let changes = std::mem::take(&mut self.changes);
-            self.listed_at = now;
             // The first change begins a pass; a second one waits for the next list.
             if changes > 1 || self.pending {
-                self.pending = false;
-                self.sync().await?;
-                self.synced_at = Instant::now() + Duration::from_millis(1);
+                self.pass().await?;
+            } else {
+                self.listed = true;
             }
             self.pending = true;
             return Ok(());
@@ -221,11 +227,10 @@ impl PodWorker {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             self.pending = true;
-            self.listed_at = now;
+            self.listed = true;
             return Ok(());
         }
-        if self.pending {
-            self.listed_at = now;
+        if self.pending && self.may_sync_at() <= now {
             return Ok(());
         }
         self.probe().await
@@ -245,8 +250,7 @@ impl PodWorker {
     /// Asks for a pass now, whatever the node has listed.
     pub(super) fn sync_now(&mut self) {
         self.pending = true;
-        self.listed_at = Instant::now();
-        self.synced_at = self.listed_at;
+        self.listed = true;
     }
 
     /// Takes the newest pod and notes what its change asks for.
