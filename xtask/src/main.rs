@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod conformance;
+mod manifests;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,8 @@ enum Verb {
     Conformance(conformance::Arguments),
     /// Run what CI runs: format, lints, tests, conformance.
     Ci,
+    /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
+    Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
 }
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Conformance(arguments) => conformance::run(arguments),
         Verb::Ci => ci::run(),
+        Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
     };
     match result {

@@ -3,6 +3,8 @@
 mod bad_input;
 mod broken;
 mod fixtures;
+mod histories;
+mod manager;
 mod replay;
 mod reports;
 mod support;
