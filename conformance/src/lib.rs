@@ -4,6 +4,7 @@
 //! [`history`] is [`render`]ed step by step, and the text is compared with that of a recording of the real system.
 
 pub mod action;
+pub mod apidiff;
 pub mod assertion;
 pub mod backend;
 pub mod bench;

@@ -8,7 +8,10 @@ use std::sync::mpsc;
 
 use client_kit::Seed;
 
-use crate::backend::{Backend, FakeCluster, FakeOptions, ManagerChoice, ManagerTweak, RealCluster};
+use crate::backend::{
+    Backend, FakeCluster, FakeOptions, MadeCluster, Maker, ManagerChoice, ManagerTweak, RealCluster,
+    run_program,
+};
 use crate::error::Error;
 use crate::recording::environment::Environment;
 use crate::recording::{Recording, divergences, load};
@@ -98,7 +101,7 @@ fn selected(options: &SuiteOptions, name: &str) -> bool {
 }
 
 /// Whether a name matches a glob of `*` and `?`.
-fn matches_glob(glob: &str, name: &str) -> bool {
+pub(crate) fn matches_glob(glob: &str, name: &str) -> bool {
     fn go(glob: &[u8], name: &[u8]) -> bool {
         match (glob.split_first(), name.split_first()) {
             (None, None) => true,
@@ -161,7 +164,20 @@ pub fn run(
     simulate: Simulate<'_>,
 ) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
-    check_backend(&options.backend)?;
+    let maker = match options.backend {
+        BackendChoice::Kind => Some(Maker::Kind),
+        BackendChoice::K3s => Some(Maker::K3s),
+        BackendChoice::Fake | BackendChoice::Kubeconfig(_) => None,
+    };
+    // It goes at the end of the run, however that ends.
+    let made = maker
+        .map(|maker| MadeCluster::make(maker, &std::env::temp_dir(), &run_program))
+        .transpose()?;
+    let on_made = made.as_ref().map(|made| SuiteOptions {
+        backend: BackendChoice::Kubeconfig(Some(made.kubeconfig().to_owned())),
+        ..options.clone()
+    });
+    let options = on_made.as_ref().unwrap_or(options);
     let known = divergences::read(&options.divergences)?;
     let plays: Vec<Play<'_>> = scenarios
         .iter()
@@ -270,29 +286,6 @@ fn output_error(source: std::io::Error) -> Error {
         path: PathBuf::from("standard output"),
         source,
     }
-}
-
-fn check_backend(backend: &BackendChoice) -> Result<(), Error> {
-    let tool = match backend {
-        BackendChoice::Kind => "kind",
-        BackendChoice::K3s => "docker",
-        BackendChoice::Fake | BackendChoice::Kubeconfig(_) => return Ok(()),
-    };
-    let answer = std::process::Command::new("docker")
-        .args(["info", "--format", "{{.ServerVersion}}"])
-        .output();
-    let why = match answer {
-        Ok(answer) if answer.status.success() => {
-            format!("making a cluster with {tool} is not built yet")
-        }
-        Ok(_) => "no Docker engine answers".to_owned(),
-        Err(error) => format!("docker cannot be run: {error}"),
-    };
-    Err(Error::Backend {
-        what: format!("make a cluster with {tool}"),
-        why,
-        help: "start a cluster yourself and use --backend kubeconfig, or use the in-process one (--backend fake)".to_owned(),
-    })
 }
 
 /// Runs an async body: on virtual time for the in-process cluster, in real time otherwise.

@@ -10,6 +10,8 @@ pub enum FieldErrorKind {
     Required,
     /// A value is not allowed for what it says.
     Invalid,
+    /// The same of a value that is not shown.
+    InvalidUnshown,
     /// A value is of the wrong JSON type.
     TypeInvalid,
     /// A value is not one of a list.
@@ -33,7 +35,7 @@ impl FieldErrorKind {
     pub fn reason(self) -> &'static str {
         match self {
             FieldErrorKind::Required => "FieldValueRequired",
-            FieldErrorKind::Invalid => "FieldValueInvalid",
+            FieldErrorKind::Invalid | FieldErrorKind::InvalidUnshown => "FieldValueInvalid",
             FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
             FieldErrorKind::NotSupported => "FieldValueNotSupported",
             FieldErrorKind::Forbidden => "FieldValueForbidden",
@@ -48,7 +50,9 @@ impl FieldErrorKind {
     fn words(self) -> &'static str {
         match self {
             FieldErrorKind::Required => "Required value",
-            FieldErrorKind::Invalid | FieldErrorKind::TypeInvalid => "Invalid value",
+            FieldErrorKind::Invalid | FieldErrorKind::InvalidUnshown | FieldErrorKind::TypeInvalid => {
+                "Invalid value"
+            }
             FieldErrorKind::NotSupported => "Unsupported value",
             FieldErrorKind::Forbidden => "Forbidden",
             FieldErrorKind::Duplicate => "Duplicate value",
@@ -63,6 +67,7 @@ impl FieldErrorKind {
         !matches!(
             self,
             FieldErrorKind::Required
+                | FieldErrorKind::InvalidUnshown
                 | FieldErrorKind::Forbidden
                 | FieldErrorKind::TooLong
                 | FieldErrorKind::Internal
@@ -87,6 +92,8 @@ pub struct FieldError {
     pub path: String,
     /// The value complained about; `None` prints as `null` where a value is printed.
     pub value: Option<Value>,
+    /// The value as it is to be printed, where JSON cannot say it (fields in an order of their own).
+    pub shown: Option<String>,
     /// What would be right.
     pub detail: String,
 }
@@ -103,6 +110,7 @@ impl FieldError {
             kind,
             path: path.into(),
             value,
+            shown: None,
             detail: detail.into(),
         }
     }
@@ -172,7 +180,10 @@ impl FieldError {
         let mut text = self.kind.words().to_owned();
         if self.kind.shows_value() {
             text.push_str(": ");
-            text.push_str(&go_value(self.value.as_ref().unwrap_or(&Value::Null)));
+            match &self.shown {
+                Some(shown) => text.push_str(shown),
+                None => text.push_str(&go_value(self.value.as_ref().unwrap_or(&Value::Null))),
+            }
         }
         if !self.detail.is_empty() {
             text.push_str(": ");
@@ -212,7 +223,7 @@ pub fn aggregate(errors: &[FieldError]) -> String {
 fn go_value(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
-        other => other.to_string(),
+        other => crate::validation::go::json(other),
     }
 }
 

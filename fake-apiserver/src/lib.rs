@@ -19,6 +19,8 @@
 
 mod admission;
 mod authn;
+mod authz;
+mod cel;
 mod cluster;
 pub mod controllers;
 mod discovery;
@@ -30,6 +32,7 @@ mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod resources;
 mod rest;
 mod selector;
@@ -39,6 +42,7 @@ mod status;
 pub mod store;
 mod strategy;
 pub mod types;
+mod validation;
 mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};

@@ -1,11 +1,14 @@
 //! `fake-apiserver`: a Kubernetes cluster behind a socket, without containers.
 
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use client_kit::{Clock as _, SystemClock};
+use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, serve};
 use tokio::net::TcpListener;
 
@@ -19,7 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves a cluster over plain HTTP and prints its URL.
+    /// Serves a cluster, writes a kubeconfig for it and prints the line that makes kubectl use it.
     Serve(Serve),
 }
 
@@ -37,9 +40,15 @@ struct Serve {
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to write a kubeconfig.
+    /// Where to write the kubeconfig; by default into the directory for temporary files.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
+    /// A bearer token that stands for an administrator; may be given more than once.
+    #[arg(long)]
+    token: Vec<String>,
+    /// Plain HTTP instead of TLS; whoever shows no token is an administrator, so listen on loopback only.
+    #[arg(long)]
+    insecure_http: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,22 +77,62 @@ fn main() -> ExitCode {
 async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
+    let identity = match options.insecure_http {
+        true => None,
+        false => Some(Arc::new(Identity::generate(&[address.ip()])?)),
+    };
+    let transport = Transport {
+        identity,
+        tokens: options.token,
+    };
     let cluster = Cluster::builder()
         .seed(options.seed)
         .start_time(SystemClock.now())
         .nodes(options.nodes)
         .controllers(options.controllers == Controllers::All)
+        .system_objects(true)
         .start()
         .await?;
-    if let Some(path) = &options.kubeconfig {
-        // JSON is YAML.
-        std::fs::write(path, format!("{:#}\n", serve::kubeconfig(address)))?;
-    }
-    println!("http://{address}");
-    tokio::select! {
-        biased;
-        result = serve::serve(cluster.server().clone(), listener) => result?,
-        result = tokio::signal::ctrl_c() => result?,
-    }
+    let path = options.kubeconfig.unwrap_or_else(|| {
+        std::env::temp_dir().join(format!("fake-apiserver-{}.kubeconfig", address.port()))
+    });
+    // JSON is YAML.
+    write_private(&path, &format!("{:#}\n", serve::kubeconfig(address, &transport)))?;
+    println!("export KUBECONFIG={}", path.display());
+    serve::serve(cluster.server().clone(), listener, transport, stop()?).await?;
     Ok(())
+}
+
+/// Writes a file that only its owner may read: it holds a key.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Ready when the process is asked to stop.
+#[cfg(unix)]
+fn stop() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Ready when the process is asked to stop.
+#[cfg(not(unix))]
+fn stop() -> io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without a way to hear of it the server runs until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
 }

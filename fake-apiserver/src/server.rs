@@ -6,6 +6,7 @@ use client_kit::{Random, Seed, SharedClock, SharedNames};
 use jiff::Timestamp;
 
 use crate::admission::Webhook;
+use crate::authn::TokenSigner;
 use crate::resources::Registry;
 use crate::store::Store;
 
@@ -22,6 +23,7 @@ pub(crate) struct ServerState {
     pub(crate) clock: SharedClock,
     pub(crate) names: SharedNames,
     pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) tokens: TokenSigner,
     random: Mutex<Random>,
 }
 
@@ -35,6 +37,7 @@ impl Server {
             clock,
             names,
             webhooks,
+            tokens: TokenSigner::new(seed),
             random: Mutex::new(seed.fork("uids").random()),
         };
         Self {

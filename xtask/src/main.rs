@@ -1,5 +1,6 @@
 //! `cargo xtask`: the project's verbs. Thin: each calls a function of a crate.
 
+mod apidiff;
 mod bench;
 mod ci;
 mod conformance;
@@ -25,6 +26,8 @@ struct Cli {
 enum Verb {
     /// Play the scenarios and compare what happens with recordings of real OpenKruise.
     Conformance(conformance::Arguments),
+    /// Play exchanges recorded from a real kube-apiserver and compare the answers.
+    Apidiff(apidiff::Arguments),
     /// Run what CI runs: format, lints, tests, conformance.
     Ci,
     /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
@@ -36,6 +39,7 @@ enum Verb {
 fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Conformance(arguments) => conformance::run(arguments),
+        Verb::Apidiff(arguments) => apidiff::run(arguments),
         Verb::Ci => ci::run(),
         Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),

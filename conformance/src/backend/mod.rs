@@ -3,6 +3,7 @@
 mod collector;
 mod fake;
 mod kubeconfig;
+mod made;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use kube::Client;
 pub use collector::Collector;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
+pub use made::{MadeCluster, Maker, Runner, run_program};
 
 use crate::history::Change;
 

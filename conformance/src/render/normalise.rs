@@ -3,7 +3,7 @@
 //! * Node names: which node a pod goes to depends on how many there are. They become `<node>`.
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
-//!   the recordings).
+//!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
 //! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
 //!   containers of one pod are killed: the kubelet does that in parallel, too.
@@ -13,21 +13,20 @@
 
 use std::borrow::Cow;
 
-/// Events whose count depends on how often the controller looked or tried.
-const COUNT_VARIES: [&str; 2] = ["FailedCreate", "ScaleUpLimited"];
+/// Events whose count depends on how often the controller, or the scheduler, looked or tried.
+const COUNT_VARIES: [&str; 3] = ["FailedCreate", "FailedScheduling", "ScaleUpLimited"];
 
 /// Events that come in any order when several come at once.
 const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
 
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
 /// were slow on a busy machine, volumes that its provisioner cannot delete, a probe that met a container between two lives.
-const OF_THE_TEST_BED: [(&str, &str); 6] = [
+const OF_THE_TEST_BED: [(&str, &str); 5] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
     ("FailedMount", "failed to process volumes="),
     ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
     ("VolumeFailedDelete", "host_path deleter only supports"),
     ("Unhealthy", "probe errored and resulted in unknown state"),
-    ("ProvisioningSucceeded", ""),
 ];
 
 /// Events that come again and again while an image cannot be pulled.

@@ -1,5 +1,6 @@
 //! The harness as its users see it: it passes, it catches what is broken, it replays, it says what is wrong with its input.
 
+mod apidiff;
 mod bad_input;
 mod broken;
 mod fixtures;

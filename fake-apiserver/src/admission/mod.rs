@@ -3,19 +3,27 @@
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
 
+mod amounts;
 mod lifecycle;
+mod limits;
+mod matching;
+mod pod_security;
+mod policies;
 mod priority;
+mod quota;
 mod service_account;
+mod small;
 mod tolerations;
 mod webhook;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
+use crate::http::params::Params;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
@@ -52,6 +60,8 @@ pub(crate) struct Attributes {
     /// The object as it was; `None` for a creation.
     pub old: Option<Value>,
     pub dry_run: bool,
+    /// The options of the request, as [`options`] makes them.
+    pub options: Value,
 }
 
 impl Attributes {
@@ -63,12 +73,34 @@ impl Attributes {
 /// Whether a plugin or a webhook may change or refuse the write by looking at the object.
 pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
+    let is_judged = matches!(
+        attributes.resource.plural.as_str(),
+        "namespaces" | "persistentvolumeclaims" | "services"
+    );
     is_new_pod
-        || server
-            .state
-            .webhooks
-            .iter()
-            .any(|webhook| webhook.concerns(attributes))
+        || is_judged
+        || policies::is_concerned(&server.state, attributes)
+        || webhook::concerns(server, attributes)
+}
+
+/// The options of a write as webhooks are shown them: what the client gave, and their kind.
+pub(crate) fn options(params: &Params, kind: &str) -> Value {
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    for (field, text) in [
+        ("fieldManager", &params.field_manager),
+        ("fieldValidation", &params.field_validation_given),
+    ] {
+        if !text.is_empty() {
+            options[field] = Value::from(text.clone());
+        }
+    }
+    if !params.dry_run_given.is_empty() {
+        options["dryRun"] = json!(params.dry_run_given);
+    }
+    if let Some(force) = params.force.filter(|_| kind == "PatchOptions") {
+        options["force"] = Value::from(force);
+    }
+    options
 }
 
 /// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.
@@ -77,13 +109,23 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     lifecycle::admit(state, attributes)?;
     if attributes.operation == Operation::Create && attributes.is("", "pods") {
         service_account::mutate(state, attributes)?;
+        limits::mutate(state, attributes)?;
         priority::mutate(state, attributes)?;
         tolerations::mutate(attributes);
+        small::runtime_class(state, attributes)?;
     }
+    small::default_storage_class(state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await
 }
 
-/// Lets the validating webhooks refuse the write. Returns their warnings.
+/// Lets the validating plugins, policies and webhooks refuse the write. Returns their warnings.
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
-    webhook::call(server, attributes, WebhookKind::Validating).await
+    let state: &ServerState = &server.state;
+    limits::validate(state, attributes)?;
+    let mut warnings = pod_security::validate(state, attributes)?;
+    warnings.extend(policies::validate(state, attributes)?);
+    warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);
+    // Last, as what is refused for another reason is not counted.
+    quota::charge(state, attributes)?;
+    Ok(warnings)
 }

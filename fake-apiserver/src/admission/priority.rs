@@ -62,12 +62,22 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
     if let Some(given) = spec.get("priority").and_then(Value::as_i64)
         && given != priority
     {
-        let why = "the integer value of priority must not be provided in pod spec; priority admission controller computed \
-            0 from the given PriorityClass name"
-            .replace(" 0 ", &format!(" {priority} "));
+        let why = format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+             computed {priority} from the given PriorityClass name"
+        );
         return Err(ApiError::forbidden(&pods, &name, &why));
     }
     spec.insert("priority".to_owned(), Value::from(priority));
+    if let Some(given) = spec.get("preemptionPolicy").and_then(Value::as_str)
+        && given != policy
+    {
+        let why = format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        );
+        return Err(ApiError::forbidden(&pods, &name, &why));
+    }
     spec.entry("preemptionPolicy")
         .or_insert_with(|| Value::from(policy));
     Ok(())

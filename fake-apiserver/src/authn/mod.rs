@@ -1,5 +1,14 @@
 //! Who asks.
+//!
+//! Requests from this process are an administrator's and pay nothing. A server behind a socket tells what it knows of a
+//! connection ([`Peer`]); [`authenticate`] and [`impersonated`] say whose request it is.
 
+mod request;
+mod service_account;
+mod token;
 mod user;
 
-pub(crate) use user::User;
+pub(crate) use request::{Peer, authenticate, impersonated};
+pub(crate) use service_account::{request_token, review_token};
+pub(crate) use token::TokenSigner;
+pub(crate) use user::{AUTHENTICATED, MASTERS, User};

@@ -1,11 +1,17 @@
 //! What is there before anyone asks: the namespaces and priority classes of a fresh server.
 
+use std::collections::BTreeMap;
+
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::ClusterError;
+use crate::meta::ObjectMeta as _;
+use crate::server::Server;
+use crate::store::{Change, GroupResource, ObjectKey};
 
 /// The objects that a fresh server has.
 fn objects() -> Vec<Value> {
@@ -67,4 +73,53 @@ async fn create(client: &Client, object: &Value) -> Result<(), ClusterError> {
             name: text("/metadata/name").to_owned(),
             source: Box::new(source),
         })
+}
+
+/// What a real server makes for itself besides: roles and their bindings, flow control, the `kubernetes` service.
+const SYSTEM_OBJECTS: &str = include_str!("../resources/data/system-objects.json");
+
+#[derive(Deserialize)]
+struct SystemObjects {
+    kind: String,
+    objects: Vec<Value>,
+}
+
+/// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks.
+pub(super) fn system_objects(server: &Server) {
+    // The data is part of the program, and a test reads it.
+    let all: BTreeMap<String, SystemObjects> = serde_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
+    let now = server.state.now();
+    for (id, SystemObjects { kind, objects }) in all {
+        let (group_version, resource) = id.rsplit_once('/').unwrap_or(("", &id));
+        let group = group_version.split_once('/').map_or("", |(group, _)| group);
+        let table = GroupResource::new(group, resource);
+        for mut object in objects {
+            object.set_meta("uid", server.state.new_uid());
+            object.set_meta("creationTimestamp", now.clone());
+            let conditions = object
+                .pointer_mut("/status/conditions")
+                .and_then(Value::as_array_mut);
+            for condition in conditions.into_iter().flatten() {
+                condition["lastTransitionTime"] = Value::from(now.clone());
+            }
+            object["apiVersion"] = Value::from(group_version);
+            object["kind"] = Value::from(kind.clone());
+            let key = ObjectKey::new(object.namespace(), object.name());
+            // The store is fresh: nothing of this name is there.
+            let _made = server.state.store.commit(&table, &key, None, Change::Put(object));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_objects_are_read_whole() {
+        let all: BTreeMap<String, SystemObjects> = serde_json::from_str(SYSTEM_OBJECTS).expect("the data");
+        let count = |id: &str| all[id].objects.len();
+        assert_eq!(count("rbac.authorization.k8s.io/v1/clusterroles"), 70);
+        assert_eq!(count("v1/services"), 1);
+    }
 }

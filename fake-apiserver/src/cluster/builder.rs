@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::bootstrap::bootstrap;
+use super::bootstrap::{bootstrap, system_objects};
 use super::error::ClusterError;
 use super::{Cluster, Trace};
 use crate::admission::Webhook;
 use crate::controllers::{
-    CustomResourceCleanup, GarbageCollector, NamespaceController, ServiceAccountController,
+    BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
+    ServiceAccountController,
 };
 use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use crate::server::Server;
@@ -34,7 +35,9 @@ pub struct ClusterBuilder {
     objects: Vec<Value>,
     webhooks: Vec<Webhook>,
     controllers: bool,
+    built_in: Vec<BuiltIn>,
     trace: bool,
+    system_objects: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -50,7 +53,9 @@ impl Default for ClusterBuilder {
             objects: Vec::new(),
             webhooks: Vec::new(),
             controllers: true,
+            built_in: BuiltIn::ALL.to_vec(),
             trace: false,
+            system_objects: false,
         }
     }
 }
@@ -122,6 +127,19 @@ impl ClusterBuilder {
         self
     }
 
+    /// Which of the controllers of workloads, services, volumes and nodes run (all by default).
+    pub fn built_in(mut self, which: &[BuiltIn]) -> Self {
+        self.built_in = which.to_vec();
+        self
+    }
+
+    /// Whether the server begins with the objects that a real one makes for itself: default roles and bindings, flow control,
+    /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
+    pub fn system_objects(mut self, make: bool) -> Self {
+        self.system_objects = make;
+        self
+    }
+
     /// Whether every commit is recorded for [`Cluster::trace`].
     pub fn trace(mut self, record: bool) -> Self {
         self.trace = record;
@@ -141,6 +159,9 @@ impl ClusterBuilder {
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
         let client = server.client();
         bootstrap(&client, &self.objects).await?;
+        if self.system_objects {
+            system_objects(&server);
+        }
         let mut tasks = JoinSet::new();
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
@@ -148,6 +169,8 @@ impl ClusterBuilder {
             tasks.spawn(ServiceAccountController::new(client.clone()).run());
             tasks.spawn(NamespaceController::new(client.clone()).run());
             tasks.spawn(GarbageCollector::new(client.clone()).run());
+            let manager = ControllerManager::new(client.clone(), Arc::clone(&clock), &self.built_in);
+            tasks.spawn(manager.run());
         }
         if !self.nodes.is_empty() {
             tasks.spawn(

@@ -2,17 +2,47 @@
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
+mod cluster_roles;
 mod custom_resources;
+mod disruption;
+mod endpoints;
 mod garbage;
 mod graph;
 mod namespaces;
+mod node_lifecycle;
+mod pod_garbage;
+mod quota;
+mod runtime;
 mod service_accounts;
+mod volumes;
 mod watching;
+mod workloads;
 
 pub use custom_resources::CustomResourceCleanup;
 pub use garbage::GarbageCollector;
 pub use namespaces::NamespaceController;
+pub use runtime::{BuiltIn, ControllerManager};
 pub use service_accounts::ServiceAccountController;
 
 /// The finalizer that holds a definition until its objects are gone.
 pub(crate) const CRD_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The controller that a name stands for.
+fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
+    match which {
+        BuiltIn::ReplicaSet => Box::new(workloads::replicaset::ReplicaSets),
+        BuiltIn::Deployment => Box::new(workloads::deployment::Deployments),
+        BuiltIn::StatefulSet => Box::new(workloads::statefulset::StatefulSets),
+        BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets),
+        BuiltIn::Job => Box::new(workloads::job::Jobs),
+        BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),
+        BuiltIn::TtlAfterFinished => Box::new(workloads::ttl::TtlAfterFinished),
+        BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices),
+        BuiltIn::Disruption => Box::new(disruption::Disruption),
+        BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
+        BuiltIn::PersistentVolume => Box::new(volumes::Volumes),
+        BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle),
+        BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
+        BuiltIn::ClusterRoleAggregation => Box::new(cluster_roles::ClusterRoleAggregation),
+    }
+}

@@ -1,5 +1,6 @@
 //! Empties namespaces that are being deleted, and lets them go.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -31,25 +32,41 @@ impl NamespaceController {
     pub async fn run(self) {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
         let mut namespaces = watch(&self.client, &kind);
+        let mut begun: BTreeSet<String> = BTreeSet::new();
         while let Some(change) = namespaces.next().await {
-            let Change::Present(namespace) = change else {
-                continue;
+            let namespace = match change {
+                Change::Present(namespace) => namespace,
+                Change::Gone(namespace) => {
+                    begun.remove(namespace.uid());
+                    continue;
+                }
             };
             let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
             let held = finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER));
-            if namespace.is_terminating() && held {
+            if namespace.is_terminating() && held && begun.insert(namespace.uid().to_owned()) {
                 tokio::spawn(empty(self.client.clone(), namespace));
             }
         }
     }
 }
 
-/// Deletes what is in the namespace until nothing is left, then removes the finalizer.
+/// Deletes what is in the namespace until nothing is left, telling in its status what is; then removes the finalizer.
 async fn empty(client: Client, namespace: Value) {
+    let mut told = Vec::new();
     loop {
         match delete_content(&client, namespace.name()).await {
-            Ok(0) => break,
-            Ok(_) => {}
+            Ok(left) => {
+                let conditions = left.conditions();
+                if conditions != told {
+                    if let Err(error) = tell(&client, &namespace, &conditions).await {
+                        tracing::debug!(%error, namespace = namespace.name(), "tell what is left in a namespace");
+                    }
+                    told = conditions;
+                }
+                if left.kinds.is_empty() {
+                    break;
+                }
+            }
             Err(error) => tracing::debug!(%error, namespace = namespace.name(), "empty a namespace"),
         }
         tokio::time::sleep(RETRY_DELAY).await;
@@ -59,20 +76,115 @@ async fn empty(client: Client, namespace: Value) {
     }
 }
 
-/// Asks for the deletion of everything in the namespace; returns how much was still there.
-async fn delete_content(client: &Client, namespace: &str) -> Result<usize, kube::Error> {
-    let mut left = 0;
+/// What is still in a namespace.
+#[derive(Debug, Default)]
+struct Left {
+    /// How many objects there are, by `plural.group`.
+    kinds: BTreeMap<String, usize>,
+    /// How many of them each finalizer holds.
+    finalizers: BTreeMap<String, usize>,
+}
+
+/// Type, status, reason and message.
+type Condition = (&'static str, &'static str, &'static str, String);
+
+impl Left {
+    /// The five conditions of a namespace that is being deleted.
+    fn conditions(&self) -> Vec<Condition> {
+        let list = |counts: &BTreeMap<String, usize>, word: &str| {
+            let parts: Vec<String> = counts
+                .iter()
+                .map(|(name, count)| format!("{name} {word} {count} resource instances"))
+                .collect();
+            parts.join(", ")
+        };
+        let fine = |kind, reason, message: &str| (kind, "False", reason, message.to_owned());
+        vec![
+            fine(
+                "NamespaceDeletionDiscoveryFailure",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            fine(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            fine(
+                "NamespaceDeletionContentFailure",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            if self.kinds.is_empty() {
+                fine(
+                    "NamespaceContentRemaining",
+                    "ContentRemoved",
+                    "All content successfully removed",
+                )
+            } else {
+                let text = format!("Some resources are remaining: {}", list(&self.kinds, "has"));
+                ("NamespaceContentRemaining", "True", "SomeResourcesRemain", text)
+            },
+            if self.finalizers.is_empty() {
+                fine(
+                    "NamespaceFinalizersRemaining",
+                    "ContentHasNoFinalizers",
+                    "All content-preserving finalizers finished",
+                )
+            } else {
+                let held = list(&self.finalizers, "in");
+                let text = format!("Some content in the namespace has finalizers remaining: {held}");
+                (
+                    "NamespaceFinalizersRemaining",
+                    "True",
+                    "SomeFinalizersRemain",
+                    text,
+                )
+            },
+        ]
+    }
+}
+
+async fn tell(client: &Client, namespace: &Value, conditions: &[Condition]) -> Result<(), kube::Error> {
+    let now = namespace.meta_str("deletionTimestamp").to_owned();
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(kind, status, reason, message)| {
+            json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
+        })
+        .collect();
+    let body = json!({"metadata": {"uid": namespace.uid()}, "status": {"conditions": conditions}});
+    let request = http::Request::patch(format!("/api/v1/namespaces/{}/status", namespace.name()))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request::<Value>(request).await.map(|_| ())
+}
+
+/// Asks for the deletion of everything in the namespace; gives what was still there afterwards.
+async fn delete_content(client: &Client, namespace: &str) -> Result<Left, kube::Error> {
+    let mut left = Left::default();
     for kind in served_kinds(client)
         .await?
         .into_iter()
         .filter(|kind| kind.namespaced)
     {
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind.resource);
-        let present = api.list_metadata(&ListParams::default()).await?.items.len();
-        if present > 0 {
-            left += present;
-            api.delete_collection(&DeleteParams::default(), &ListParams::default())
-                .await?;
+        if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
+            continue;
+        }
+        api.delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await?;
+        let items = api.list_metadata(&ListParams::default()).await?.items;
+        if !items.is_empty() {
+            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+            left.kinds.insert(name, items.len());
+        }
+        for finalizer in items
+            .iter()
+            .flat_map(|item| item.metadata.finalizers.iter().flatten())
+        {
+            *left.finalizers.entry(finalizer.clone()).or_default() += 1;
         }
     }
     Ok(left)
@@ -88,4 +200,36 @@ async fn finalize(client: &Client, namespace: &Value) -> Result<(), kube::Error>
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
     client.request::<Value>(request).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told() {
+        let left = Left {
+            kinds: BTreeMap::from([("configmaps.".to_owned(), 1), ("jobs.batch".to_owned(), 2)]),
+            finalizers: BTreeMap::from([("e.com/f".to_owned(), 1)]),
+        };
+        let said: Vec<String> = left
+            .conditions()
+            .into_iter()
+            .skip(3)
+            .map(|(_, status, _, text)| format!("{status} {text}"))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "True Some resources are remaining: configmaps. has 1 resource instances, jobs.batch has 2 resource instances",
+                "True Some content in the namespace has finalizers remaining: e.com/f in 1 resource instances",
+            ]
+        );
+        assert!(
+            Left::default()
+                .conditions()
+                .iter()
+                .all(|condition| condition.1 == "False")
+        );
+    }
 }

@@ -1,6 +1,8 @@
 //! Gives every namespace its `default` service account and the certificate authority's ConfigMap.
 
+use client_kit::{JsonChange, watch_json};
 use futures::StreamExt as _;
+use futures::stream::SelectAll;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -29,16 +31,38 @@ impl ServiceAccountController {
 
     /// Runs until dropped.
     pub async fn run(self) {
-        let mut namespaces = watch(&self.client, &core("Namespace"));
-        while let Some(change) = namespaces.next().await {
-            let Change::Present(namespace) = change else {
-                continue;
-            };
-            if namespace.is_terminating() {
-                continue;
-            }
-            for object in wanted(namespace.name()) {
-                self.ensure(namespace.name(), object).await;
+        let mut changes = SelectAll::new();
+        changes.push(watch(&self.client, &core("Namespace")));
+        // What every namespace has comes back when it is deleted.
+        for (plural, name) in [("serviceaccounts", "default"), ("configmaps", CA_CONFIG_MAP)] {
+            let query = format!("fieldSelector=metadata.name%3D{name}");
+            let watch = watch_json(self.client.clone(), &format!("/api/v1/{plural}"), &query, true);
+            changes.push(
+                watch
+                    .filter_map(|change| async {
+                        match change {
+                            JsonChange::Gone(object) => Some(Change::Gone(object)),
+                            _ => None,
+                        }
+                    })
+                    .boxed(),
+            );
+        }
+        while let Some(change) = changes.next().await {
+            match change {
+                Change::Present(namespace) if !namespace.is_terminating() => {
+                    for object in wanted(namespace.name()) {
+                        self.ensure(namespace.name(), object).await;
+                    }
+                }
+                Change::Present(_) => {}
+                Change::Gone(object) => {
+                    for wanted in wanted(object.namespace()) {
+                        if wanted.name() == object.name() && !object.namespace().is_empty() {
+                            self.ensure(object.namespace(), wanted).await;
+                        }
+                    }
+                }
             }
         }
     }

@@ -10,11 +10,13 @@ use bytes::Bytes;
 use client_kit::SharedClock;
 use serde_json::{Value, json};
 
-use crate::http::negotiate::{Accepted, MetaVersion, View};
+use crate::http::negotiate::{Accepted, Encoding, MetaVersion, View};
+use crate::protobuf;
 use crate::resources::Resource;
 use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;
 use crate::rest::read::Page;
+use crate::store::watch_frame;
 
 /// Encodes the objects of one request.
 pub(crate) struct Encoder {
@@ -61,6 +63,20 @@ impl Encoder {
     /// Whether stored objects go out as they are.
     pub(crate) fn is_plain(&self) -> bool {
         self.accepted.view == View::Whole && self.is_storage_version()
+    }
+
+    /// Whether the events of a watch go out as the store keeps them.
+    pub(crate) fn is_plain_json(&self) -> bool {
+        self.is_plain() && self.accepted.encoding != Encoding::Protobuf
+    }
+
+    /// An event of a watch, by its object's JSON.
+    pub(crate) fn frame(&self, kind: &str, object: &[u8]) -> Bytes {
+        let binary = || protobuf::watch_frame(kind, &serde_json::from_slice(object).ok()?);
+        let binary = (self.accepted.encoding == Encoding::Protobuf)
+            .then(binary)
+            .flatten();
+        binary.unwrap_or_else(|| watch_frame(kind, object))
     }
 
     fn is_storage_version(&self) -> bool {

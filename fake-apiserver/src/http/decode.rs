@@ -1,9 +1,10 @@
-//! Request bodies: JSON or YAML to a value.
+//! Request bodies: JSON, YAML or protobuf to a value.
 
 use http::StatusCode;
 use serde_json::Value;
 
 use super::json::{self, Document};
+use crate::protobuf;
 use crate::status::ApiError;
 
 /// The largest body that is read: 3 MiB, as the real server.
@@ -14,6 +15,7 @@ pub(crate) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 pub(crate) enum Format {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The format that a content type names.
@@ -25,6 +27,7 @@ pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
     match media_type.to_ascii_lowercase().as_str() {
         "" | "*/*" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
         _ => Err(unsupported()),
     }
 }
@@ -33,12 +36,8 @@ pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
 pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> {
     match format {
         Format::Json => json::parse(body),
-        Format::Yaml => yaml(body)
-            .map(|value| Document {
-                value,
-                duplicates: Vec::new(),
-            })
-            .map_err(|error| error.message),
+        Format::Yaml => yaml(body).map(without_duplicates).map_err(|error| error.message),
+        Format::Protobuf => protobuf::decode(body).map(without_duplicates),
     }
 }
 
@@ -53,6 +52,14 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
     match format(content_type)? {
         Format::Json => json(body),
         Format::Yaml => yaml(body),
+        Format::Protobuf => protobuf::decode(body).map_err(ApiError::bad_request),
+    }
+}
+
+fn without_duplicates(value: Value) -> Document {
+    Document {
+        value,
+        duplicates: Vec::new(),
     }
 }
 
@@ -70,7 +77,8 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
-fn unsupported() -> ApiError {
+/// 415: the body is of a type that is not read here.
+pub(crate) fn unsupported() -> ApiError {
     ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",

@@ -6,12 +6,14 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::decode;
 use super::negotiate::{self, Accepted, Encoding, Offer, View};
 use super::params::Params;
 use super::request::{ResourceRequest, Verb};
 use super::respond::{self, page_not_found};
 use super::service::not_acceptable;
-use crate::authn::User;
+use crate::authn::{self, User};
+use crate::authz;
 use crate::encode::Encoder;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
@@ -40,7 +42,7 @@ fn accepted(
     incoming: &Incoming,
 ) -> Result<Accepted, ApiError> {
     let offer = Offer {
-        protobuf: false,
+        protobuf: !resource.is_custom(),
         views: true,
         aggregated: false,
     };
@@ -98,7 +100,7 @@ pub(super) async fn resource_request(
     let registry = &server.state.registry;
     let Some(resource) = registry.find(&request.group, &request.version, &request.resource) else {
         // What no part of the server serves at all falls through to its last handler.
-        return if registry.is_builtin_version(&request.group, &request.version) {
+        return if registry.is_builtin_group(&request.group) {
             Err(ApiError::no_such_resource())
         } else {
             Ok(page_not_found())
@@ -155,9 +157,17 @@ pub(super) async fn resource_request(
         }
         Verb::Watch => {
             let stream = watch::watch(&context)?;
-            return Ok(respond::stream(ResponseBody::stream(stream), "application/json"));
+            return Ok(respond::stream(
+                ResponseBody::stream(stream),
+                accepted.encoding.stream_content_type(),
+            ));
         }
         Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
+        // A binding is no object of its own: it is the pod's of that name.
+        Verb::Create if context.resource.kind == "Binding" => {
+            subresource::create_binding(&context, &body).await?
+        }
+        Verb::Create if authz::is_review(&context.resource) => authz::answer(&context, &body)?,
         Verb::Create => create::create(&context, &body).await?,
         Verb::Update => update::put(&context, &body).await?,
         Verb::Patch => patch::patch(&context, &body).await?,
@@ -219,6 +229,9 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         return Err(ApiError::method_not_allowed());
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
+        ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
+            authn::request_token(context, decode::decode(&context.content_type, body)?)?
+        }
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
             update::put(context, body).await?
         }

@@ -43,6 +43,15 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
+    /// The content type of a watch.
+    pub(crate) fn stream_content_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::PrettyJson => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        }
+    }
+
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
@@ -133,6 +142,8 @@ fn one(range: &str, offer: Offer) -> Option<Accepted> {
     }
     let view = match kind {
         "" => return Some(plain),
+        // A table has no protobuf form.
+        "Table" if encoding == Encoding::Protobuf => return None,
         "Table" => View::Table,
         "PartialObjectMetadata" => View::MetadataOnly,
         "PartialObjectMetadataList" => View::MetadataOnlyList,

@@ -40,8 +40,9 @@ pub(crate) struct Params {
     pub orphan_dependents: Option<bool>,
 }
 
+/// As Go reads the flags of a query: whatever does not say no is a yes.
 fn flag(value: &str) -> bool {
-    matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+    value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
 impl Params {

@@ -60,6 +60,10 @@ pub(crate) enum Target {
     Group(String),
     /// `/api/v1`, `/apis/<group>/<version>`
     GroupVersion(String, String),
+    /// `/.well-known/openid-configuration`
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`
+    KeySet,
     /// `/openapi/v2`
     OpenApiV2,
     /// `/openapi/v3`, or a document below it.
@@ -95,6 +99,8 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
             );
         }
         ["version"] => Target::Version,
+        [".well-known", "openid-configuration"] => Target::OpenIdConfiguration,
+        ["openid", "v1", "jwks"] => Target::KeySet,
         ["openapi", "v2"] => Target::OpenApiV2,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3(rest.join("/")),
         ["api"] => Target::CoreVersions,
@@ -115,9 +121,9 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
 
 fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: bool) -> Target {
     // The old form of a watch: /api/v1/watch/pods
-    let (rest, watch) = match rest {
+    let (rest, by_path) = match rest {
         ["watch", rest @ ..] if !rest.is_empty() => (rest, true),
-        _ => (rest, watch),
+        _ => (rest, false),
     };
     let (namespace, rest) = match rest {
         ["namespaces", _, "status" | "finalize"] => ("", rest),
@@ -131,9 +137,10 @@ fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: b
         [] => return Target::Nothing,
     };
     let verb = match (method.as_str(), name.is_empty()) {
-        ("GET", true) if watch => Verb::Watch,
+        ("GET", true) if watch || by_path => Verb::Watch,
         ("GET", true) => Verb::List,
-        ("GET", false) if watch && subresource.is_empty() => Verb::Watch,
+        // A single object is watched by its old path only, or by a field selector on the collection.
+        ("GET", false) if by_path && subresource.is_empty() => Verb::Watch,
         ("GET", false) => Verb::Get,
         ("POST", _) => Verb::Create,
         ("PUT", false) => Verb::Update,
@@ -162,6 +169,7 @@ mod tests {
     #[rstest]
     #[case("GET", "/api/v1/pods", "list /v1 pods ns= name= sub=")]
     #[case("GET", "/api/v1/watch/pods", "watch /v1 pods ns= name= sub=")]
+    #[case("GET", "/api/v1/watch/namespaces/a", "watch /v1 namespaces ns= name=a sub=")]
     #[case("GET", "/api/v1/namespaces", "list /v1 namespaces ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces/a", "get /v1 namespaces ns= name=a sub=")]
     #[case(

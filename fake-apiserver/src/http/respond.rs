@@ -5,12 +5,15 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY, WARNING};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use super::body::ResponseBody;
 use super::negotiate::Encoding;
+use crate::protobuf;
 use crate::status::ApiError;
 
 /// From this size on an answer is compressed for a client that asks for it, as by the real server.
@@ -45,7 +48,11 @@ pub(super) fn respond(
 fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
     let value = || serde_json::from_slice::<Value>(&json).unwrap_or_default();
     match encoding {
-        Encoding::Json | Encoding::Protobuf => (json, Encoding::Json),
+        Encoding::Json => (json, encoding),
+        Encoding::Protobuf => match protobuf::encode(&value()) {
+            Some(bytes) => (bytes, encoding),
+            None => (json, Encoding::Json),
+        },
         Encoding::PrettyJson => match serde_json::to_vec_pretty(&value()) {
             Ok(pretty) => (Bytes::from(pretty), encoding),
             Err(_) => (json, Encoding::Json),
@@ -66,12 +73,22 @@ pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response
 }
 
 pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
-    respond(
+    let mut response = respond(
         error.code,
         Bytes::from(error.to_status().to_string()),
         encoding,
         &[],
-    )
+    );
+    let seconds = error
+        .details
+        .as_ref()
+        .and_then(|details| details.get("retryAfterSeconds")?.as_u64());
+    if let Some(seconds) = seconds {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// What the real server's last handler says.

@@ -1,6 +1,7 @@
 //! The way of a request: read, route, decode, act, encode.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
@@ -20,7 +21,8 @@ use super::negotiate::{Accepted, Encoding, Offer, accept};
 use super::params::{self, Params};
 use super::request::{Target, target};
 use super::respond::{self, AGGREGATED_TYPE};
-use crate::authn::User;
+use crate::authn::{self, Peer, TokenSigner, User};
+use crate::authz::{self, Act};
 use crate::discovery;
 use crate::openapi::{self, Document};
 use crate::server::Server;
@@ -72,20 +74,22 @@ where
     B: Body,
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let query = head.uri.query().unwrap_or_default();
+    let params = Params::parse(query)?;
+    let path = params::unescape_path(head.uri.path());
+    let target = target(&head.method, &path, params.watch);
+    let user = admit(&server, head, &path, &target)?;
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
     };
-    let query = head.uri.query().unwrap_or_default();
-    let params = Params::parse(query)?;
-    let path = params::unescape_path(head.uri.path());
-    match target(&head.method, &path, params.watch) {
+    match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
         Target::Nothing => Ok(respond::page_not_found()),
         Target::Resource(request) => {
             let incoming = Incoming {
-                user: User::master(),
+                user,
                 accept: header(head, &ACCEPT).to_owned(),
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
                 manager: manager(&params, header(head, &USER_AGENT)),
@@ -95,6 +99,7 @@ where
             };
             resource_request(server, request, incoming).await
         }
+        Target::KeySet => key_set(&server, header(head, &ACCEPT)),
         Target::OpenApiV2 => {
             let found =
                 openapi::v2(&server.state.registry, header(head, &ACCEPT)).ok_or_else(not_acceptable)?;
@@ -115,7 +120,12 @@ where
                 accepted.encoding = Encoding::PrettyJson;
             }
             let Some(document) = document(&server, &other, accepted) else {
-                return Ok(respond::page_not_found());
+                let known = matches!(&other, Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group));
+                return if known {
+                    Err(ApiError::no_such_resource())
+                } else {
+                    Ok(respond::page_not_found())
+                };
             };
             let bytes = Bytes::from(document.to_string());
             let mut answer = respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]);
@@ -127,6 +137,48 @@ where
             Ok(answer)
         }
     }
+}
+
+/// Finds out who asks, and whether they may. What comes from this process pays nothing for it.
+fn admit(server: &Server, head: &Parts, path: &str, target: &Target) -> Result<Arc<User>, ApiError> {
+    let Some(peer) = head.extensions.get::<Peer>() else {
+        return Ok(User::master());
+    };
+    let state = &server.state;
+    let user = authn::authenticate(state, peer, &head.headers)?;
+    let act = match target {
+        Target::Resource(request) => Act::of(request),
+        _ => Act::path(&head.method, path),
+    };
+    let user = match authn::impersonated(&head.headers)? {
+        Some(meant) => {
+            authz::check_impersonation(state, &user, &meant, &act)?;
+            meant
+        }
+        None => user,
+    };
+    authz::check(state, &user, &act)?;
+    Ok(user)
+}
+
+/// The keys that tokens are signed with, which come in a media type of their own only.
+fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiError> {
+    const TYPE: &str = "application/jwk-set+json";
+    let mut ranges = accept
+        .split(',')
+        .map(|range| range.split(';').next().unwrap_or_default().trim());
+    if !accept.is_empty() && !ranges.any(|range| matches!(range, TYPE | "application/*" | "*/*")) {
+        let message = format!("only the following media types are accepted: {TYPE}");
+        return Err(ApiError::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "NotAcceptable",
+            message,
+        ));
+    }
+    Ok(respond::whole(
+        Bytes::from(server.state.tokens.key_set().to_string()),
+        TYPE,
+    ))
 }
 
 /// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep
@@ -198,6 +250,7 @@ fn document(server: &Server, target: &Target, accepted: Accepted) -> Option<Valu
         Target::Groups => Some(discovery::group_list(registry)),
         Target::Group(group) => discovery::group(registry, group),
         Target::GroupVersion(group, version) => discovery::resource_list(registry, group, version),
+        Target::OpenIdConfiguration => Some(TokenSigner::configuration()),
         Target::Root => Some(discovery::root_paths(registry)),
         _ => None,
     }

@@ -17,4 +17,5 @@ pub use kubelet::Kubelet;
 pub use node::NodeSpec;
 pub use programs::{ExitScript, ProbeAnswer, Program};
 pub use scheduler::Scheduler;
+pub(crate) use scheduler::{node_matches, tolerates, tolerates_all};
 pub use timing::Timing;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::columns;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
+use crate::cel::{self, rules::RuleSet};
 use crate::field_error::FieldError;
 use crate::meta::at;
 use crate::store::GroupResource;
@@ -147,6 +148,10 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
                 .collect::<Vec<_>>()
         },
     )?;
+    let errors = cel::check::check(&schema);
+    if !errors.is_empty() {
+        return Err(errors.into_iter().map(|error| error.under(schema_path)).collect());
+    }
     let scale = at(version, "subresources.scale").map(|scale| ScalePaths {
         spec_replicas: text(scale, "specReplicasPath"),
         status_replicas: text(scale, "statusReplicasPath"),
@@ -154,6 +159,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     });
     let selectable = version.get("selectableFields").and_then(Value::as_array);
     Ok(CustomVersion {
+        rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),
         status: at(version, "subresources.status").is_some(),

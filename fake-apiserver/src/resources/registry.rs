@@ -41,11 +41,9 @@ impl Registry {
         })
     }
 
-    /// Whether a built-in resource is served in this version.
-    pub(crate) fn is_builtin_version(&self, group: &str, version: &str) -> bool {
-        builtin::all()
-            .iter()
-            .any(|resource| resource.group == group && resource.version == version)
+    /// Whether built-in resources are served in this group, in whatever version.
+    pub(crate) fn is_builtin_group(&self, group: &str) -> bool {
+        builtin::all().iter().any(|resource| resource.group == group)
     }
 
     /// Everything served, built-in resources first, in the order of their paths.

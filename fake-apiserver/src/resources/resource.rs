@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
+use crate::cel::rules::RuleSet;
 use crate::store::GroupResource;
 use crate::strategy::Strategy;
 use crate::types::{self, Schema};
@@ -61,6 +62,8 @@ pub(crate) struct ScalePaths {
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
+    /// The rules in the schema.
+    pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.
     pub published: Value,
     pub status: bool,
@@ -100,6 +103,15 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
+    /// The group that complaints about objects name: events are checked as those of the core group.
+    pub(crate) fn validated_group(&self) -> &str {
+        if self.table.group.is_empty() {
+            ""
+        } else {
+            &self.group
+        }
+    }
+
     /// `apps/v1`, `v1`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -67,6 +67,14 @@ fn rename(
         })
         .collect();
     map.extend(renamed);
+    if map.contains_key("regarding") {
+        // These are always written in the one version only.
+        for field in ["reportingController", "reportingInstance"] {
+            if map.get(field).and_then(Value::as_str) == Some("") {
+                map.remove(field);
+            }
+        }
+    }
     // Both versions write these whether they are known or not.
     for (field, empty) in [("source", json!({})), ("deprecatedSource", json!({}))] {
         let wanted = map.contains_key(if field == "source" {

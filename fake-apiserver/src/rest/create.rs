@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata};
+use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
-use crate::store::{Change, ObjectKey};
+use crate::store::{Change, GroupResource, ObjectKey};
 use crate::strategy::crd;
+use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
 const GENERATED_BASE_MAX: usize = 58;
@@ -30,18 +31,21 @@ pub(crate) async fn create_shaped(
     ownership: Ownership,
 ) -> Result<Answer, ApiError> {
     check_namespace(context, &mut object)?;
+    check_defined(context, &object)?;
     if !object.resource_version().is_empty() {
         return Err(ApiError::bad_request(
             "resourceVersion should not be set on objects to be created",
         ));
     }
     fill_metadata(context, &mut object);
+    let duplicates = metadata::dedup_owners(&mut object);
     if ownership == Ownership::Tracked {
         own(context, None, &mut object);
     }
     let before = object.clone();
     let mut attributes = attributes(context, object);
-    let mut warnings = admission::mutate(&context.server, &mut attributes).await?;
+    let mut warnings: Vec<String> = duplicates.into_iter().collect();
+    warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
     let mut object = attributes.object.take().unwrap_or_default();
     if object != before {
         if let Some(schema) = context.resource.schema() {
@@ -49,9 +53,12 @@ pub(crate) async fn create_shaped(
         }
         own(context, Some(&before), &mut object);
     }
+    services::give(context, &mut object, None)?;
     prepare(context, &mut object);
     validate(context, &object)?;
-    warnings.extend(context.resource.strategy.warnings(&object));
+    if !context.resource.is_custom() {
+        warnings.extend(validation::warnings(context.table(), &object, None));
+    }
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -75,6 +82,7 @@ fn attributes(context: &Context, object: Value) -> Attributes {
         object: Some(object),
         old: None,
         dry_run: context.params.dry_run,
+        options: admission::options(&context.params, "CreateOptions"),
     }
 }
 
@@ -95,6 +103,26 @@ pub(crate) fn check_namespace(context: &Context, object: &mut Value) -> Result<(
         ));
     }
     object.set_meta("namespace", path.clone());
+    Ok(())
+}
+
+/// Nothing is created of a kind whose definition is going.
+fn check_defined(context: &Context, object: &Value) -> Result<(), ApiError> {
+    let resource = &context.resource;
+    if !resource.is_custom() {
+        return Ok(());
+    }
+    let table = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let key = ObjectKey::new("", &format!("{}.{}", resource.plural, resource.group));
+    let definition = context.state().store.get(&table, &key);
+    if definition.is_some_and(|definition| definition.value.is_terminating()) {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::forbidden(
+            &resource.group_resource(),
+            object.name(),
+            why,
+        ));
+    }
     Ok(())
 }
 
@@ -148,15 +176,17 @@ fn prepare(context: &Context, object: &mut Value) {
 fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     let resource = &context.resource;
     let mut errors = metadata::validate(resource, object);
-    if let Some(schema) = resource.schema() {
-        errors.extend(schema.validate(object));
-    }
+    let (complaints, _) = schema_rules::check(resource, object, None);
+    errors.extend(complaints);
     errors.extend(resource.strategy.validate_create(object));
+    if !resource.is_custom() {
+        errors.extend(validation::create(context.table(), object));
+    }
     if errors.is_empty() {
         return Ok(());
     }
     Err(ApiError::invalid(
-        &resource.group,
+        resource.validated_group(),
         &resource.kind,
         object.name(),
         &errors,

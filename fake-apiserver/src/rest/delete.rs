@@ -35,6 +35,26 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// The options as admission webhooks are shown them.
+    fn shown(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(seconds) = self.grace_seconds {
+            options["gracePeriodSeconds"] = Value::from(seconds);
+        }
+        if !self.propagation.is_empty() {
+            options["propagationPolicy"] = Value::from(self.propagation.clone());
+        }
+        for (field, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                options["preconditions"][field] = Value::from(value.clone());
+            }
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+
     /// Reads the body of a deletion, or its query if there is no body.
     ///
     /// # Errors
@@ -147,6 +167,7 @@ async fn attempt(
         object: None,
         old: Some(conversion::from_storage(resource, existing.value.clone())),
         dry_run: options.dry_run,
+        options: options.shown(),
     };
     admission::mutate(&context.server, &mut attributes).await?;
     admission::validate(&context.server, &mut attributes).await?;
@@ -157,7 +178,12 @@ async fn attempt(
         return Ok(Some(Answer::ok(match outcome {
             Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
             Outcome::Mark(object) => shown(object),
-            Outcome::Remove(object) if resource.strategy.returns_deleted_object() => shown(object),
+            Outcome::Remove(mut object) if resource.strategy.returns_deleted_object() => {
+                if resource.strategy.ends_gracefully() {
+                    mark(context, &mut object, 0);
+                }
+                shown(object)
+            }
             Outcome::Remove(object) => Shown::Made(success(context, &object)),
         })));
     }
@@ -178,7 +204,12 @@ async fn attempt(
     Ok(Some(Answer::ok(Shown::Stored(stored))))
 }
 
-fn check_preconditions(context: &Context, options: &DeleteOptions, object: &Value) -> Result<(), ApiError> {
+/// Whether the object is the one that was meant.
+pub(super) fn check_preconditions(
+    context: &Context,
+    options: &DeleteOptions,
+    object: &Value,
+) -> Result<(), ApiError> {
     let resource = &context.resource;
     // The real server names the kind here, not the resource.
     let kind = GroupResource::new(&resource.group, &resource.kind);
@@ -242,6 +273,17 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
     }
     if resource.group == "apiextensions.k8s.io" && !old.is_terminating() {
         object.add_finalizer(crate::controllers::CRD_FINALIZER);
+        let now = context.state().now();
+        if let Some(conditions) = object
+            .pointer_mut("/status/conditions")
+            .and_then(Value::as_array_mut)
+        {
+            conditions.push(json!({
+                "type": "Terminating", "status": "True", "lastTransitionTime": now,
+                "reason": "InstanceDeletionPending",
+                "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            }));
+        }
     }
     match deletion {
         Deletion::Graceful { seconds } => {

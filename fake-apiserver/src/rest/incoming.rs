@@ -24,6 +24,9 @@ const SUMMARY_BYTES_MAX: usize = 30;
 pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let resource = &context.resource;
     let format = decode::format(&context.content_type)?;
+    if format == decode::Format::Protobuf && resource.is_custom() {
+        return Err(decode::unsupported());
+    }
     let unrecognized = |complaint: &str| {
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): {complaint} ({})",
@@ -35,7 +38,7 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
         decode::Format::Json => {
             unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
         }
-        decode::Format::Yaml => unrecognized(&error),
+        decode::Format::Yaml | decode::Format::Protobuf => unrecognized(&error),
     })?;
     let mut object = document.value;
     if let Err(mismatch) = check(resource, &mut object) {

@@ -20,7 +20,7 @@ fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
         ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") => {
             names::path_segment_problems(name)
         }
-        ("", "namespaces" | "services") => names::label_name_problems(name),
+        ("", "namespaces" | "services") => names::label_problems(name),
         _ => names::subdomain_problems(name),
     }
 }
@@ -144,12 +144,63 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
                     text("kind"),
                     text("name")
                 );
-                let value = Value::Array(owners.to_vec());
-                errors.push(FieldError::invalid(path, value, detail));
+                errors.push(FieldError {
+                    shown: Some(owners_text(owners)),
+                    ..FieldError::invalid(path, Value::Null, detail)
+                });
             }
             controller.get_or_insert_with(|| format!("{}/{}", text("kind"), text("name")));
         }
     }
+}
+
+/// Owners as the real server's own struct prints.
+fn owners_text(owners: &[Value]) -> String {
+    let fields = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let one = |owner: &Value| {
+        let parts = fields
+            .iter()
+            .filter_map(|field| Some(format!("\"{field}\":{}", owner.get(field)?)));
+        format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", owners.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+/// Leaves out owners that are named twice; returns a warning.
+pub(crate) fn dedup_owners(object: &mut Value) -> Option<String> {
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut)?;
+    let mut twice = Vec::new();
+    let mut kept: Vec<Value> = Vec::new();
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            twice.push(
+                owner
+                    .get("uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
 }
 
 /// Validates what an update may not change.

@@ -229,6 +229,7 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
                 &why,
             ));
         }
+        crate::authz::check_create(context)?;
         return create_shaped(context, merged(None)?, Ownership::Applied).await;
     }
     let make = |old: &Value| Ok((merged(Some(old))?, Vec::new()));

@@ -1,20 +1,21 @@
 //! Subresources other than status: scale, binding, eviction, finalize.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::conversion;
-use super::delete::{DeleteOptions, delete};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
 use super::update::{Update, check_name, update};
+use super::{conversion, eviction};
 use crate::encode::cells::label_selector_text;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, aggregate};
 use crate::http::decode;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::patch::{json as json_patch, merge};
 use crate::status::ApiError;
+use crate::types;
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
@@ -32,15 +33,7 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
         ("pods", "binding", Verb::Create) => {
             bind(context, decode::decode(&context.content_type, body)?).await
         }
-        ("pods", "eviction", Verb::Create) => {
-            let eviction = decode::decode(&context.content_type, body)?;
-            let options =
-                DeleteOptions::from_value(context, eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
-            let mut target = context_of_object(context);
-            target.request.verb = Verb::Delete;
-            delete(&target, &options).await?;
-            Ok(Answer::created(Shown::Made(success())))
-        }
+        ("pods", "eviction", Verb::Create) => eviction::evict(context, body).await,
         ("namespaces", "finalize", Verb::Update) => {
             finalize(context, decode::decode(&context.content_type, body)?).await
         }
@@ -52,14 +45,14 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
     }
 }
 
-fn success() -> Value {
+pub(super) fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-/// The same request for the object itself.
-fn context_of_object(context: &Context) -> Context {
+/// The same request for another subresource; the empty one is the object itself.
+pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
     let mut request = context.request.clone();
-    request.subresource = String::new();
+    request.subresource = subresource.to_owned();
     Context {
         server: context.server.clone(),
         resource: context.resource.clone(),
@@ -129,12 +122,41 @@ fn scale_of(context: &Context, object: &Value) -> Value {
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
 }
 
+/// What is wrong with the types of a scale's fields.
+fn scale_schema(scale: &Value) -> Result<(), String> {
+    match types::builtin(("autoscaling", "v1", "Scale")) {
+        Some(schema) => schema.check_types(scale).map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
+}
+
+fn check_scale(scale: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if !matches!(kind, "" | "Scale") {
+        let short = version.rsplit('/').next().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version \"{short}\" cannot be handled as a Scale: converting ({short}.{kind}) to \
+             (autoscaling.Scale): unknown conversion"
+        )));
+    }
+    scale_schema(scale).map_err(|problem| {
+        ApiError::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+        ))
+    })
+}
+
 async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (spec_path, _, _) = scale_paths(context);
     let make = |old: &Value| {
         let present = scale_of(context, old);
         let scale = match context.request.verb {
-            Verb::Update => decode::decode(&context.content_type, body)?,
+            Verb::Update => {
+                let scale = decode::decode(&context.content_type, body)?;
+                check_scale(&scale)?;
+                scale
+            }
             _ => {
                 let patch = decode::yaml(body)?;
                 let patched = match PatchKind::of(&context.content_type, context.resource.is_custom())? {
@@ -143,7 +165,12 @@ async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
                         merge::apply(&present, &patch)
                     }
                 };
-                patched.map_err(|error| ApiError::bad_request(error.to_string()))?
+                let patched = patched.map_err(|error| ApiError::bad_request(error.to_string()))?;
+                if let Err(problem) = scale_schema(&patched) {
+                    let error = FieldError::invalid("patch", patched.to_string(), problem);
+                    return Err(ApiError::invalid("", "", "", &[error]));
+                }
+                patched
             }
         };
         if !scale.name().is_empty() {
@@ -205,16 +232,44 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
+/// Assigns the pod that a binding names.
+pub(crate) async fn create_binding(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let binding = decode::decode(&context.content_type, body)?;
+    let pods = context.state().registry.find("", "v1", "pods");
+    let mut target = context_of(context, "binding");
+    target.resource = pods.ok_or_else(ApiError::no_such_resource)?;
+    target.request.resource = "pods".to_owned();
+    target.request.name = binding.name().to_owned();
+    bind(&target, binding).await
+}
+
 /// Assigns a pod to a node.
 async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
-    let node = at(&binding, "target.name")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let target = |field: &str| {
+        let value = at(&binding, "target").and_then(|target| target.get(field));
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (node, kind) = (target("name"), target("kind"));
     let resource = context.resource.group_resource();
+    if binding.name() != context.request.name {
+        return Err(ApiError::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
+    }
+    let mut errors = Vec::new();
+    if !matches!(kind.as_str(), "" | "Node") {
+        errors.push(FieldError::not_supported(
+            "target.kind",
+            kind,
+            &["Node", "<empty>"],
+        ));
+    }
     if node.is_empty() {
-        let error = FieldError::required("target.name", "");
-        return Err(ApiError::invalid("", "Binding", &context.request.name, &[error]));
+        errors.push(FieldError::required("target.name", ""));
+    }
+    if !errors.is_empty() {
+        let message = aggregate(&errors);
+        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let now = context.state().now();
     let make = |old: &Value| {

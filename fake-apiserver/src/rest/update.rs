@@ -8,12 +8,15 @@ use serde_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata};
+use super::{conversion, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
+use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
+use crate::strategy::keep_all_but;
+use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
 const CONFLICT_RETRIES_MAX: usize = 5;
@@ -43,6 +46,7 @@ pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         && context.resource.strategy.allows_create_on_update()
         && context.request.subresource.is_empty()
     {
+        crate::authz::check_create(context)?;
         return create_shaped(context, object, Ownership::Tracked).await;
     }
     let make = |_: &Value| Ok((object.clone(), warnings.clone()));
@@ -99,6 +103,7 @@ async fn attempt(
     let (mut object, mut warnings) = (change.make)(old)?;
     let based_on = check_preconditions(context, change, &object, old)?;
     keep_system_metadata(&mut object, old);
+    warnings.extend(metadata::dedup_owners(&mut object));
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object);
     }
@@ -112,6 +117,14 @@ async fn attempt(
         object: None,
         old: None,
         dry_run: context.params.dry_run,
+        options: admission::options(
+            &context.params,
+            if context.request.verb == Verb::Patch {
+                "PatchOptions"
+            } else {
+                "UpdateOptions"
+            },
+        ),
     };
     // Most writes concern no webhook: for them nothing is copied.
     let before = admission::is_concerned(&context.server, &attributes).then(|| object.clone());
@@ -125,10 +138,11 @@ async fn attempt(
         }
         own(context, Some(&before), &mut admitted);
     }
+    services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
-    validate(context, &admitted, old)?;
-    if context.request.subresource.is_empty() {
-        warnings.extend(resource.strategy.warnings(&admitted));
+    warnings.extend(validate(context, &admitted, old)?);
+    if context.request.subresource.is_empty() && !resource.is_custom() {
+        warnings.extend(validation::warnings(context.table(), &admitted, Some(old)));
     }
     attributes.object = Some(admitted);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
@@ -303,6 +317,7 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     match context.request.subresource.as_str() {
         "" if context.resource.has_status() => strategy.prepare_update(object, old),
         "status" => strategy.prepare_status_update(object, old),
+        part @ ("ephemeralcontainers" | "resize") => keep_all_but(part, object, old),
         _ => {}
     }
     if strategy.has_generation()
@@ -313,23 +328,27 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     }
 }
 
-fn validate(context: &Context, object: &Value, old: &Value) -> Result<(), ApiError> {
+/// Warnings, if the object is valid.
+fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
     // The real server checks this twice, in its generic update and in the type's own, and lists both.
     let mut errors = metadata::validate_update(object, old);
     errors.extend(metadata::validate_update(object, old));
     errors.extend(metadata::validate(resource, object));
-    if let Some(schema) = resource.schema() {
-        errors.extend(schema.validate(object));
-    }
-    if matches!(context.request.subresource.as_str(), "") {
+    let (complaints, warnings) = schema_rules::check(resource, object, Some(old));
+    errors.extend(complaints);
+    let subresource = context.request.subresource.as_str();
+    if subresource.is_empty() {
         errors.extend(resource.strategy.validate_update(object, old));
     }
+    if !resource.is_custom() {
+        errors.extend(validation::update(context.table(), subresource, object, old));
+    }
     if errors.is_empty() {
-        return Ok(());
+        return Ok(warnings);
     }
     Err(ApiError::invalid(
-        &resource.group,
+        resource.validated_group(),
         &resource.kind,
         object.name(),
         &errors,

@@ -16,7 +16,7 @@ use super::read::{Selection, parse_revision};
 use crate::encode::{self, Encoder};
 use crate::http::negotiate::View;
 use crate::status::ApiError;
-use crate::store::{Compacted, Event, EventKind, Revision, Stored, Watcher, watch_frame};
+use crate::store::{Compacted, Event, EventKind, Revision, Stored, Watcher};
 
 /// How often an idle watch that allows bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -116,7 +116,7 @@ impl Watch {
                 Ok(None) => {}
                 Err(compacted) => {
                     self.over = true;
-                    return Some(gone(compacted));
+                    return Some(self.gone(compacted));
                 }
             }
             let wake = if self.bookmarks {
@@ -150,7 +150,7 @@ impl Watch {
             return None;
         }
         if self.selection.is_everything() {
-            return Some(if self.encoder.is_plain() {
+            return Some(if self.encoder.is_plain_json() {
                 event.frame()
             } else {
                 self.frame(event.kind, &event.object)
@@ -167,7 +167,7 @@ impl Watch {
             (true, true) => EventKind::Modified,
             (true, false) => EventKind::Deleted,
         };
-        if kind == event.kind && self.encoder.is_plain() {
+        if kind == event.kind && self.encoder.is_plain_json() {
             return Some(event.frame());
         }
         // An object that left the selection is shown as it last was in it, at the revision at which it left.
@@ -175,14 +175,17 @@ impl Watch {
             (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
                 let mut value = previous.value.clone();
                 crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
-                Some(watch_frame("DELETED", &self.encoder.watched(&Shown::Made(value))))
+                Some(
+                    self.encoder
+                        .frame("DELETED", &self.encoder.watched(&Shown::Made(value))),
+                )
             }
             _ => Some(self.frame(kind, &event.object)),
         }
     }
 
     fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {
-        watch_frame(
+        self.encoder.frame(
             kind.as_str(),
             &self.encoder.watched(&Shown::Stored(Arc::clone(stored))),
         )
@@ -204,13 +207,11 @@ impl Watch {
             });
         }
         encode::complete_bookmark(self.encoder.resource(), &mut object);
-        watch_frame("BOOKMARK", object.to_string().as_bytes())
+        self.encoder.frame("BOOKMARK", object.to_string().as_bytes())
     }
-}
 
-fn gone(compacted: Compacted) -> Bytes {
-    watch_frame(
-        "ERROR",
-        ApiError::expired(compacted).to_status().to_string().as_bytes(),
-    )
+    fn gone(&self, compacted: Compacted) -> Bytes {
+        let status = ApiError::expired(compacted).to_status().to_string();
+        self.encoder.frame("ERROR", status.as_bytes())
+    }
 }

@@ -26,7 +26,7 @@ struct Packed {
 
 enum Logged {
     Whole(Arc<Event>),
-    Packed(Packed),
+    Packed(Box<Packed>),
 }
 
 impl Logged {
@@ -53,12 +53,12 @@ impl Logged {
 
     fn pack(&mut self) {
         if let Self::Whole(event) = self {
-            *self = Self::Packed(Packed {
+            *self = Self::Packed(Box::new(Packed {
                 revision: event.revision,
                 kind: event.kind,
                 object: event.object.pack(),
                 previous: event.previous.as_ref().map(|previous| previous.pack()),
-            });
+            }));
         }
     }
 }

@@ -97,9 +97,8 @@ impl Strategy for DefinitionStrategy {
             });
         let mut errors = super::crd_check::check(object);
         if established {
-            use super::immutable::{Words, check};
             let fields = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
-            errors.extend(check(&fields.map(|field| (field, Words::Immutable)), object, old));
+            errors.extend(super::immutable::check(&fields, object, old));
         }
         errors
     }

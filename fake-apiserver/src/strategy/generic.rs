@@ -2,16 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Strategy, immutable};
-use crate::field_error::FieldError;
+use super::Strategy;
 
 #[derive(Clone, Copy)]
 pub(super) struct Generic {
     create_on_update: bool,
     returns_object: bool,
     generation: bool,
-    /// Fields that no update may change, and what an update that does is told.
-    immutable: &'static [(&'static str, immutable::Words)],
+    /// The generation is that of the beginning.
+    generation_stays: bool,
 }
 
 /// Nothing special.
@@ -35,37 +34,16 @@ pub(super) static COUNTED: Generic = Generic {
 pub(super) static PRIORITY_CLASS: Generic = Generic {
     create_on_update: true,
     generation: true,
-    immutable: &[(
-        "value",
-        immutable::Words::Forbidden("may not be changed in an update."),
-    )],
+    generation_stays: true,
     ..Generic::new()
 };
-/// Storage classes.
-pub(super) static STORAGE_CLASS: Generic = Generic {
-    returns_object: true,
-    immutable: &[
-        ("parameters", immutable::Words::Immutable),
-        ("provisioner", immutable::Words::Immutable),
-        ("reclaimPolicy", immutable::Words::Immutable),
-        ("volumeBindingMode", immutable::Words::Immutable),
-    ],
-    ..Generic::new()
-};
-/// Bindings of roles.
-pub(super) static ROLE_BINDING: Generic = Generic {
-    create_on_update: true,
-    immutable: &[("roleRef", immutable::Words::RoleRef)],
-    ..Generic::new()
-};
-
 impl Generic {
     const fn new() -> Self {
         Self {
             create_on_update: false,
             returns_object: false,
             generation: false,
-            immutable: &[],
+            generation_stays: false,
         }
     }
 }
@@ -83,7 +61,7 @@ impl Strategy for Generic {
         self.generation
     }
 
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        immutable::check(self.immutable, object, old)
+    fn changes_generation(&self, object: &Value, old: &Value) -> bool {
+        !self.generation_stays && super::asks_for_something_else(object, old)
     }
 }

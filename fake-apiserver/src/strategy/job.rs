@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Strategy, immutable, pod_spec};
-use crate::field_error::FieldError;
+use super::Strategy;
 use crate::meta::ObjectMeta;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -70,29 +69,5 @@ impl Strategy for JobStrategy {
         } else {
             object["metadata"]["labels"] = template_labels;
         }
-    }
-
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        pod_spec::validate(object, "spec.template.spec")
-    }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = self.validate_create(object);
-        let fields = [
-            "spec.completions",
-            "spec.selector",
-            "spec.template",
-            "spec.completionMode",
-        ];
-        errors.extend(immutable::check(
-            &fields.map(|field| (field, immutable::Words::Immutable)),
-            object,
-            old,
-        ));
-        errors
-    }
-
-    fn warnings(&self, object: &Value) -> Vec<String> {
-        pod_spec::warnings(object, "spec.template.spec")
     }
 }

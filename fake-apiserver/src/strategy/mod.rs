@@ -6,7 +6,6 @@
 pub(crate) mod crd;
 mod crd_check;
 mod custom;
-mod data;
 mod event;
 mod generic;
 mod immutable;
@@ -14,7 +13,7 @@ mod job;
 pub(crate) mod namespace;
 mod node;
 mod pod;
-mod pod_spec;
+pub(crate) mod service;
 mod storage;
 mod workload;
 
@@ -23,6 +22,7 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::meta::ObjectMeta;
 use crate::store::GroupResource;
+pub(crate) use pod::{keep_all_but, qos_class};
 
 /// How a deletion is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,11 @@ pub(crate) trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether an object may be given time to end.
+    fn ends_gracefully(&self) -> bool {
+        false
+    }
+
     /// Whether deleting answers with the object instead of a `Status`.
     fn returns_deleted_object(&self) -> bool {
         false
@@ -78,12 +83,7 @@ pub(crate) trait Strategy: Send + Sync {
         }
     }
 
-    /// What a client should be told of an object that is accepted.
-    fn warnings(&self, _object: &Value) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What is wrong with a new object, besides its schema.
+    /// What is wrong with a new object, besides its schema and what `validation` knows of built-in resources.
     fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
@@ -95,12 +95,7 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether a change counts for `metadata.generation`: by default any change outside metadata and status.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
-            return false;
-        };
-        let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
-        let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
-        keys.into_iter().any(|key| new.get(key) != old.get(key))
+        asks_for_something_else(object, old)
     }
 
     /// How a deletion with `grace_seconds` (as the client asked) goes.
@@ -134,20 +129,15 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
         ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &generic::CREATE_ON_UPDATE,
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => &generic::ROLE_BINDING,
+        ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
         ("", "podtemplates") => &workload::PodTemplateStrategy,
         ("discovery.k8s.io", "endpointslices") => &generic::COUNTED,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
-        ("storage.k8s.io", "storageclasses") => &generic::STORAGE_CLASS,
-        ("", "configmaps") => &data::ConfigMapStrategy,
-        ("", "secrets") => &data::SecretStrategy,
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,
         ("batch", "jobs") => &job::JobStrategy,
-        ("", "services" | "serviceaccounts" | "resourcequotas") | ("storage.k8s.io", _) => {
-            &generic::RETURNS_OBJECT
-        }
+        ("", "services") => &service::ServiceStrategy,
+        ("", "serviceaccounts" | "resourcequotas") | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }
 }
@@ -155,4 +145,14 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
 /// The strategy of custom resources.
 pub(crate) fn of_custom() -> &'static dyn Strategy {
     &custom::CustomStrategy
+}
+
+/// Whether two objects differ outside of metadata and status.
+fn asks_for_something_else(object: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
+        return false;
+    };
+    let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
+    let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
+    keys.into_iter().any(|key| new.get(key) != old.get(key))
 }

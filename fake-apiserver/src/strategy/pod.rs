@@ -1,15 +1,18 @@
 //! Pods: their phase and QoS class at birth, what may change later, and how they end.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Deletion, Strategy, copy_field, pod_spec};
-use crate::field_error::FieldError;
+use super::{Deletion, Strategy, copy_field};
 use crate::meta::{ObjectMeta, at};
 
 pub(super) struct PodStrategy;
 
 impl Strategy for PodStrategy {
     fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn ends_gracefully(&self) -> bool {
         true
     }
 
@@ -50,28 +53,6 @@ impl Strategy for PodStrategy {
         ) {
             status.entry("qosClass").or_insert_with(|| class.clone());
         }
-    }
-
-    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = pod_spec::validate(object, "spec");
-        if at(object, "spec.ephemeralContainers")
-            .and_then(Value::as_array)
-            .is_some_and(|list| !list.is_empty())
-        {
-            errors.push(FieldError::forbidden(
-                "spec.ephemeralContainers",
-                "cannot be set on create",
-            ));
-        }
-        errors
-    }
-
-    fn warnings(&self, object: &Value) -> Vec<String> {
-        pod_spec::warnings(object, "spec")
-    }
-
-    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validate_spec_update(object, old)
     }
 
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
@@ -116,8 +97,46 @@ impl Strategy for PodStrategy {
     }
 }
 
+/// Of a pod that was sent to one of its parts, only that part is taken.
+pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    for field in ["resourceVersion", "managedFields"] {
+        kept.copy_meta(object, field);
+    }
+    if part == "ephemeralcontainers" {
+        match at(object, "spec.ephemeralContainers") {
+            Some(list) => kept["spec"]["ephemeralContainers"] = list.clone(),
+            None => {
+                let spec = kept.get_mut("spec").and_then(Value::as_object_mut);
+                spec.map(|spec| spec.remove("ephemeralContainers"));
+            }
+        }
+    } else {
+        for list in ["containers", "initContainers"] {
+            let sent = at(object, "spec")
+                .and_then(|spec| spec.get(list))
+                .and_then(Value::as_array);
+            let present = kept
+                .get_mut("spec")
+                .and_then(|spec| spec.get_mut(list))
+                .and_then(Value::as_array_mut);
+            for container in present.into_iter().flatten() {
+                let same = |other: &&Value| other.get("name") == container.get("name");
+                if let Some(other) = sent.and_then(|sent| sent.iter().find(same)) {
+                    copy_field(container, other, "resources");
+                    copy_field(container, other, "resizePolicy");
+                }
+            }
+        }
+        if let (Some(sent), Some(kept)) = (object.get("spec"), kept.get_mut("spec")) {
+            copy_field(kept, sent, "resources");
+        }
+    }
+    *object = kept;
+}
+
 /// `Guaranteed`, `Burstable` or `BestEffort`, by the containers' cpu and memory.
-fn qos_class(pod: &Value) -> &'static str {
+pub(crate) fn qos_class(pod: &Value) -> &'static str {
     let containers = ["spec.containers", "spec.initContainers"]
         .iter()
         .filter_map(|path| at(pod, path).and_then(Value::as_array))
@@ -142,99 +161,6 @@ fn qos_class(pod: &Value) -> &'static str {
     }
 }
 
-/// Fields of a pod's spec that an update may change, besides images.
-const MUTABLE: [&str; 3] = [
-    "activeDeadlineSeconds",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-];
-
-/// The refusal that every update of another field gets.
-const IMMUTABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
-    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
-    tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-
-fn without_mutable(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    let Some(map) = spec.as_object_mut() else {
-        return spec;
-    };
-    for field in MUTABLE {
-        map.remove(field);
-    }
-    for list in ["containers", "initContainers"] {
-        let Some(containers) = map.get_mut(list).and_then(Value::as_array_mut) else {
-            continue;
-        };
-        for container in containers {
-            if let Some(container) = container.as_object_mut() {
-                container.remove("image");
-            }
-        }
-    }
-    // A gate may be taken away, and what was gated may be narrowed; that is left to the schema.
-    map.remove("schedulingGates");
-    spec
-}
-
-fn validate_spec_update(object: &Value, old: &Value) -> Vec<FieldError> {
-    static EMPTY: Value = Value::Null;
-    let (new_spec, old_spec) = (
-        object.get("spec").unwrap_or(&EMPTY),
-        old.get("spec").unwrap_or(&EMPTY),
-    );
-    let mut errors = Vec::new();
-    for (list, at_path) in [
-        ("containers", "spec.containers"),
-        ("initContainers", "spec.initContainers"),
-    ] {
-        let containers = new_spec
-            .get(list)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        for (index, container) in containers.iter().enumerate() {
-            if container
-                .get("image")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .is_empty()
-            {
-                errors.push(FieldError::required(format!("{at_path}[{index}].image"), ""));
-            }
-        }
-    }
-    let (new_rest, old_rest) = (without_mutable(new_spec), without_mutable(old_spec));
-    if new_rest != old_rest {
-        errors.push(FieldError::forbidden(
-            "spec",
-            format!("{IMMUTABLE}\n{}", difference(&old_rest, &new_rest)),
-        ));
-    }
-    errors
-}
-
-/// What differs, by field: Kubernetes appends a dump of the two structs in Go's notation here.
-fn difference(old: &Value, new: &Value) -> String {
-    let none = Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
-    let mut fields: Vec<&String> = old
-        .keys()
-        .chain(new.keys())
-        .filter(|key| old.get(*key) != new.get(*key))
-        .collect();
-    fields.sort();
-    fields.dedup();
-    let lines: Vec<String> = fields
-        .into_iter()
-        .map(|key| {
-            let text = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-            format!("  {key}: {} -> {}", text(old.get(key)), text(new.get(key)))
-        })
-        .collect();
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -248,17 +174,6 @@ mod tests {
     #[case(json!([{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}, {}]), "Burstable")]
     fn classes(#[case] containers: Value, #[case] expected: &str) {
         assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), expected);
-    }
-
-    #[rstest]
-    #[case(json!({"containers": [{"name": "a", "image": "y"}]}), 0)]
-    #[case(json!({"containers": [{"name": "a", "image": ""}]}), 1)]
-    #[case(json!({"containers": [{"name": "b", "image": "x"}]}), 1)]
-    #[case(json!({"containers": [{"name": "a", "image": "x"}], "nodeName": "n"}), 1)]
-    #[case(json!({"containers": [{"name": "a", "image": "x"}], "activeDeadlineSeconds": 5}), 0)]
-    fn what_may_change(#[case] spec: Value, #[case] errors: usize) {
-        let old = json!({"spec": {"containers": [{"name": "a", "image": "x"}]}});
-        assert_eq!(validate_spec_update(&json!({"spec": spec}), &old).len(), errors);
     }
 
     #[rstest]

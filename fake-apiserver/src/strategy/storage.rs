@@ -1,6 +1,6 @@
 //! Volumes and claims of them: protected by a finalizer from birth.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Strategy, copy_field};
 use crate::meta::ObjectMeta;
@@ -15,10 +15,42 @@ impl Strategy for ClaimStrategy {
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Pending"});
         object.add_finalizer("kubernetes.io/pvc-protection");
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            settle_sources(spec);
+        }
     }
 
     fn prepare_update(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "status");
+    }
+}
+
+/// Of the two fields for a source the older takes claims and snapshots only; where they may agree they do.
+fn settle_sources(spec: &mut Map<String, Value>) {
+    let text = |source: &Value, field: &str| {
+        let text = source.get(field).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let known = |source: &Value| {
+        matches!(
+            (text(source, "kind").as_str(), text(source, "apiGroup").as_str()),
+            ("PersistentVolumeClaim", "") | ("VolumeSnapshot", "snapshot.storage.k8s.io")
+        )
+    };
+    if spec.get("dataSource").is_some_and(|source| !known(source)) {
+        spec.remove("dataSource");
+    }
+    match (
+        spec.get("dataSource").cloned(),
+        spec.get("dataSourceRef").cloned(),
+    ) {
+        (Some(source), None) => {
+            spec.insert("dataSourceRef".to_owned(), source);
+        }
+        (None, Some(source)) if text(&source, "namespace").is_empty() && known(&source) => {
+            spec.insert("dataSource".to_owned(), source);
+        }
+        _ => {}
     }
 }
 

@@ -39,6 +39,58 @@ const DECIMAL: [(&str, i32); 10] = [
 ];
 
 impl Quantity {
+    /// The amount in parts of 10^-9.
+    pub(crate) fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// The amount in whole units, rounded up.
+    pub(crate) fn units(self) -> i128 {
+        self.nanos.div_euclid(NANO) + i128::from(self.nanos.rem_euclid(NANO) != 0)
+    }
+
+    /// Whether the amount has no fraction.
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
+    /// The sum, in the family of suffixes of `self` (of `other` if `self` is nothing).
+    pub(crate) fn plus(self, other: Quantity) -> Quantity {
+        Quantity {
+            nanos: self.nanos.saturating_add(other.nanos),
+            format: if self.nanos == 0 {
+                other.format
+            } else {
+                self.format
+            },
+        }
+    }
+
+    /// The difference, in the family of suffixes of `self`.
+    pub(crate) fn minus(self, other: Quantity) -> Quantity {
+        Quantity {
+            nanos: self.nanos.saturating_sub(other.nanos),
+            ..self
+        }
+    }
+
+    /// So many things.
+    pub(crate) fn count(things: i64) -> Quantity {
+        Quantity {
+            nanos: i128::from(things) * NANO,
+            format: Format::Decimal,
+        }
+    }
+
+    /// The amount that a JSON value stands for; nothing if it does not stand for one.
+    pub(crate) fn of(value: &Value) -> Quantity {
+        let read = match value {
+            Value::String(text) => Quantity::parse(text),
+            Value::Number(number) => Quantity::parse(&number.to_string()),
+            _ => None,
+        };
+        read.unwrap_or(Quantity::count(0))
+    }
     /// Reads an amount. Precision finer than 10^-9 is rounded up, amounts beyond 2^63-1 are capped, as the server does.
     pub(crate) fn parse(text: &str) -> Option<Quantity> {
         let (negative, rest) = match text.as_bytes().first()? {

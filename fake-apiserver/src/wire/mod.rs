@@ -7,6 +7,7 @@ pub(crate) struct Writer(Vec<u8>);
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
+const FIXED32: u64 = 5;
 
 impl Writer {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
@@ -50,6 +51,105 @@ impl Writer {
         let mut inner = Self::default();
         write(&mut inner);
         self.bytes(field, &inner.0);
+    }
+}
+
+/// Bytes that are no message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// The value of a field as it is on the wire.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Token<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Token<'a> {
+    pub(crate) fn bytes(&self) -> Result<&'a [u8], Malformed> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// Text; what is not UTF-8 is replaced, as by Go's encoder.
+    pub(crate) fn text(&self) -> Result<String, Malformed> {
+        self.bytes()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub(crate) fn number(&self) -> Result<u64, Malformed> {
+        match self {
+            Self::Varint(value) => Ok(*value),
+            _ => Err(Malformed),
+        }
+    }
+
+    pub(crate) fn double(&self) -> Result<f64, Malformed> {
+        match self {
+            Self::Fixed64(bits) => Ok(f64::from_bits(*bits)),
+            Self::Fixed32(bits) => Ok(f64::from(f32::from_bits(*bits))),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// Reads a message field by field.
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or(Malformed)?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// The next field's number and value; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Token<'a>)>, Malformed> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let number = u32::try_from(tag >> 3).map_err(|_| Malformed)?;
+        let token = match tag & 7 {
+            VARINT => Token::Varint(self.varint()?),
+            FIXED64 => Token::Fixed64(u64::from_le_bytes(
+                self.take(8)?.try_into().map_err(|_| Malformed)?,
+            )),
+            BYTES => {
+                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                Token::Bytes(self.take(length)?)
+            }
+            FIXED32 => Token::Fixed32(u32::from_le_bytes(
+                self.take(4)?.try_into().map_err(|_| Malformed)?,
+            )),
+            _ => return Err(Malformed),
+        };
+        Ok(Some((number, token)))
     }
 }
 

@@ -1,0 +1,21 @@
+//! Exchanges with an API server: played, compared with what a real kube-apiserver answered, or recorded.
+//!
+//! A [`Case`] is a JSON file of requests; what was answered, reduced to what two servers must have in common, is another one
+//! of the same name (`fixtures/apidiff/README.md` has the format). [`play`] plays one case on one server.
+
+mod case;
+mod compare;
+mod normalise;
+mod play;
+mod pointer;
+mod reduce;
+mod report;
+mod suite;
+mod view;
+
+pub use case::{Case, Step};
+pub use compare::Difference;
+pub use play::{Server, play};
+pub use report::Counts;
+pub use report::{CaseResult, Outcome};
+pub use suite::{ApidiffOptions, Target, known_failures, prune, run, surprises, totals};

@@ -1,0 +1,295 @@
+//! ValidatingAdmissionPolicies: rules in CEL over any request.
+
+use http::StatusCode;
+use kube_cel::cel::Value as Cel;
+use serde_json::{Map, Value, json};
+
+use super::{Attributes, matching};
+use crate::cel::{Expression, Scope, values};
+use crate::meta::at;
+use crate::server::ServerState;
+use crate::status::ApiError;
+use crate::store::{GroupResource, ObjectKey};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    at(value, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    at(value, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn all_of(server: &ServerState, plural: &str) -> Result<Vec<std::sync::Arc<crate::store::Stored>>, ApiError> {
+    let table = GroupResource::new(GROUP, plural);
+    let all = server.store.list(&table, None, None, None);
+    Ok(all.map_err(ApiError::expired)?.items)
+}
+
+/// Whether any policy is in force that could look at this request.
+pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> bool {
+    attributes.resource.group != GROUP
+        && all_of(server, "validatingadmissionpolicybindings").is_ok_and(|all| !all.is_empty())
+}
+
+/// What came of one rule.
+struct Refusal {
+    message: String,
+    reason: String,
+}
+
+/// Lets every policy that is bound judge the request; returns warnings.
+pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<Vec<String>, ApiError> {
+    let mut warnings = Vec::new();
+    if !is_concerned(server, attributes) {
+        return Ok(warnings);
+    }
+    let bindings = all_of(server, "validatingadmissionpolicybindings")?;
+    let namespace = matching::namespace_of(server, attributes);
+    let scope = Scope::new();
+    let mut refused = None;
+    for policy in all_of(server, "validatingadmissionpolicies")? {
+        let spec = at(&policy.value, "spec").unwrap_or(&Value::Null);
+        let constraints = at(spec, "matchConstraints");
+        if !constraints.is_some_and(|rules| matching::matches(rules, attributes, namespace.as_ref())) {
+            continue;
+        }
+        for binding in &bindings {
+            let bound = at(&binding.value, "spec").unwrap_or(&Value::Null);
+            if text(bound, "policyName") != policy.key.name {
+                continue;
+            }
+            let resources = at(bound, "matchResources");
+            if !resources.is_none_or(|rules| matching::matches(rules, attributes, namespace.as_ref())) {
+                continue;
+            }
+            let judge = Judge {
+                attributes,
+                namespace: namespace.as_ref(),
+                scope: &scope,
+                spec,
+            };
+            for refusal in judge.all(server, bound) {
+                let actions = list(bound, "validationActions");
+                let (policy, binding) = (&policy.key.name, &binding.key.name);
+                if actions.iter().any(|action| action == "Warn") {
+                    warnings.push(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
+                        refusal.message
+                    ));
+                }
+                if actions.iter().any(|action| action == "Deny") && refused.is_none() {
+                    let message = format!(
+                        "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {}",
+                        refusal.message
+                    );
+                    refused = Some((message, refusal.reason));
+                }
+            }
+        }
+    }
+    match refused {
+        Some((message, reason)) => Err(denied(attributes, &message, &reason)),
+        None => Ok(warnings),
+    }
+}
+
+fn denied(attributes: &Attributes, message: &str, reason: &str) -> ApiError {
+    let mut error = ApiError::forbidden(&attributes.resource.group_resource(), &attributes.name, message);
+    (error.code, error.reason) = match reason {
+        "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
+        "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+    };
+    if let Some(details) = error.details.as_mut() {
+        details["causes"] = json!([{"message": message}]);
+    }
+    error
+}
+
+/// One policy before one request.
+struct Judge<'a> {
+    attributes: &'a Attributes,
+    namespace: Option<&'a Value>,
+    scope: &'a Scope,
+    spec: &'a Value,
+}
+
+impl Judge<'_> {
+    /// What is refused, once for every object of parameters.
+    fn all(&self, server: &ServerState, binding: &Value) -> Vec<Refusal> {
+        let fails = text(self.spec, "failurePolicy") != "Ignore";
+        let broken = |message: String| {
+            let refusal = Refusal {
+                message,
+                reason: "Invalid".to_owned(),
+            };
+            if fails { vec![refusal] } else { Vec::new() }
+        };
+        if at(self.spec, "paramKind").is_none() {
+            return self.judge(None);
+        }
+        let Some(reference) = at(binding, "paramRef") else {
+            return self.judge(None);
+        };
+        let params = match self.params(server, reference) {
+            Ok(params) => params,
+            Err(problem) => return broken(format!("failed to configure binding: {problem}")),
+        };
+        if params.is_empty() {
+            if text(reference, "parameterNotFoundAction") == "Deny" {
+                let problem = "no params found for policy binding with `Deny` parameterNotFoundAction";
+                return broken(format!("failed to configure binding: {problem}"));
+            }
+            return Vec::new();
+        }
+        params
+            .iter()
+            .flat_map(|params| self.judge(Some(params)))
+            .collect()
+    }
+
+    fn params(&self, server: &ServerState, reference: &Value) -> Result<Vec<Value>, String> {
+        let (version, kind) = (
+            text(self.spec, "paramKind.apiVersion"),
+            text(self.spec, "paramKind.kind"),
+        );
+        let served = server.registry.all();
+        let found = served
+            .iter()
+            .find(|resource| resource.kind == kind && resource.api_version() == version);
+        let Some(resource) = found else {
+            return Err(format!(
+                "failed to find resource referenced by paramKind: '{version}, Kind={kind}'"
+            ));
+        };
+        let mut namespace = "";
+        if resource.namespaced {
+            namespace = match text(reference, "namespace") {
+                "" => self.attributes.namespace.as_str(),
+                given => given,
+            };
+        }
+        let name = text(reference, "name");
+        if !name.is_empty() {
+            let stored = server
+                .store
+                .get(&resource.table, &ObjectKey::new(namespace, name));
+            return Ok(stored.map(|stored| stored.value.clone()).into_iter().collect());
+        }
+        let within = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let all = server
+            .store
+            .list(&resource.table, within, None, None)
+            .map_err(|_| "parameters are gone".to_owned())?;
+        let selector = at(reference, "selector");
+        let chosen = all.items.iter().filter(|stored| {
+            crate::selector::matches_selector(selector, crate::meta::string_map(&stored.value, "labels"))
+        });
+        Ok(chosen.map(|stored| stored.value.clone()).collect())
+    }
+
+    fn judge(&self, params: Option<&Value>) -> Vec<Refusal> {
+        let fails = text(self.spec, "failurePolicy") != "Ignore";
+        let broken = |expression: &str, failure: &str| Refusal {
+            message: format!("expression '{expression}' resulted in error: {failure}"),
+            reason: "Invalid".to_owned(),
+        };
+        let mut names = self.names(params);
+        let mut unmet = None;
+        for condition in list(self.spec, "matchConditions") {
+            let expression = text(condition, "expression").trim();
+            match self.value(expression, &names) {
+                Ok(Cel::Bool(true)) => {}
+                Ok(_) => return Vec::new(),
+                Err(failure) => unmet = unmet.or(Some(broken(expression, &failure))),
+            }
+        }
+        if let Some(unmet) = unmet {
+            return if fails { vec![unmet] } else { Vec::new() };
+        }
+        let mut variables = Vec::new();
+        for variable in list(self.spec, "variables") {
+            // One that fails is missed where it is used.
+            if let Ok(value) = self.value(text(variable, "expression").trim(), &names) {
+                variables.push((text(variable, "name").to_owned(), value));
+                names.retain(|(name, _)| *name != "variables");
+                names.push(("variables", values::map(variables.clone())));
+            }
+        }
+        let mut refused = Vec::new();
+        for validation in list(self.spec, "validations") {
+            let expression = text(validation, "expression").trim();
+            match self.value(expression, &names) {
+                Ok(Cel::Bool(true)) => {}
+                Ok(_) => refused.push(Refusal {
+                    message: self.message(validation, &names),
+                    reason: text(validation, "reason").to_owned(),
+                }),
+                Err(failure) if fails => refused.push(broken(expression, &failure)),
+                Err(_) => {}
+            }
+        }
+        refused
+    }
+
+    fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {
+        let expression = Expression::read(expression)?;
+        expression
+            .value(self.scope, names)
+            .map_err(|failure| failure.text)
+    }
+
+    fn message(&self, validation: &Value, names: &[(&str, Cel)]) -> String {
+        let made = text(validation, "messageExpression").trim();
+        if !made.is_empty()
+            && let Ok(Cel::String(message)) = self.value(made, names)
+        {
+            let message = message.trim();
+            if !message.is_empty() && !message.contains('\n') {
+                return message.to_owned();
+            }
+        }
+        match text(validation, "message").trim() {
+            "" => format!("failed expression: {}", text(validation, "expression").trim()),
+            message => message.to_owned(),
+        }
+    }
+
+    fn names(&self, params: Option<&Value>) -> Vec<(&'static str, Cel)> {
+        let plain = |value: Option<&Value>| value.map_or(Cel::Null, values::plain);
+        vec![
+            ("object", plain(self.attributes.object.as_ref())),
+            ("oldObject", plain(self.attributes.old.as_ref())),
+            ("request", values::plain(&request(self.attributes))),
+            ("namespaceObject", plain(self.namespace)),
+            ("params", plain(params)),
+            ("variables", values::plain(&Value::Object(Map::new()))),
+        ]
+    }
+}
+
+/// The request as expressions see it.
+fn request(attributes: &Attributes) -> Value {
+    let resource = &attributes.resource;
+    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let table = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+    json!({
+        "kind": kind,
+        "resource": table,
+        "subResource": attributes.subresource,
+        "requestKind": kind,
+        "requestResource": table,
+        "requestSubResource": attributes.subresource,
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+        "operation": attributes.operation.as_str(),
+        "userInfo": attributes.user.info(),
+        "dryRun": attributes.dry_run,
+        "options": {},
+    })
+}

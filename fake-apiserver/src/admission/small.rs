@@ -1,0 +1,120 @@
+//! The smaller plugins: the default storage class, overhead of runtime classes.
+
+use serde_json::{Value, json};
+
+use super::{Attributes, Operation};
+use crate::meta::{ObjectMeta, at, string_map};
+use crate::server::ServerState;
+use crate::status::ApiError;
+use crate::store::{GroupResource, ObjectKey};
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// DefaultStorageClass: claims that name no class get the default one, the newest if there are several.
+pub(super) fn default_storage_class(
+    server: &ServerState,
+    attributes: &mut Attributes,
+) -> Result<(), ApiError> {
+    if attributes.operation != Operation::Create || !attributes.is("", "persistentvolumeclaims") {
+        return Ok(());
+    }
+    let Some(claim) = attributes.object.as_mut() else {
+        return Ok(());
+    };
+    let named = at(claim, "spec.storageClassName").is_some()
+        || string_map(claim, "annotations").contains_key("volume.beta.kubernetes.io/storage-class");
+    if named {
+        return Ok(());
+    }
+    let table = GroupResource::new("storage.k8s.io", "storageclasses");
+    let classes = server
+        .store
+        .list(&table, None, None, None)
+        .map_err(ApiError::expired)?
+        .items;
+    let defaults = classes.iter().filter(|class| {
+        string_map(&class.value, "annotations")
+            .get(DEFAULT_CLASS)
+            .and_then(Value::as_str)
+            == Some("true")
+    });
+    let newest = defaults.max_by_key(|class| {
+        let created = class.value.meta_str("creationTimestamp").to_owned();
+        (created, std::cmp::Reverse(class.key.name.clone()))
+    });
+    if let Some(class) = newest {
+        claim["spec"]["storageClassName"] = Value::from(class.key.name.clone());
+    }
+    Ok(())
+}
+
+/// RuntimeClass: pods get the overhead and the nodes of their class.
+pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
+    let resource = attributes.resource.group_resource();
+    let name = attributes.name.clone();
+    let refuse = |why: String| Err(ApiError::forbidden(&resource, &name, &why));
+    let Some(pod) = attributes.object.as_mut() else {
+        return Ok(());
+    };
+    let class = at(pod, "spec.runtimeClassName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if class.is_empty() {
+        if at(pod, "spec.overhead")
+            .is_some_and(|overhead| !overhead.as_object().is_none_or(serde_json::Map::is_empty))
+        {
+            return refuse(
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+                    .to_owned(),
+            );
+        }
+        return Ok(());
+    }
+    let table = GroupResource::new("node.k8s.io", "runtimeclasses");
+    let Some(stored) = server.store.get(&table, &ObjectKey::new("", &class)) else {
+        return refuse(format!("pod rejected: RuntimeClass \"{class}\" not found"));
+    };
+    let spec = &mut pod["spec"];
+    if let Some(overhead) = at(&stored.value, "overhead.podFixed") {
+        if spec.get("overhead").is_some_and(|given| given != overhead) {
+            let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+            return refuse(why.to_owned());
+        }
+        spec["overhead"] = overhead.clone();
+    }
+    if let Some(labels) = at(&stored.value, "scheduling.nodeSelector").and_then(Value::as_object) {
+        for (key, value) in labels {
+            if spec
+                .get("nodeSelector")
+                .and_then(|given| given.get(key))
+                .is_some_and(|given| given != value)
+            {
+                let why = format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                    value.as_str().unwrap_or_default(),
+                    at(spec, "nodeSelector")
+                        .and_then(|given| given.get(key)?.as_str())
+                        .unwrap_or_default()
+                );
+                return refuse(why);
+            }
+            if !spec.get("nodeSelector").is_some_and(Value::is_object) {
+                spec["nodeSelector"] = json!({});
+            }
+            spec["nodeSelector"][key] = value.clone();
+        }
+    }
+    let more = at(&stored.value, "scheduling.tolerations").and_then(Value::as_array);
+    for toleration in more.into_iter().flatten() {
+        if !spec.get("tolerations").is_some_and(Value::is_array) {
+            spec["tolerations"] = json!([]);
+        }
+        if let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut)
+            && !list.contains(toleration)
+        {
+            list.push(toleration.clone());
+        }
+    }
+    Ok(())
+}

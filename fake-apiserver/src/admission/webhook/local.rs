@@ -1,0 +1,68 @@
+//! Webhooks that are registered in process: no socket, the same `AdmissionReview`.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::admission::Attributes;
+
+/// Answers an `AdmissionReview` (`admission.k8s.io/v1`) with its response filled in. The client reaches the server
+/// that asks.
+pub type WebhookHandler = Arc<dyn Fn(kube::Client, Value) -> BoxFuture<'static, Value> + Send + Sync>;
+
+/// Whether a webhook changes objects or only refuses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookKind {
+    /// May answer with a JSON patch.
+    Mutating,
+    /// May only allow or refuse.
+    Validating,
+}
+
+/// Which writes a webhook is asked about; `*` stands for any.
+#[derive(Debug, Clone)]
+pub struct WebhookRule {
+    /// API groups; `""` is the core group.
+    pub groups: Vec<String>,
+    /// API versions.
+    pub versions: Vec<String>,
+    /// Plural names, with `/subresource` where a subresource is meant.
+    pub resources: Vec<String>,
+    /// `CREATE`, `UPDATE`, `DELETE`.
+    pub operations: Vec<String>,
+}
+
+/// A webhook of this process.
+#[derive(Clone)]
+pub struct Webhook {
+    /// Its name, as refusals quote it.
+    pub name: String,
+    /// What it may do.
+    pub kind: WebhookKind,
+    /// What it is asked about.
+    pub rules: Vec<WebhookRule>,
+    /// Its answer.
+    pub handler: WebhookHandler,
+}
+
+fn covers(list: &[String], value: &str) -> bool {
+    list.iter().any(|entry| entry == "*" || entry == value)
+}
+
+impl Webhook {
+    pub(in crate::admission) fn concerns(&self, attributes: &Attributes) -> bool {
+        let resource = &attributes.resource;
+        let path = if attributes.subresource.is_empty() {
+            resource.plural.clone()
+        } else {
+            format!("{}/{}", resource.plural, attributes.subresource)
+        };
+        self.rules.iter().any(|rule| {
+            covers(&rule.groups, &resource.group)
+                && covers(&rule.versions, &resource.version)
+                && covers(&rule.resources, &path)
+                && covers(&rule.operations, attributes.operation.as_str())
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! What a webhook is asked: an `AdmissionReview`.
+
+use serde_json::{Value, json};
+
+use super::configuration::Concern;
+use crate::admission::Attributes;
+use crate::resources::Resource;
+use crate::rest::conversion;
+use crate::server::Server;
+use crate::status::ApiError;
+
+/// A question, and the id that its answer must name.
+pub(super) struct Review {
+    pub body: Value,
+    pub uid: String,
+}
+
+/// The question about a write, in the version that the webhook wants.
+pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) -> Result<Review, ApiError> {
+    let asked = &attributes.resource;
+    let wanted = &concern.resource;
+    let gvk = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let gvr = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
+    let uid = server.state.new_uid();
+    let mut request = json!({
+        "uid": uid,
+        "kind": gvk(wanted),
+        "resource": gvr(wanted),
+        "requestKind": gvk(asked),
+        "requestResource": gvr(asked),
+        "name": attributes.name,
+        "operation": attributes.operation.as_str(),
+        "userInfo": attributes.user.info(),
+        "object": attributes.object.as_ref().map(|object| in_version(attributes, wanted, object)),
+        "oldObject": attributes.old.as_ref().map(|object| in_version(attributes, wanted, object)),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    });
+    if !attributes.subresource.is_empty() {
+        request["subResource"] = Value::from(attributes.subresource.clone());
+        request["requestSubResource"] = Value::from(attributes.subresource.clone());
+    }
+    if !attributes.namespace.is_empty() {
+        request["namespace"] = Value::from(attributes.namespace.clone());
+    }
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    Ok(Review { body, uid })
+}
+
+/// An object of the request's version in another version of its resource.
+pub(super) fn in_version(attributes: &Attributes, wanted: &Resource, object: &Value) -> Value {
+    if wanted.api_version() == attributes.resource.api_version() {
+        return object.clone();
+    }
+    conversion::from_storage(
+        wanted,
+        conversion::to_storage(&attributes.resource, object.clone()),
+    )
+}
+
+/// The other way round.
+pub(super) fn from_version(attributes: &Attributes, wanted: &Resource, object: Value) -> Value {
+    if wanted.api_version() == attributes.resource.api_version() {
+        return object;
+    }
+    conversion::from_storage(&attributes.resource, conversion::to_storage(wanted, object))
+}

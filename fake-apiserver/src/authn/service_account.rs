@@ -1,0 +1,258 @@
+//! Service accounts as users: their names, and the tokens they show.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::token::ISSUER;
+use super::user::User;
+use crate::field_error::FieldError;
+use crate::meta::{ObjectMeta as _, at};
+use crate::rest::context::{Answer, Context, Shown};
+use crate::server::{ServerState, rfc3339};
+use crate::status::ApiError;
+use crate::store::{GroupResource, ObjectKey};
+
+const PREFIX: &str = "system:serviceaccount:";
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+const DEFAULT_SECONDS: i64 = 3600;
+const SECONDS_MIN: i64 = 600;
+const SECONDS_MAX: i64 = 1 << 32;
+
+/// The groups of the service account that a user name stands for; `None` if it stands for none.
+pub(crate) fn groups_of(user: &str) -> Option<Vec<String>> {
+    let (namespace, name) = user.strip_prefix(PREFIX)?.split_once(':')?;
+    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
+    valid.then(|| {
+        vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+        ]
+    })
+}
+
+/// The user who shows a token, if it is one of this server's, still good, and for one of these audiences; with the audiences
+/// that it is for.
+pub(crate) fn authenticate(
+    state: &ServerState,
+    token: &str,
+    audiences: &[String],
+) -> Option<(User, Vec<String>)> {
+    let claims = state.tokens.claims(token)?;
+    let text = |path: &str| at(&claims, path).and_then(Value::as_str).unwrap_or_default();
+    let now = state.clock.now().as_second();
+    let expires = claims.get("exp").and_then(Value::as_i64)?;
+    if text("iss") != ISSUER || expires <= now {
+        return None;
+    }
+    let given: Vec<&str> = claims
+        .get("aud")?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let common: Vec<String> = audiences
+        .iter()
+        .filter(|wanted| given.contains(&wanted.as_str()))
+        .cloned()
+        .collect();
+    if common.is_empty() {
+        return None;
+    }
+    let own = claims.get("kubernetes.io")?;
+    let of = |path: &str| at(own, path).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name, uid) = (
+        of("namespace"),
+        of("serviceaccount.name"),
+        of("serviceaccount.uid"),
+    );
+    let exists = |resource: &str, name: &str, uid: &str| {
+        let found = state.store.get(
+            &GroupResource::new("", resource),
+            &ObjectKey::new(namespace, name),
+        );
+        found.is_some_and(|stored| stored.value.uid() == uid)
+    };
+    if !exists("serviceaccounts", name, uid) {
+        return None;
+    }
+    let mut extra = BTreeMap::from([(CREDENTIAL.to_owned(), vec![format!("JTI={}", text("jti"))])]);
+    for (part, resource) in [("pod", "pods"), ("secret", "secrets")] {
+        let (name, uid) = (of(&format!("{part}.name")), of(&format!("{part}.uid")));
+        if name.is_empty() {
+            continue;
+        }
+        if !exists(resource, name, uid) {
+            return None;
+        }
+        if part == "pod" {
+            extra.insert(
+                "authentication.kubernetes.io/pod-name".to_owned(),
+                vec![name.to_owned()],
+            );
+            extra.insert(
+                "authentication.kubernetes.io/pod-uid".to_owned(),
+                vec![uid.to_owned()],
+            );
+        }
+    }
+    let name = format!("{PREFIX}{namespace}:{name}");
+    let user = User {
+        groups: groups_of(&name).unwrap_or_default(),
+        name,
+        uid: uid.to_owned(),
+        extra,
+    };
+    Some((user, common))
+}
+
+/// Answers a `TokenRequest` for the service account that the path names.
+///
+/// # Errors
+/// 404 for an account or a bound object that does not exist, 409 for a bound object with another uid, 422 for what a request
+/// may not ask for.
+pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Answer, ApiError> {
+    let account = context.existing()?;
+    if !request.is_object() {
+        request = json!({});
+    }
+    let seconds = at(&request, "spec.expirationSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(DEFAULT_SECONDS);
+    let problem = if seconds < SECONDS_MIN {
+        Some("may not specify a duration less than 10 minutes")
+    } else if seconds > SECONDS_MAX {
+        Some("may not specify a duration larger than 2^32 seconds")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        let error = FieldError::invalid("spec.expirationSeconds", seconds, problem);
+        return Err(ApiError::invalid(
+            "authentication.k8s.io",
+            "TokenRequest",
+            "",
+            &[error],
+        ));
+    }
+    let given = at(&request, "spec.audiences")
+        .and_then(Value::as_array)
+        .filter(|list| !list.is_empty());
+    let audiences = given.cloned().unwrap_or_else(|| vec![Value::from(ISSUER)]);
+    let state = context.state();
+    let (namespace, name) = (&context.request.namespace, &context.request.name);
+    let now = state.clock.now_seconds();
+    let expires = now.as_second() + seconds;
+    let mut own = json!({
+        "namespace": namespace,
+        "serviceaccount": {"name": name, "uid": account.value.uid()},
+    });
+    if let Some(bound) = at(&request, "spec.boundObjectRef").filter(|bound| bound.is_object()) {
+        let (part, bound) = bound_object(context, bound)?;
+        own[part] = bound;
+    }
+    let claims = json!({
+        "aud": audiences, "exp": expires, "iat": now.as_second(), "nbf": now.as_second(), "iss": ISSUER,
+        "jti": state.new_uid(), "kubernetes.io": own, "sub": format!("{PREFIX}{namespace}:{name}"),
+    });
+    let token = state
+        .tokens
+        .sign(&claims)
+        .ok_or_else(|| ApiError::internal("failed to sign the token"))?;
+    let expiration = jiff::Timestamp::from_second(expires)
+        .map(rfc3339)
+        .unwrap_or_default();
+    let mut spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": null});
+    if let Some(bound) = at(&request, "spec.boundObjectRef") {
+        spec["boundObjectRef"] = bound.clone();
+    }
+    let answer = json!({
+        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": rfc3339(now)},
+        "spec": spec,
+        "status": {"token": token, "expirationTimestamp": expiration},
+    });
+    Ok(Answer::created(Shown::Made(answer)))
+}
+
+/// The pod or secret that a token is to be good for only as long as it exists.
+fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value), ApiError> {
+    let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (part, resource) = match (text("apiVersion"), text("kind")) {
+        ("v1", "Pod") => ("pod", "pods"),
+        ("v1", "Secret") => ("secret", "secrets"),
+        (version, kind) => {
+            return Err(ApiError::bad_request(format!(
+                "cannot bind token for serviceaccount \"{}\" to object of kind \"{version}, Kind={kind}\"",
+                context.request.name
+            )));
+        }
+    };
+    let resource = GroupResource::new("", resource);
+    let key = ObjectKey::new(&context.request.namespace, text("name"));
+    let Some(found) = context.state().store.get(&resource, &key) else {
+        return Err(ApiError::not_found(&resource, text("name")));
+    };
+    let uid = found.value.uid().to_owned();
+    if !text("uid").is_empty() && text("uid") != uid {
+        let why = format!(
+            "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+            text("uid")
+        );
+        return Err(ApiError::conflict(&resource, text("name"), &why));
+    }
+    Ok((part, json!({"name": text("name"), "uid": uid})))
+}
+
+/// Who shows a token that a `TokenReview` asks about.
+///
+/// # Errors
+/// 400 without a token.
+pub(crate) fn review_token(context: &Context, review: &Value) -> Result<Value, ApiError> {
+    let token = at(review, "spec.token")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if token.is_empty() {
+        return Err(ApiError::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
+    }
+    let given = at(review, "spec.audiences").and_then(Value::as_array);
+    let given: Vec<String> = given
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    let audiences = if given.is_empty() {
+        vec![ISSUER.to_owned()]
+    } else {
+        given
+    };
+    Ok(match authenticate(context.state(), token, &audiences) {
+        Some((mut user, audiences)) => {
+            user.groups.push(super::user::AUTHENTICATED.to_owned());
+            json!({"authenticated": true, "user": user.info(), "audiences": audiences})
+        }
+        None => json!({"user": {}, "error": "[invalid bearer token, Token has been invalidated]"}),
+    })
+}
+
+/// The refusal of a token that nobody may show.
+pub(crate) fn unauthorized() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
+/// A user behind an `Arc`, with the group of everyone who is known.
+pub(super) fn known(mut user: User) -> Arc<User> {
+    if !user
+        .groups
+        .iter()
+        .any(|group| group == super::user::AUTHENTICATED)
+    {
+        user.groups.push(super::user::AUTHENTICATED.to_owned());
+    }
+    Arc::new(user)
+}

@@ -1,0 +1,189 @@
+//! Role-based access control: bindings say who has which role, roles what it allows.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Act;
+use crate::authn::User;
+use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::selector::matches_selector;
+use crate::server::ServerState;
+use crate::store::{GroupResource, ObjectKey, Stored};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Whether some role of the user's allows an act.
+pub(crate) fn allows(state: &ServerState, user: &User, act: &Act) -> bool {
+    let mut allowed = false;
+    visit(state, user, &act.namespace, &mut |rule| {
+        allowed = allowed || covers(rule, act);
+    });
+    allowed
+}
+
+/// The rules that hold for a user in a namespace (and everywhere), in order of bindings.
+pub(super) fn rules(state: &ServerState, user: &User, namespace: &str) -> Vec<Value> {
+    let mut out = Vec::new();
+    visit(state, user, namespace, &mut |rule| out.push(rule.clone()));
+    out
+}
+
+fn list(state: &ServerState, resource: &str, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+    let snapshot = state
+        .store
+        .list(&GroupResource::new(GROUP, resource), namespace, None, None);
+    snapshot.map(|snapshot| snapshot.items).unwrap_or_default()
+}
+
+fn visit(state: &ServerState, user: &User, namespace: &str, see: &mut impl FnMut(&Value)) {
+    for binding in list(state, "clusterrolebindings", None) {
+        if applies(&binding.value, user, "") {
+            role(state, &binding.value, "", see);
+        }
+    }
+    if namespace.is_empty() {
+        return;
+    }
+    for binding in list(state, "rolebindings", Some(namespace)) {
+        if applies(&binding.value, user, namespace) {
+            role(state, &binding.value, namespace, see);
+        }
+    }
+}
+
+/// Whether a binding names the user, one of their groups, or the service account that they are.
+fn applies(binding: &Value, user: &User, namespace: &str) -> bool {
+    let subjects = binding.get("subjects").and_then(Value::as_array);
+    subjects.into_iter().flatten().any(|subject| {
+        let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
+        match text("kind") {
+            "User" => text("name") == user.name,
+            "Group" => user.groups.iter().any(|group| group == text("name")),
+            "ServiceAccount" => {
+                let of = if text("namespace").is_empty() {
+                    namespace
+                } else {
+                    text("namespace")
+                };
+                user.name
+                    .strip_prefix("system:serviceaccount:")
+                    .and_then(|rest| rest.split_once(':'))
+                    .is_some_and(|account| !of.is_empty() && account == (of, text("name")))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Shows the rules of the role that a binding refers to.
+fn role(state: &ServerState, binding: &Value, namespace: &str, see: &mut impl FnMut(&Value)) {
+    let text = |path: &str| at(binding, path).and_then(Value::as_str).unwrap_or_default();
+    let (resource, key) = match text("roleRef.kind") {
+        "ClusterRole" => ("clusterroles", ObjectKey::new("", text("roleRef.name"))),
+        _ => ("roles", ObjectKey::new(namespace, text("roleRef.name"))),
+    };
+    let Some(found) = state.store.get(&GroupResource::new(GROUP, resource), &key) else {
+        return;
+    };
+    own_rules(&found.value, see);
+    // On a real cluster a controller writes these rules into the role; here they are always as if it had.
+    let mut open: Vec<Arc<Stored>> = vec![found];
+    let mut seen: Vec<String> = Vec::new();
+    while let Some(role) = open.pop() {
+        seen.push(role.value.name().to_owned());
+        let selectors = at(&role.value, "aggregationRule.clusterRoleSelectors").and_then(Value::as_array);
+        for selector in selectors.into_iter().flatten() {
+            for part in list(state, "clusterroles", None) {
+                let name = part.value.name();
+                if !seen.iter().any(|known| known == name)
+                    && matches_selector(Some(selector), string_map(&part.value, "labels"))
+                {
+                    own_rules(&part.value, see);
+                    open.push(part);
+                }
+            }
+        }
+    }
+}
+
+fn own_rules(role: &Value, see: &mut impl FnMut(&Value)) {
+    let rules = role.get("rules").and_then(Value::as_array);
+    rules.into_iter().flatten().for_each(see);
+}
+
+/// Whether a rule covers an act.
+fn covers(rule: &Value, act: &Act) -> bool {
+    let has = |field: &str, wanted: &dyn Fn(&str) -> bool| {
+        let list = rule.get(field).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).any(wanted)
+    };
+    if !has("verbs", &|verb| verb == "*" || verb == act.verb) {
+        return false;
+    }
+    if act.resource.is_empty() {
+        return has("nonResourceURLs", &|url| match url.strip_suffix('*') {
+            Some(prefix) => act.path.starts_with(prefix),
+            None => act.path == url,
+        });
+    }
+    let combined = format!("{}/{}", act.resource, act.subresource);
+    let any_of_subresource = format!("*/{}", act.subresource);
+    let resource = |given: &str| {
+        given == "*"
+            || if act.subresource.is_empty() {
+                given == act.resource
+            } else {
+                given == combined || given == any_of_subresource
+            }
+    };
+    let named = rule
+        .get("resourceNames")
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty);
+    has("apiGroups", &|group| group == "*" || group == act.group)
+        && has("resources", &resource)
+        && (named || has("resourceNames", &|name| name == act.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn act(text: &str) -> Act {
+        let words: Vec<&str> = text.split(' ').collect();
+        let (resource, subresource) = words[2].split_once('/').unwrap_or((words[2], ""));
+        Act {
+            verb: words[0].to_owned(),
+            group: words[1].trim_matches('"').to_owned(),
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            name: words.get(3).copied().unwrap_or_default().to_owned(),
+            ..Act::default()
+        }
+    }
+
+    #[rstest]
+    #[case(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), "get \"\" pods", true)]
+    #[case(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), "get \"\" pods/status", false)]
+    #[case(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), "get apps pods", false)]
+    #[case(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}), "delete apps deployments/scale x", true)]
+    #[case(json!({"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["*/scale"]}), "patch apps deployments/scale x", true)]
+    #[case(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}), "get \"\" pods a", true)]
+    #[case(json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}), "get \"\" pods b", false)]
+    fn rules(#[case] rule: Value, #[case] asked: &str, #[case] expected: bool) {
+        assert_eq!(covers(&rule, &act(asked)), expected);
+    }
+
+    #[rstest]
+    #[case("/healthz/*", "/healthz/etcd", true)]
+    #[case("/healthz", "/healthz/etcd", false)]
+    #[case("*", "/metrics", true)]
+    fn paths(#[case] url: &str, #[case] path: &str, #[case] expected: bool) {
+        let rule = json!({"verbs": ["get"], "nonResourceURLs": [url]});
+        assert_eq!(covers(&rule, &Act::path(&http::Method::GET, path)), expected);
+    }
+}

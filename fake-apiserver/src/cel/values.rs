@@ -1,0 +1,205 @@
+//! JSON as values of CEL.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use kube_cel::cel::Value;
+use kube_cel::cel::objects::{Key, Map, OptionalValue};
+use serde_json::Value as Json;
+
+use crate::types::{Kind, Schema};
+
+/// Words that are no names in CEL.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The name by which expressions reach a declared field.
+pub(crate) fn escape(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    if !name.contains(['.', '-', '/', '_']) {
+        return name.to_owned();
+    }
+    name.replace("__", "\u{0}")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
+        .replace('\u{0}', "__underscores__")
+}
+
+/// A text.
+pub(crate) fn text(text: &str) -> Value {
+    Value::String(Arc::new(text.to_owned()))
+}
+
+/// A map with texts as keys.
+pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let map: HashMap<Key, Value> = entries
+        .into_iter()
+        .map(|(name, value)| (Key::String(Arc::new(name)), value))
+        .collect();
+    Value::Map(Map { map: Arc::new(map) })
+}
+
+/// A value that may be missing.
+pub(crate) fn optional(value: Option<Value>) -> Value {
+    Value::Opaque(Arc::new(match value {
+        Some(value) => OptionalValue::of(value),
+        None => OptionalValue::none(),
+    }))
+}
+
+/// JSON of which nothing is known.
+pub(crate) fn plain(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(flag) => Value::Bool(*flag),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Int(whole),
+            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(given) => text(given),
+        Json::Array(items) => Value::List(Arc::new(items.iter().map(plain).collect())),
+        Json::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), plain(value)))),
+    }
+}
+
+/// JSON that a schema describes.
+pub(crate) fn typed(json: &Json, schema: &Schema) -> Value {
+    match (&schema.kind, json) {
+        (Kind::Object(object), Json::Object(fields)) => {
+            map(fields.iter().map(
+                |(name, value)| match (object.fields.get(name), &object.additional) {
+                    (Some(field), _) => (escape(name), typed(value, &field.schema)),
+                    (None, Some(values)) => (name.clone(), typed(value, values)),
+                    (None, None) => (name.clone(), plain(value)),
+                },
+            ))
+        }
+        (Kind::Array(array), Json::Array(items)) => Value::List(Arc::new(
+            items.iter().map(|item| typed(item, &array.items)).collect(),
+        )),
+        (Kind::Number, Json::Number(number)) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        (Kind::Integer, Json::Number(number)) => match number.as_i64() {
+            Some(whole) => Value::Int(whole),
+            // Written as 1.0.
+            None => Value::Int(number.as_f64().unwrap_or_default() as i64),
+        },
+        (Kind::String, Json::String(given)) => formatted(given, schema.format.as_deref()),
+        (Kind::Bytes, Json::String(given)) => bytes(given),
+        (_, json) => plain(json),
+    }
+}
+
+/// A text that stands for something else, or the text itself where it does not.
+fn formatted(given: &str, format: Option<&str>) -> Value {
+    let read = match format {
+        Some("date-time") => chrono::DateTime::parse_from_rfc3339(given)
+            .ok()
+            .map(Value::Timestamp),
+        Some("date") => chrono::DateTime::parse_from_rfc3339(&format!("{given}T00:00:00Z"))
+            .ok()
+            .map(Value::Timestamp),
+        Some("duration") => duration(given).map(Value::Duration),
+        Some("byte") => return bytes(given),
+        _ => None,
+    };
+    read.unwrap_or_else(|| text(given))
+}
+
+fn bytes(given: &str) -> Value {
+    let read = base64::engine::general_purpose::STANDARD.decode(given);
+    read.map_or_else(|_| text(given), |bytes| Value::Bytes(Arc::new(bytes)))
+}
+
+/// `1h30m`, as Go reads it.
+fn duration(given: &str) -> Option<chrono::Duration> {
+    let (sign, mut rest) = match given.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, given.strip_prefix('+').unwrap_or(given)),
+    };
+    if rest == "0" {
+        return Some(chrono::Duration::zero());
+    }
+    let mut seconds = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(digits);
+        let unit_end = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => return None,
+        };
+        seconds += number.parse::<f64>().ok()? * unit;
+        rest = after;
+    }
+    Some(chrono::Duration::nanoseconds(
+        (sign * seconds * 1e9).round() as i64
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_expressions_must_write_them() {
+        let cases = [
+            ("plain", "plain"),
+            ("namespace", "__namespace__"),
+            ("a-b", "a__dash__b"),
+            ("a.b/c", "a__dot__b__slash__c"),
+            ("a__b", "a__underscores__b"),
+            ("a_b", "a_b"),
+        ];
+        for (name, escaped) in cases {
+            assert_eq!(escape(name), escaped);
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        assert_eq!(duration("1h30m"), Some(chrono::Duration::seconds(5400)));
+        assert_eq!(duration("-1.5s"), Some(chrono::Duration::milliseconds(-1500)));
+        assert_eq!(duration("0"), Some(chrono::Duration::zero()));
+        assert_eq!(duration("1"), None);
+        assert_eq!(duration(""), None);
+        assert_eq!(duration("1y"), None);
+    }
+}

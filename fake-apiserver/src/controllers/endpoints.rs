@@ -1,0 +1,371 @@
+//! EndpointSlices and Endpoints: where the pods of a service are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, text};
+use super::workloads::pods::{is_over, owner_reference};
+use crate::meta::{ObjectMeta as _, at, string_map};
+
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGER: &str = "endpointslice-controller.k8s.io";
+const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+/// How many endpoints a slice has at most (the real default).
+const SLICE_MAX: usize = 100;
+
+/// The controller.
+pub(super) struct EndpointSlices;
+
+fn selects(service: &Value, pod: &Value) -> bool {
+    let selector = at(service, "spec.selector").and_then(Value::as_object);
+    let labels = string_map(pod, "labels");
+    selector.is_some_and(|selector| {
+        !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    })
+}
+
+/// A service's port on a pod: by number, or by the name of one of its containers' ports.
+fn port_on(port: &Value, pod: &Value) -> Option<i64> {
+    match port.get("targetPort") {
+        None => port.get("port").and_then(Value::as_i64),
+        Some(Value::String(name)) => list(pod, "spec.containers")
+            .iter()
+            .chain(list(pod, "spec.initContainers"))
+            .flat_map(|container| list(container, "ports"))
+            .find(|found| text(found, "name") == name)
+            .and_then(|found| found.get("containerPort").and_then(Value::as_i64)),
+        Some(number) => number.as_i64(),
+    }
+}
+
+/// The ports of a slice for a pod.
+fn ports(service: &Value, pod: &Value) -> Vec<Value> {
+    list(service, "spec.ports")
+        .iter()
+        .filter_map(|port| {
+            let number = port_on(port, pod)?;
+            let protocol = port.get("protocol").cloned().unwrap_or_else(|| json!("TCP"));
+            let mut out = json!({"name": text(port, "name"), "port": number, "protocol": protocol});
+            if let Some(app) = port.get("appProtocol") {
+                out["appProtocol"] = app.clone();
+            }
+            Some(out)
+        })
+        .collect()
+}
+
+fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
+    let publish = at(service, "spec.publishNotReadyAddresses").and_then(Value::as_bool) == Some(true);
+    let serving = is_true(pod, "Ready");
+    let terminating = pod.is_terminating();
+    let mut out = json!({
+        "addresses": [text(pod, "status.podIP")],
+        "conditions": {"ready": publish || (serving && !terminating), "serving": serving, "terminating": terminating},
+        "targetRef": {"kind": "Pod", "namespace": pod.namespace(), "name": pod.name(), "uid": pod.uid()},
+    });
+    if !text(pod, "spec.nodeName").is_empty() {
+        out["nodeName"] = Value::from(text(pod, "spec.nodeName"));
+    }
+    let zone = node.and_then(|node| string_map(node, "labels").get("topology.kubernetes.io/zone"));
+    if let Some(zone) = zone {
+        out["zone"] = zone.clone();
+    }
+    let hostname = text(pod, "spec.hostname");
+    if !hostname.is_empty() && text(pod, "spec.subdomain") == service.name() {
+        out["hostname"] = Value::from(hostname);
+    }
+    out
+}
+
+/// The slices that a service is to have: ports and endpoints of each.
+fn wanted(service: &Value, pods: &[Arc<Value>], cache: &Cache) -> Vec<(Vec<Value>, Vec<Value>)> {
+    let mut groups: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
+    for pod in pods {
+        if text(pod, "status.podIP").is_empty() || is_over(pod) {
+            continue;
+        }
+        let ports = ports(service, pod);
+        let node = cache.get(Res::Nodes, "", text(pod, "spec.nodeName"));
+        let entry = endpoint(service, pod, node.map(AsRef::as_ref));
+        groups
+            .entry(Value::Array(ports.clone()).to_string())
+            .or_insert_with(|| (ports, Vec::new()))
+            .1
+            .push(entry);
+    }
+    let mut out = Vec::new();
+    for (ports, endpoints) in groups.into_values() {
+        for chunk in endpoints.chunks(SLICE_MAX) {
+            out.push((ports.clone(), chunk.to_vec()));
+        }
+    }
+    if out.is_empty() {
+        let ports = list(service, "spec.ports")
+            .is_empty()
+            .then(Vec::new)
+            .unwrap_or_default();
+        out.push((ports, Vec::new()));
+    }
+    out
+}
+
+#[async_trait]
+impl Controller for EndpointSlices {
+    fn name(&self) -> &'static str {
+        "endpoint-slice-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::Services, Res::Pods, Res::Slices, Res::Endpoints, Res::Nodes]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::Services => vec![Key::of(object)],
+            Res::Pods => {
+                let relevant = |pod: &Value| {
+                    (
+                        text(pod, "status.podIP").to_owned(),
+                        is_true(pod, "Ready"),
+                        pod.is_terminating(),
+                        is_over(pod),
+                        text(pod, "spec.nodeName").to_owned(),
+                        string_map(pod, "labels").clone(),
+                    )
+                };
+                if old.is_some_and(|old| relevant(old) == relevant(object)) {
+                    return Vec::new();
+                }
+                cache
+                    .in_namespace(Res::Services, object.namespace())
+                    .filter(|service| {
+                        selects(service, object) || old.is_some_and(|old| selects(service, old))
+                    })
+                    .map(|service| Key::of(service))
+                    .collect()
+            }
+            Res::Slices => string_map(object, "labels")
+                .get(SERVICE_LABEL)
+                .and_then(Value::as_str)
+                .map(|name| Key::new(object.namespace(), name))
+                .into_iter()
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(service) = cx.cache.get(Res::Services, &key.namespace, &key.name).cloned() else {
+            // The collector takes the slices; Endpoints have no owner.
+            if let Some(endpoints) = cx.cache.get(Res::Endpoints, &key.namespace, &key.name).cloned() {
+                cx.delete(Res::Endpoints, &endpoints, None).await?;
+            }
+            return Ok(Next::Change);
+        };
+        let selector = at(&service, "spec.selector").and_then(Value::as_object);
+        if selector.is_none_or(serde_json::Map::is_empty) || service.is_terminating() {
+            return Ok(Next::Change);
+        }
+        let pods: Vec<Arc<Value>> = cx
+            .cache
+            .in_namespace(Res::Pods, &key.namespace)
+            .filter(|pod| selects(&service, pod))
+            .cloned()
+            .collect();
+        let wanted = wanted(&service, &pods, cx.cache);
+        slices(cx, &service, &wanted).await?;
+        endpoints(cx, &service, &wanted).await?;
+        Ok(Next::Change)
+    }
+}
+
+async fn slices(
+    cx: &mut Cx<'_>,
+    service: &Value,
+    wanted: &[(Vec<Value>, Vec<Value>)],
+) -> Result<(), kube::Error> {
+    let mut present: Vec<Arc<Value>> = cx
+        .cache
+        .in_namespace(Res::Slices, service.namespace())
+        .filter(|slice| {
+            let labels = string_map(slice, "labels");
+            labels.get(SERVICE_LABEL).and_then(Value::as_str) == Some(service.name())
+                && labels.get(MANAGER_LABEL).and_then(Value::as_str) == Some(MANAGER)
+        })
+        .cloned()
+        .collect();
+    for (ports, endpoints) in wanted {
+        // A slice of the same ports is changed rather than replaced.
+        let same = present
+            .iter()
+            .position(|slice| list(slice, "ports") == ports.as_slice())
+            .or_else(|| (!present.is_empty()).then_some(0));
+        if let Some(at) = same {
+            let slice = present.remove(at);
+            if list(&slice, "endpoints") == endpoints.as_slice() && list(&slice, "ports") == ports.as_slice()
+            {
+                continue;
+            }
+            let mut changed = Value::clone(&slice);
+            changed["endpoints"] = Value::Array(endpoints.clone());
+            changed["ports"] = Value::Array(ports.clone());
+            changed["apiVersion"] = json!(Res::Slices.api_version());
+            changed["kind"] = json!(Res::Slices.kind());
+            cx.update(Res::Slices, &changed).await?;
+            continue;
+        }
+        let mut labels = json!({SERVICE_LABEL: service.name(), MANAGER_LABEL: MANAGER});
+        for (key, value) in string_map(service, "labels") {
+            labels[key] = value.clone();
+        }
+        if text(service, "spec.clusterIP") == "None" {
+            labels[HEADLESS_LABEL] = json!("");
+        }
+        let slice = json!({
+            "metadata": {
+                "generateName": format!("{}-", service.name()), "namespace": service.namespace(), "labels": labels,
+                "annotations": {TRIGGER: cx.stamp()},
+                "ownerReferences": [owner_reference("v1", "Service", service)],
+            },
+            "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
+        });
+        cx.create(Res::Slices, service.namespace(), slice).await?;
+    }
+    for slice in present {
+        cx.delete(Res::Slices, &slice, None).await?;
+    }
+    Ok(())
+}
+
+/// The older form: subsets of addresses that share ports.
+async fn endpoints(
+    cx: &mut Cx<'_>,
+    service: &Value,
+    wanted: &[(Vec<Value>, Vec<Value>)],
+) -> Result<(), kube::Error> {
+    let mut subsets = Vec::new();
+    for (ports, entries) in wanted {
+        let mut subset = json!({});
+        for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
+            let addresses: Vec<Value> = entries
+                .iter()
+                .filter(|entry| at(entry, "conditions.terminating") != Some(&json!(true)))
+                .filter(|entry| (at(entry, "conditions.ready") == Some(&json!(true))) == ready)
+                .map(|entry| {
+                    let mut address = json!({"ip": entry["addresses"][0], "targetRef": entry["targetRef"]});
+                    for field in ["nodeName", "hostname"] {
+                        if let Some(value) = entry.get(field) {
+                            address[field] = value.clone();
+                        }
+                    }
+                    address
+                })
+                .collect();
+            if !addresses.is_empty() {
+                subset[field] = Value::Array(addresses);
+            }
+        }
+        if subset.as_object().is_some_and(|subset| !subset.is_empty()) {
+            if !ports.is_empty() {
+                let ports: Vec<Value> = ports
+                    .iter()
+                    .map(|port| {
+                        let mut port = port.clone();
+                        if text(&port, "name").is_empty()
+                            && let Some(map) = port.as_object_mut()
+                        {
+                            map.remove("name");
+                        }
+                        port
+                    })
+                    .collect();
+                subset["ports"] = Value::Array(ports);
+            }
+            subsets.push(subset);
+        }
+    }
+    let mut labels = Value::Object(string_map(service, "labels").clone());
+    labels["endpoints.kubernetes.io/managed-by"] = json!("endpoint-controller");
+    if text(service, "spec.clusterIP") == "None" {
+        labels[HEADLESS_LABEL] = json!("");
+    }
+    match cx
+        .cache
+        .get(Res::Endpoints, service.namespace(), service.name())
+        .cloned()
+    {
+        Some(present) => {
+            if list(&present, "subsets") == subsets.as_slice()
+                && Value::Object(string_map(&present, "labels").clone()) == labels
+            {
+                return Ok(());
+            }
+            let mut changed = Value::clone(&present);
+            changed["subsets"] = Value::Array(subsets);
+            changed["metadata"]["labels"] = labels;
+            changed["apiVersion"] = json!("v1");
+            changed["kind"] = json!("Endpoints");
+            cx.update(Res::Endpoints, &changed).await?;
+        }
+        None => {
+            let object = json!({
+                "metadata": {
+                    "name": service.name(), "namespace": service.namespace(), "labels": labels,
+                    "annotations": {TRIGGER: cx.stamp()},
+                },
+                "subsets": subsets,
+            });
+            match cx.create(Res::Endpoints, service.namespace(), object).await {
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                other => {
+                    other?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({"port": 80}), Some(80))]
+    #[case(json!({"port": 80, "targetPort": 8080}), Some(8080))]
+    #[case(json!({"port": 80, "targetPort": "web"}), Some(9090))]
+    #[case(json!({"port": 80, "targetPort": "none"}), None)]
+    fn ports_of_pods(#[case] port: Value, #[case] expected: Option<i64>) {
+        let pod = json!({"spec": {"containers": [{"ports": [{"name": "web", "containerPort": 9090}]}]}});
+        assert_eq!(port_on(&port, &pod), expected);
+    }
+
+    #[rstest]
+    #[case(json!({}), true, false, (true, true, false))]
+    #[case(json!({}), false, false, (false, false, false))]
+    #[case(json!({}), true, true, (false, true, true))]
+    #[case(json!({"publishNotReadyAddresses": true}), false, true, (true, false, true))]
+    fn conditions_of_endpoints(
+        #[case] spec: Value,
+        #[case] ready: bool,
+        #[case] terminating: bool,
+        #[case] expected: (bool, bool, bool),
+    ) {
+        let mut pod = json!({"metadata": {"name": "p"}, "status": {"podIP": "1.1.1.1", "conditions": [
+            {"type": "Ready", "status": if ready { "True" } else { "False" }},
+        ]}});
+        if terminating {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let entry = endpoint(&json!({"metadata": {"name": "s"}, "spec": spec}), &pod, None);
+        let of = |field: &str| entry["conditions"][field] == true;
+        assert_eq!((of("ready"), of("serving"), of("terminating")), expected);
+    }
+}

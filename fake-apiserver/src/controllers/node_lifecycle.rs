@@ -1,0 +1,349 @@
+//! Nodes that are not ready: their taints, and the eviction of pods that do not tolerate them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, number, text, time, until};
+use super::workloads::pods::is_over;
+use crate::meta::{ObjectMeta as _, at};
+use crate::nodes::tolerates;
+use crate::server::rfc3339;
+
+/// How long a node may be silent before its conditions become unknown (the real default).
+const GRACE: Duration = Duration::from_secs(50);
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// Conditions that taint a node while they hold, and the taint.
+const PRESSURES: [(&str, &str); 4] = [
+    ("MemoryPressure", "node.kubernetes.io/memory-pressure"),
+    ("DiskPressure", "node.kubernetes.io/disk-pressure"),
+    ("PIDPressure", "node.kubernetes.io/pid-pressure"),
+    ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
+];
+
+/// The controller.
+pub(super) struct NodeLifecycle;
+
+fn ready(node: &Value) -> &str {
+    condition(node, "Ready").map_or("", |condition| text(condition, "status"))
+}
+
+/// The taints that a node's conditions ask for: key and effect.
+fn asked(node: &Value) -> Vec<(&'static str, &'static str)> {
+    let mut out = Vec::new();
+    let key = match ready(node) {
+        "False" => Some(NOT_READY),
+        "Unknown" => Some(UNREACHABLE),
+        _ => None,
+    };
+    for (kind, taint) in PRESSURES {
+        if condition(node, kind).is_some_and(|condition| text(condition, "status") == "True") {
+            out.push((taint, "NoSchedule"));
+        }
+    }
+    if at(node, "spec.unschedulable").and_then(Value::as_bool) == Some(true) {
+        out.push((UNSCHEDULABLE, "NoSchedule"));
+    }
+    if let Some(key) = key {
+        out.push((key, "NoSchedule"));
+        out.push((key, "NoExecute"));
+    }
+    out
+}
+
+/// The taints that a node is to have; none if it has them.
+fn taints(node: &Value, stamp: &str) -> Option<Vec<Value>> {
+    let present = list(node, "spec.taints");
+    let asked = asked(node);
+    let own = |taint: &Value| {
+        let key = text(taint, "key");
+        key == NOT_READY
+            || key == UNREACHABLE
+            || key == UNSCHEDULABLE
+            || PRESSURES.iter().any(|(_, name)| *name == key)
+    };
+    let is = |taint: &Value, (key, effect): &(&str, &str)| {
+        text(taint, "key") == *key && text(taint, "effect") == *effect
+    };
+    let mut out: Vec<Value> = present
+        .iter()
+        .filter(|taint| !own(taint) || asked.iter().any(|wanted| is(taint, wanted)))
+        .cloned()
+        .collect();
+    for wanted in &asked {
+        if !out.iter().any(|taint| is(taint, wanted)) {
+            out.push(json!({"key": wanted.0, "effect": wanted.1, "timeAdded": stamp}));
+        }
+    }
+    (out.as_slice() != present).then_some(out)
+}
+
+/// When a pod that does not tolerate the node's taints for ever has to go: none if it may stay.
+fn leaves_at(node: &Value, pod: &Value) -> Option<jiff::Timestamp> {
+    let mut at: Option<jiff::Timestamp> = None;
+    for taint in list(node, "spec.taints")
+        .iter()
+        .filter(|taint| text(taint, "effect") == "NoExecute")
+    {
+        let since = time(taint, "timeAdded").unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let tolerations: Vec<&Value> = list(pod, "spec.tolerations")
+            .iter()
+            .filter(|toleration| tolerates(toleration, taint))
+            .collect();
+        let leaves = if tolerations.is_empty() {
+            Some(since)
+        } else {
+            // The shortest of those that are limited.
+            tolerations
+                .iter()
+                .filter_map(|toleration| toleration.get("tolerationSeconds").and_then(Value::as_i64))
+                .min()
+                .and_then(|seconds| {
+                    since
+                        .saturating_add(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+                        .ok()
+                })
+        };
+        at = [at, leaves].into_iter().flatten().min();
+    }
+    at
+}
+
+#[async_trait]
+impl Controller for NodeLifecycle {
+    fn name(&self) -> &'static str {
+        "node-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::Nodes, Res::Pods, Res::Leases]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::Nodes => vec![Key::of(object)],
+            Res::Pods => {
+                let node = text(object, "spec.nodeName");
+                let moved = old.is_none_or(|old| text(old, "spec.nodeName") != node);
+                let tainted = cache
+                    .get(Res::Nodes, "", node)
+                    .is_some_and(|node| !list(node, "spec.taints").is_empty());
+                if moved && tainted {
+                    vec![Key::new("", node)]
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(mut node) = cx.cache.get(Res::Nodes, "", &key.name).cloned() else {
+            return Ok(Next::Change);
+        };
+        let mut next = None;
+        if let Some((silent, left)) = silence(cx, &node) {
+            if silent {
+                node = std::sync::Arc::new(make_unknown(cx, &node).await?);
+            } else {
+                next = Some(left);
+            }
+        }
+        if let Some(taints) = taints(&node, &cx.stamp()) {
+            let before = ready(&node).to_owned();
+            node = std::sync::Arc::new(
+                cx.patch(Res::Nodes, &node, "", json!({"spec": {"taints": taints}}))
+                    .await?,
+            );
+            if before == "False" || before == "Unknown" {
+                let text = format!("Node {} status is now: NodeNotReady", node.name());
+                cx.normal(Res::Nodes, &node, "NodeNotReady", text);
+                pods_not_ready(cx, &node).await?;
+            }
+        }
+        let evict = evict(cx, &node).await?;
+        Ok([next, evict].into_iter().flatten().min().into())
+    }
+}
+
+/// Whether a node that has a lease has stopped to renew it, and otherwise when to look again.
+fn silence(cx: &Cx<'_>, node: &Value) -> Option<(bool, Duration)> {
+    let lease = cx.cache.get(Res::Leases, "kube-node-lease", node.name())?;
+    if ready(node) == "Unknown" {
+        return None;
+    }
+    // A lease without a duration stands for a node that is there as long as its kubelet runs.
+    number(lease, "spec.leaseDurationSeconds", 0)
+        .checked_sub(1)
+        .filter(|seconds| *seconds >= 0)?;
+    let at = time(lease, "spec.renewTime")?.saturating_add(GRACE).ok()?;
+    Some(match until(at, cx.now()) {
+        Some(left) => (false, left),
+        None => (true, Duration::ZERO),
+    })
+}
+
+async fn make_unknown(cx: &mut Cx<'_>, node: &Value) -> Result<Value, kube::Error> {
+    let stamp = cx.stamp();
+    let conditions: Vec<Value> = list(node, "status.conditions")
+        .iter()
+        .map(|condition| {
+            let mut condition = condition.clone();
+            if matches!(
+                text(&condition, "type"),
+                "Ready" | "MemoryPressure" | "DiskPressure" | "PIDPressure"
+            ) {
+                condition["status"] = json!("Unknown");
+                condition["reason"] = json!("NodeStatusUnknown");
+                condition["message"] = json!("Kubelet stopped posting node status.");
+                condition["lastTransitionTime"] = json!(stamp);
+            }
+            condition
+        })
+        .collect();
+    cx.patch(
+        Res::Nodes,
+        node,
+        "/status",
+        json!({"status": {"conditions": conditions}}),
+    )
+    .await
+}
+
+/// Pods of a node that is not ready are not ready either.
+async fn pods_not_ready(cx: &mut Cx<'_>, node: &Value) -> Result<(), kube::Error> {
+    let pods = on_node(cx.cache, node.name());
+    let stamp = cx.stamp();
+    for pod in pods {
+        let mut conditions = list(&pod, "status.conditions").to_vec();
+        let Some(ready) = conditions
+            .iter_mut()
+            .find(|condition| text(condition, "type") == "Ready" && text(condition, "status") == "True")
+        else {
+            continue;
+        };
+        ready["status"] = json!("False");
+        ready["lastTransitionTime"] = json!(stamp);
+        cx.patch(
+            Res::Pods,
+            &pod,
+            "/status",
+            json!({"status": {"conditions": conditions}}),
+        )
+        .await?;
+        cx.warning(Res::Pods, &pod, "NodeNotReady", "Node is not ready".to_owned());
+    }
+    Ok(())
+}
+
+fn on_node(cache: &Cache, node: &str) -> Vec<std::sync::Arc<Value>> {
+    cache
+        .all(Res::Pods)
+        .filter(|pod| text(pod, "spec.nodeName") == node)
+        .cloned()
+        .collect()
+}
+
+/// Deletes the pods whose time on the node is over; gives when the next one's is.
+async fn evict(cx: &mut Cx<'_>, node: &Value) -> Result<Option<Duration>, kube::Error> {
+    if !list(node, "spec.taints")
+        .iter()
+        .any(|taint| text(taint, "effect") == "NoExecute")
+    {
+        return Ok(None);
+    }
+    let now = cx.now();
+    let mut next: Option<Duration> = None;
+    let mut due = BTreeMap::new();
+    for pod in on_node(cx.cache, node.name()) {
+        if pod.is_terminating() || is_over(&pod) {
+            continue;
+        }
+        match leaves_at(node, &pod).map(|at| until(at, now)) {
+            Some(Some(left)) => next = Some(next.map_or(left, |next| next.min(left))),
+            Some(None) => {
+                due.insert((pod.namespace().to_owned(), pod.name().to_owned()), pod);
+            }
+            None => {}
+        }
+    }
+    for ((namespace, name), pod) in due {
+        cx.normal(
+            Res::Pods,
+            &pod,
+            "TaintManagerEviction",
+            format!("Marking for deletion Pod {namespace}/{name}"),
+        );
+        let target = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": rfc3339(cx.clock.now_seconds()),
+        });
+        let mut conditions = list(&pod, "status.conditions").to_vec();
+        conditions.push(target);
+        cx.patch(
+            Res::Pods,
+            &pod,
+            "/status",
+            json!({"status": {"conditions": conditions}}),
+        )
+        .await?;
+        cx.delete(Res::Pods, &pod, None).await?;
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn node(status: &str, spec: Value) -> Value {
+        json!({"metadata": {"name": "n"}, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": status}]}})
+    }
+
+    #[rstest]
+    #[case(node("True", json!({})), None)]
+    #[case(node("False", json!({})), Some("not-ready:NoSchedule not-ready:NoExecute"))]
+    #[case(node("Unknown", json!({})), Some("unreachable:NoSchedule unreachable:NoExecute"))]
+    #[case(node("True", json!({"unschedulable": true})), Some("unschedulable:NoSchedule"))]
+    #[case(node("True", json!({"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]})), Some(""))]
+    #[case(node("True", json!({"taints": [{"key": "mine", "effect": "NoSchedule"}]})), None)]
+    #[case(
+        node("Unknown", json!({"taints": [{"key": "mine", "effect": "NoExecute"}, {"key": NOT_READY, "effect": "NoExecute"}]})),
+        Some("mine:NoExecute unreachable:NoSchedule unreachable:NoExecute")
+    )]
+    fn taints_of_conditions(#[case] node: Value, #[case] expected: Option<&str>) {
+        let got = taints(&node, "now").map(|taints| {
+            let words: Vec<String> = taints
+                .iter()
+                .map(|taint| {
+                    format!(
+                        "{}:{}",
+                        text(taint, "key").trim_start_matches("node.kubernetes.io/"),
+                        text(taint, "effect")
+                    )
+                })
+                .collect();
+            words.join(" ")
+        });
+        assert_eq!(got.as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case(json!([]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute"}]), None)]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]), Some(400))]
+    #[case(json!([{"operator": "Exists"}]), None)]
+    #[case(json!([{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 300}]), Some(100))]
+    fn when_pods_leave(#[case] tolerations: Value, #[case] expected: Option<i64>) {
+        let node = json!({"spec": {"taints": [{"key": NOT_READY, "effect": "NoExecute", "timeAdded": "1970-01-01T00:01:40Z"}]}});
+        let pod = json!({"spec": {"tolerations": tolerations}});
+        assert_eq!(leaves_at(&node, &pod).map(jiff::Timestamp::as_second), expected);
+    }
+}

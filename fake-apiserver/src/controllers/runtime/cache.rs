@@ -1,0 +1,166 @@
+//! The objects as far as the watches, and our own writes, have told of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::controller_of;
+use super::resource::{Key, Res};
+use crate::meta::ObjectMeta as _;
+
+/// The objects of all kinds that are watched.
+#[derive(Default)]
+pub(in crate::controllers) struct Cache {
+    objects: BTreeMap<Res, BTreeMap<Key, Arc<Value>>>,
+    /// By the uid of the controller; those without one are not in here.
+    owned: BTreeMap<(Res, String), BTreeSet<Key>>,
+    by_uid: BTreeMap<String, (Res, Key)>,
+    /// Uids that were deleted by us and that the watch still has to tell as gone.
+    buried: BTreeSet<String>,
+}
+
+impl Cache {
+    pub(in crate::controllers) fn get(&self, res: Res, namespace: &str, name: &str) -> Option<&Arc<Value>> {
+        self.objects.get(&res)?.get(&Key::new(namespace, name))
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub(in crate::controllers) fn all(&self, res: Res) -> impl Iterator<Item = &Arc<Value>> {
+        self.objects.get(&res).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The objects of a namespace, by name.
+    pub(in crate::controllers) fn in_namespace<'a>(
+        &'a self,
+        res: Res,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Value>> {
+        self.objects
+            .get(&res)
+            .into_iter()
+            .flat_map(move |objects| objects.range(Key::new(namespace, "")..))
+            .take_while(move |(key, _)| key.namespace == namespace)
+            .map(|(_, object)| object)
+    }
+
+    /// The objects that the object with that uid controls, by name.
+    pub(in crate::controllers) fn owned(&self, res: Res, uid: &str) -> Vec<Arc<Value>> {
+        let keys = self.owned.get(&(res, uid.to_owned()));
+        keys.into_iter()
+            .flatten()
+            .filter_map(|key| self.objects.get(&res)?.get(key).cloned())
+            .collect()
+    }
+
+    /// Takes an object as it is now. Gives what was known before; none of it is taken if something newer is known.
+    pub(in crate::controllers) fn put(
+        &mut self,
+        res: Res,
+        object: Value,
+    ) -> Option<(Arc<Value>, Option<Arc<Value>>)> {
+        let key = Key::of(&object);
+        if self.buried.contains(object.uid()) {
+            return None;
+        }
+        let known = self.objects.entry(res).or_default().get(&key).cloned();
+        if let Some(known) = &known {
+            if known.uid() == object.uid() && known.revision() > object.revision() {
+                return None;
+            }
+            self.unlink(res, &key, known);
+        }
+        let object = Arc::new(object);
+        if let Some(owner) = controller_of(&object)
+            .and_then(|owner| owner.get("uid"))
+            .and_then(Value::as_str)
+        {
+            self.owned
+                .entry((res, owner.to_owned()))
+                .or_default()
+                .insert(key.clone());
+        }
+        self.by_uid.insert(object.uid().to_owned(), (res, key.clone()));
+        self.objects
+            .entry(res)
+            .or_default()
+            .insert(key, Arc::clone(&object));
+        Some((object, known))
+    }
+
+    fn unlink(&mut self, res: Res, key: &Key, object: &Value) {
+        self.by_uid.remove(object.uid());
+        let Some(owner) = controller_of(object)
+            .and_then(|owner| owner.get("uid"))
+            .and_then(Value::as_str)
+        else {
+            return;
+        };
+        let place = (res, owner.to_owned());
+        if let Some(keys) = self.owned.get_mut(&place) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.owned.remove(&place);
+            }
+        }
+    }
+
+    /// The watch has told that an object is gone; gives its last known state.
+    pub(in crate::controllers) fn gone(&mut self, uid: &str) -> Option<Arc<Value>> {
+        self.buried.remove(uid);
+        let (res, key) = self.by_uid.get(uid).cloned()?;
+        self.take(res, &key)
+    }
+
+    /// We have deleted an object, and it is gone; the watch will tell so, too.
+    pub(in crate::controllers) fn bury(&mut self, res: Res, key: &Key) {
+        if let Some(object) = self.take(res, key) {
+            self.buried.insert(object.uid().to_owned());
+        }
+    }
+
+    fn take(&mut self, res: Res, key: &Key) -> Option<Arc<Value>> {
+        let object = self.objects.get_mut(&res)?.remove(key)?;
+        self.unlink(res, key, &object);
+        Some(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, uid: &str, version: u32, owner: &str) -> Value {
+        json!({"metadata": {
+            "namespace": "d", "name": name, "uid": uid, "resourceVersion": version.to_string(),
+            "ownerReferences": [{"uid": owner, "controller": true}],
+        }})
+    }
+
+    #[test]
+    fn what_is_newer_stays() {
+        let mut cache = Cache::default();
+        assert!(cache.put(Res::Pods, pod("a", "1", 5, "o")).is_some());
+        assert!(cache.put(Res::Pods, pod("a", "1", 4, "x")).is_none());
+        assert_eq!(cache.owned(Res::Pods, "o").len(), 1);
+        assert!(cache.put(Res::Pods, pod("a", "1", 6, "x")).is_some());
+        assert!(cache.owned(Res::Pods, "o").is_empty());
+        assert_eq!(cache.owned(Res::Pods, "x").len(), 1);
+    }
+
+    #[test]
+    fn what_we_deleted_does_not_come_back() {
+        let mut cache = Cache::default();
+        cache.put(Res::Pods, pod("a", "1", 5, "o"));
+        cache.bury(Res::Pods, &Key::new("d", "a"));
+        assert!(cache.put(Res::Pods, pod("a", "1", 6, "o")).is_none());
+        assert!(cache.gone("1").is_none());
+        assert!(cache.put(Res::Pods, pod("a", "2", 7, "o")).is_some());
+        assert_eq!(cache.in_namespace(Res::Pods, "d").count(), 1);
+        assert_eq!(cache.in_namespace(Res::Pods, "e").count(), 0);
+        assert!(cache.gone("2").is_some());
+        assert_eq!(cache.all(Res::Pods).count(), 0);
+    }
+}

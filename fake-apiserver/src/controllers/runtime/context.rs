@@ -1,0 +1,214 @@
+//! What a pass may do: read the cache, write to the API, tell about it.
+
+use client_kit::{EventRecorder, EventType, SharedClock};
+use http::Method;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::cache::Cache;
+use super::resource::{Key, Res};
+use crate::meta::ObjectMeta as _;
+use crate::server::rfc3339;
+
+/// Whom the writes are by.
+const USER_AGENT: &str = "kube-controller-manager";
+
+/// The surroundings of a pass.
+pub(in crate::controllers) struct Cx<'a> {
+    pub client: &'a Client,
+    pub clock: &'a SharedClock,
+    pub cache: &'a mut Cache,
+    pub recorder: &'a EventRecorder,
+}
+
+impl Cx<'_> {
+    pub(in crate::controllers) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The present second, as it is written.
+    pub(in crate::controllers) fn stamp(&self) -> String {
+        rfc3339(self.clock.now_seconds())
+    }
+
+    async fn send(&self, method: Method, path: &str, kind: &str, body: &Value) -> Result<Value, kube::Error> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, kind)
+            .header(http::header::USER_AGENT, USER_AGENT)
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        self.client.request::<Value>(request).await
+    }
+
+    fn keep(&mut self, res: Res, object: &Value) {
+        self.cache.put(res, object.clone());
+    }
+
+    pub(in crate::controllers) async fn create(
+        &mut self,
+        res: Res,
+        namespace: &str,
+        mut object: Value,
+    ) -> Result<Value, kube::Error> {
+        object["apiVersion"] = Value::from(res.api_version());
+        object["kind"] = Value::from(res.kind());
+        let created = self
+            .send(Method::POST, &res.path(namespace), "application/json", &object)
+            .await?;
+        self.keep(res, &created);
+        Ok(created)
+    }
+
+    /// Replaces an object; it is refused if it was changed since it was read.
+    pub(in crate::controllers) async fn update(
+        &mut self,
+        res: Res,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        let path = format!("{}/{}", res.path(object.namespace()), object.name());
+        let updated = self.send(Method::PUT, &path, "application/json", object).await?;
+        self.keep(res, &updated);
+        Ok(updated)
+    }
+
+    /// Merges into an object, or into a subresource of it (`/status`).
+    pub(in crate::controllers) async fn patch(
+        &mut self,
+        res: Res,
+        object: &Value,
+        subresource: &str,
+        mut patch: Value,
+    ) -> Result<Value, kube::Error> {
+        patch["metadata"]["uid"] = Value::from(object.uid());
+        let path = format!("{}/{}{subresource}", res.path(object.namespace()), object.name());
+        let patched = self
+            .send(Method::PATCH, &path, "application/merge-patch+json", &patch)
+            .await?;
+        self.keep(res, &patched);
+        Ok(patched)
+    }
+
+    /// Replaces the status if it differs. Gives whether it did.
+    pub(in crate::controllers) async fn set_status(
+        &mut self,
+        res: Res,
+        object: &Value,
+        status: &Value,
+    ) -> Result<bool, kube::Error> {
+        let old = object.get("status").cloned().unwrap_or_else(|| json!({}));
+        if old == *status {
+            return Ok(false);
+        }
+        let mut changed = object.clone();
+        changed["status"] = status.clone();
+        changed["apiVersion"] = Value::from(res.api_version());
+        changed["kind"] = Value::from(res.kind());
+        let path = format!("{}/{}/status", res.path(object.namespace()), object.name());
+        let updated = self
+            .send(Method::PUT, &path, "application/json", &changed)
+            .await?;
+        self.keep(res, &updated);
+        Ok(true)
+    }
+
+    /// Deletes an object. One that is gone already is no failure.
+    pub(in crate::controllers) async fn delete(
+        &mut self,
+        res: Res,
+        object: &Value,
+        policy: Option<&str>,
+    ) -> Result<(), kube::Error> {
+        self.delete_with(res, object, policy, None).await
+    }
+
+    pub(in crate::controllers) async fn delete_with(
+        &mut self,
+        res: Res,
+        object: &Value,
+        policy: Option<&str>,
+        grace: Option<i64>,
+    ) -> Result<(), kube::Error> {
+        let mut options = json!({"preconditions": {"uid": object.uid()}});
+        if let Some(policy) = policy {
+            options["propagationPolicy"] = Value::from(policy);
+        }
+        if let Some(grace) = grace {
+            options["gracePeriodSeconds"] = Value::from(grace);
+        }
+        let path = format!("{}/{}", res.path(object.namespace()), object.name());
+        match self
+            .send(Method::DELETE, &path, "application/json", &options)
+            .await
+        {
+            Ok(answer)
+                if answer
+                    .get("metadata")
+                    .is_some_and(|meta| meta.get("deletionTimestamp").is_some()) =>
+            {
+                // It goes later: a grace period or a finalizer.
+                let held = number_of(&answer) > 0 || !answer.finalizers().is_empty();
+                if held {
+                    self.keep(res, &answer);
+                } else {
+                    self.cache.bury(res, &Key::of(object));
+                }
+                Ok(())
+            }
+            Ok(_) => {
+                self.cache.bury(res, &Key::of(object));
+                Ok(())
+            }
+            Err(error) if is_not_found(&error) => {
+                self.cache.bury(res, &Key::of(object));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says something about an object.
+    pub(in crate::controllers) fn event(
+        &self,
+        res: Res,
+        object: &Value,
+        kind: EventType,
+        reason: &str,
+        message: String,
+    ) {
+        let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+        let reference = ObjectReference {
+            api_version: text(res.api_version()),
+            kind: text(res.kind()),
+            name: text(object.name()),
+            namespace: text(object.namespace()),
+            uid: text(object.uid()),
+            resource_version: text(object.resource_version()),
+            field_path: None,
+        };
+        self.recorder.event(&reference, kind, reason, message);
+    }
+
+    pub(in crate::controllers) fn normal(&self, res: Res, object: &Value, reason: &str, message: String) {
+        self.event(res, object, EventType::Normal, reason, message);
+    }
+
+    pub(in crate::controllers) fn warning(&self, res: Res, object: &Value, reason: &str, message: String) {
+        self.event(res, object, EventType::Warning, reason, message);
+    }
+}
+
+fn number_of(object: &Value) -> i64 {
+    object
+        .pointer("/metadata/deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+/// Whether an object that was asked for is not there.
+pub(in crate::controllers) fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}

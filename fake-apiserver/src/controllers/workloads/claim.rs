@@ -1,0 +1,121 @@
+//! Whose pods are whose: by the controller in their owner references, and by selector.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::pods::owner_reference;
+use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
+use crate::meta::{ObjectMeta as _, string_map};
+use crate::selector::matches_selector;
+
+fn selects(owner: &Value, object: &Value) -> bool {
+    let selector = owner.pointer("/spec/selector");
+    let empty = selector.is_some_and(|selector| {
+        let is_empty = |field: &str| {
+            selector.get(field).is_none_or(|part| {
+                part.as_object().is_none_or(serde_json::Map::is_empty)
+                    && part.as_array().is_none_or(Vec::is_empty)
+            })
+        };
+        is_empty("matchLabels") && is_empty("matchExpressions")
+    });
+    !empty && matches_selector(selector, string_map(object, "labels"))
+}
+
+/// The objects of kind `res` that `owner` controls, after those that its selector has come to match were adopted and
+/// those that it has ceased to match were let go.
+pub(in crate::controllers) async fn claim(
+    cx: &mut Cx<'_>,
+    owner_res: Res,
+    owner: &Value,
+    res: Res,
+) -> Result<Vec<Arc<Value>>, kube::Error> {
+    let owned = cx.cache.owned(res, owner.uid());
+    let (mut kept, mut lost) = (Vec::new(), Vec::new());
+    for object in owned {
+        if selects(owner, &object) {
+            kept.push(object);
+        } else if !object.is_terminating() {
+            lost.push(object);
+        }
+    }
+    let orphans: Vec<Arc<Value>> = cx
+        .cache
+        .in_namespace(res, owner.namespace())
+        .filter(|object| {
+            controller_of(object).is_none() && !object.is_terminating() && selects(owner, object)
+        })
+        .cloned()
+        .collect();
+    if owner.is_terminating() {
+        return Ok(kept);
+    }
+    for object in lost {
+        let references = references(&object, |reference| text(reference, "uid") != owner.uid());
+        cx.patch(
+            res,
+            &object,
+            "",
+            json!({"metadata": {"ownerReferences": references}}),
+        )
+        .await?;
+    }
+    for object in orphans {
+        let mut references = references(&object, |_| true);
+        references.push(owner_reference(owner_res.api_version(), owner_res.kind(), owner));
+        let adopted = cx
+            .patch(
+                res,
+                &object,
+                "",
+                json!({"metadata": {"ownerReferences": references}}),
+            )
+            .await?;
+        kept.push(Arc::new(adopted));
+    }
+    kept.sort_by(|one, other| one.name().cmp(other.name()));
+    Ok(kept)
+}
+
+fn references(object: &Value, keep: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let list = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter(|reference| keep(reference))
+        .cloned()
+        .collect()
+}
+
+/// The workloads of kind `res` that a change of a dependent concerns: its controller, the one that it has just left, or,
+/// for one without any, those whose selectors match.
+pub(in crate::controllers) fn concerned(
+    cache: &Cache,
+    res: Res,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<Key> {
+    let of = |object: &Value| {
+        let owner = controller_of(object)?;
+        (text(owner, "kind") == res.kind()
+            && text(owner, "apiVersion").split('/').next() == res.api_version().split('/').next())
+        .then(|| Key::new(object.namespace(), text(owner, "name")))
+    };
+    let mut keys: Vec<Key> = of(object).into_iter().collect();
+    if let Some(before) = old.and_then(of)
+        && !keys.contains(&before)
+    {
+        keys.push(before);
+    }
+    if controller_of(object).is_none() {
+        keys.extend(
+            cache
+                .in_namespace(res, object.namespace())
+                .filter(|owner| selects(owner, object))
+                .map(|owner| Key::of(owner)),
+        );
+    }
+    keys
+}

@@ -1,0 +1,267 @@
+//! CronJobs: jobs by the clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::claim::concerned;
+use super::cron::Schedule;
+use super::job_plan::is_finished;
+use super::pods::owner_reference;
+use super::replicaset::refusal;
+use crate::controllers::runtime::{
+    Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text, time, until,
+};
+use crate::meta::{ObjectMeta as _, at};
+use crate::server::rfc3339;
+
+/// So many missed times are too many to catch up with.
+const MISSED_MAX: u32 = 100;
+
+/// The controller.
+pub(in crate::controllers) struct CronJobs;
+
+#[async_trait]
+impl Controller for CronJobs {
+    fn name(&self) -> &'static str {
+        "cronjob-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::CronJobs, Res::Jobs]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::CronJobs => vec![Key::of(object)],
+            _ => concerned(cache, Res::CronJobs, object, old),
+        }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(cron) = cx.cache.get(Res::CronJobs, &key.namespace, &key.name).cloned() else {
+            return Ok(Next::Change);
+        };
+        if cron.is_terminating() {
+            return Ok(Next::Change);
+        }
+        let mut status = cron.get("status").cloned().unwrap_or_else(|| json!({}));
+        self.account(cx, &cron, &mut status).await?;
+        let result = self.launch(cx, &cron, &mut status).await;
+        let newest = cx
+            .cache
+            .get(Res::CronJobs, &key.namespace, &key.name)
+            .cloned()
+            .unwrap_or(cron);
+        cx.set_status(Res::CronJobs, &newest, &status).await?;
+        result
+    }
+}
+
+fn reference(job: &Value) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "name": job.name(), "namespace": job.namespace(),
+        "resourceVersion": job.resource_version(), "uid": job.uid(),
+    })
+}
+
+/// The last time before or at `now`, and the first after it.
+pub(super) fn times(
+    schedule: &Schedule,
+    since: Timestamp,
+    now: Timestamp,
+) -> (Option<Timestamp>, Option<Timestamp>, u32) {
+    let (mut last, mut missed, mut at) = (None, 0, since);
+    while let Some(next) = schedule.next(at) {
+        if next > now {
+            return (last, Some(next), missed);
+        }
+        missed += 1;
+        if missed > MISSED_MAX * 100 {
+            break;
+        }
+        last = Some(next);
+        at = next;
+    }
+    (last, schedule.next(now), missed)
+}
+
+impl CronJobs {
+    /// Brings the list of active jobs up to date, tells of those that have ended, and removes old ones.
+    async fn account(&self, cx: &mut Cx<'_>, cron: &Value, status: &mut Value) -> Result<(), kube::Error> {
+        let jobs = cx.cache.owned(Res::Jobs, cron.uid());
+        let mut active: Vec<Value> = list(status, "active").to_vec();
+        for job in &jobs {
+            let listed = active.iter().any(|entry| text(entry, "uid") == job.uid());
+            if listed && is_finished(job) {
+                active.retain(|entry| text(entry, "uid") != job.uid());
+                let how = if is_true(job, "Complete") {
+                    "Complete"
+                } else {
+                    "Failed"
+                };
+                let text = format!("Saw completed job: {}, condition: {how}", job.name());
+                cx.normal(Res::CronJobs, cron, "SawCompletedJob", text);
+                let succeeded = time(job, "status.completionTime").filter(|_| is_true(job, "Complete"));
+                if let Some(at) = succeeded
+                    && time(status, "lastSuccessfulTime").is_none_or(|before| before < at)
+                {
+                    status["lastSuccessfulTime"] = Value::from(rfc3339(at));
+                }
+            } else if !listed && !is_finished(job) && !job.is_terminating() {
+                active.push(reference(job));
+            }
+        }
+        active.retain(|entry| {
+            let there = jobs.iter().any(|job| job.uid() == text(entry, "uid"));
+            if !there {
+                let text = format!("Active job went missing: {}", text(entry, "name"));
+                cx.normal(Res::CronJobs, cron, "MissingJob", text);
+            }
+            there
+        });
+        match status.as_object_mut() {
+            Some(map) if active.is_empty() => {
+                map.remove("active");
+            }
+            _ => status["active"] = Value::Array(active),
+        }
+        for (kind, field, default) in [
+            ("Complete", "spec.successfulJobsHistoryLimit", 3),
+            ("Failed", "spec.failedJobsHistoryLimit", 1),
+        ] {
+            let mut done: Vec<&Arc<Value>> = jobs.iter().filter(|job| is_true(job, kind)).collect();
+            done.sort_by_key(|job| (text(job, "status.startTime").to_owned(), job.name().to_owned()));
+            let limit = usize::try_from(number(cron, field, default)).unwrap_or_default();
+            for job in done.iter().take(done.len().saturating_sub(limit)) {
+                cx.delete(Res::Jobs, job, Some("Background")).await?;
+                cx.normal(
+                    Res::CronJobs,
+                    cron,
+                    "SuccessfulDelete",
+                    format!("Deleted job {}", job.name()),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn launch(&self, cx: &mut Cx<'_>, cron: &Value, status: &mut Value) -> Result<Next, kube::Error> {
+        if at(cron, "spec.suspend").and_then(Value::as_bool) == Some(true) {
+            return Ok(Next::Change);
+        }
+        let Some(schedule) = Schedule::parse(text(cron, "spec.schedule"), text(cron, "spec.timeZone")) else {
+            let message = format!("unparseable schedule: \"{}\"", text(cron, "spec.schedule"));
+            cx.warning(Res::CronJobs, cron, "UnparseableSchedule", message);
+            return Ok(Next::Change);
+        };
+        let now = cx.now();
+        let deadline = at(cron, "spec.startingDeadlineSeconds")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs);
+        let mut since = time(status, "lastScheduleTime")
+            .or_else(|| time(cron, "metadata.creationTimestamp"))
+            .unwrap_or(now);
+        if let Some(oldest) = deadline.and_then(|deadline| now.saturating_sub(deadline).ok()) {
+            since = since.max(oldest);
+        }
+        let (due, next, missed) = times(&schedule, since, now);
+        let next = next.and_then(|next| until(next, now));
+        let Some(due) = due else {
+            return Ok(next.into());
+        };
+        if missed > MISSED_MAX {
+            cx.warning(
+                Res::CronJobs,
+                cron,
+                "TooManyMissedTimes",
+                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew".to_owned(),
+            );
+        }
+        let active = list(status, "active").to_vec();
+        match text(cron, "spec.concurrencyPolicy") {
+            "Forbid" if !active.is_empty() => {
+                let text =
+                    "Not starting job because prior execution is running and concurrency policy is Forbid"
+                        .to_owned();
+                cx.normal(Res::CronJobs, cron, "JobAlreadyActive", text);
+                return Ok(next.into());
+            }
+            "Replace" => {
+                for entry in &active {
+                    if let Some(job) = cx
+                        .cache
+                        .get(Res::Jobs, cron.namespace(), text(entry, "name"))
+                        .cloned()
+                    {
+                        cx.delete(Res::Jobs, &job, Some("Background")).await?;
+                        cx.normal(
+                            Res::CronJobs,
+                            cron,
+                            "SuccessfulDelete",
+                            format!("Deleted job {}", job.name()),
+                        );
+                    }
+                }
+                if let Some(map) = status.as_object_mut() {
+                    map.remove("active");
+                }
+            }
+            _ => {}
+        }
+        self.create(cx, cron, status, due).await?;
+        Ok(next.into())
+    }
+
+    async fn create(
+        &self,
+        cx: &mut Cx<'_>,
+        cron: &Value,
+        status: &mut Value,
+        due: Timestamp,
+    ) -> Result<(), kube::Error> {
+        let template = at(cron, "spec.jobTemplate").cloned().unwrap_or_else(|| json!({}));
+        let mut metadata = json!({
+            "name": format!("{}-{}", cron.name(), due.as_second() / 60), "namespace": cron.namespace(),
+            "ownerReferences": [owner_reference("batch/v1", "CronJob", cron)],
+        });
+        for field in ["labels", "annotations"] {
+            if let Some(value) = at(&template, &format!("metadata.{field}")).filter(|value| !value.is_null())
+            {
+                metadata[field] = value.clone();
+            }
+        }
+        metadata["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"] =
+            Value::from(rfc3339(due));
+        let job =
+            json!({"metadata": metadata, "spec": template.get("spec").cloned().unwrap_or_else(|| json!({}))});
+        match cx.create(Res::Jobs, cron.namespace(), job).await {
+            Ok(job) => {
+                cx.normal(
+                    Res::CronJobs,
+                    cron,
+                    "SuccessfulCreate",
+                    format!("Created job {}", job.name()),
+                );
+                let mut active = list(status, "active").to_vec();
+                active.push(reference(&job));
+                status["active"] = Value::Array(active);
+            }
+            Err(kube::Error::Api(refused)) if refused.reason == "AlreadyExists" => {}
+            Err(error) => {
+                cx.warning(
+                    Res::CronJobs,
+                    cron,
+                    "FailedCreate",
+                    format!("Error creating job: {}", refusal(&error)),
+                );
+                return Err(error);
+            }
+        }
+        status["lastScheduleTime"] = Value::from(rfc3339(due));
+        Ok(())
+    }
+}

@@ -1,0 +1,510 @@
+//! DaemonSets: a pod on every node that fits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::claim::{claim, concerned};
+use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
+use super::replicaset::refusal;
+use super::revisions::truncate;
+use super::statefulset::history;
+use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
+use crate::meta::{ObjectMeta as _, string_map};
+use crate::nodes::{node_matches, tolerates_all};
+
+const REVISION_LABEL: &str = "controller-revision-hash";
+const GENERATION_LABEL: &str = "pod-template-generation";
+
+/// What every daemon's pod tolerates: key and effect.
+const TOLERATIONS: [(&str, &str); 6] = [
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+
+/// The controller.
+pub(in crate::controllers) struct DaemonSets;
+
+/// The pod for a node.
+fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
+    let mut pod = from_template(
+        &set["spec"]["template"],
+        owner_reference("apps/v1", "DaemonSet", set),
+    );
+    pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
+    pod["metadata"]["labels"][REVISION_LABEL] = Value::from(hash);
+    let generation = string_map(set, "annotations")
+        .get("deprecated.daemonset.template.generation")
+        .and_then(Value::as_str)
+        .unwrap_or("1");
+    pod["metadata"]["labels"][GENERATION_LABEL] = Value::from(generation);
+    let mut tolerations = list(&pod, "spec.tolerations").to_vec();
+    let network = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true);
+    let more = network.then_some(("node.kubernetes.io/network-unavailable", "NoSchedule"));
+    for (key, effect) in TOLERATIONS.into_iter().chain(more) {
+        let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
+        if !tolerations.contains(&toleration) {
+            tolerations.push(toleration);
+        }
+    }
+    pod["spec"]["tolerations"] = Value::Array(tolerations);
+    // The scheduler binds it, but to that node only.
+    let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = json!([{"matchFields": [field]}]);
+    if !pod.pointer("/spec/affinity").is_some_and(Value::is_object) {
+        pod["spec"]["affinity"] = json!({});
+    }
+    match pod.pointer_mut(required) {
+        Some(selector) => selector["nodeSelectorTerms"] = terms,
+        None => {
+            pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                json!({"nodeSelectorTerms": terms});
+        }
+    }
+    pod
+}
+
+/// The node that a pod is on, or is meant for.
+fn node_of(pod: &Value) -> &str {
+    let bound = text(pod, "spec.nodeName");
+    if !bound.is_empty() {
+        return bound;
+    }
+    let terms = pod
+        .pointer(
+            "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
+        )
+        .and_then(Value::as_array);
+    terms
+        .into_iter()
+        .flatten()
+        .flat_map(|term| list(term, "matchFields"))
+        .find(|field| text(field, "key") == "metadata.name")
+        .and_then(|field| field.pointer("/values/0"))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Whether a node is to have a pod, and whether one that is there may stay.
+fn wanted(set: &Value, node: &Value) -> (bool, bool) {
+    let pod = new_pod(set, node.name(), "");
+    if !node_matches(&pod, node) {
+        return (false, false);
+    }
+    let mut taints = list(node, "spec.taints").to_vec();
+    if node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
+        taints.push(json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
+    }
+    let run = tolerates_all(&pod, &taints, &["NoSchedule", "NoExecute"]);
+    let stay = tolerates_all(&pod, &taints, &["NoExecute"]);
+    (run, stay)
+}
+
+/// What is to be done now.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    /// Nodes that are to get a pod.
+    pub create: Vec<String>,
+    pub delete: Vec<String>,
+    /// Those among them that have failed.
+    pub failed: Vec<String>,
+}
+
+/// What a set is and has.
+pub(super) struct View<'a> {
+    pub set: &'a Value,
+    pub nodes: &'a [Arc<Value>],
+    pub pods: &'a [Arc<Value>],
+    pub hash: &'a str,
+    pub now: Timestamp,
+}
+
+impl View<'_> {
+    fn by_node(&self) -> BTreeMap<&str, Vec<&Arc<Value>>> {
+        let mut out: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
+        for pod in self.pods {
+            out.entry(node_of(pod)).or_default().push(pod);
+        }
+        out
+    }
+
+    fn is_updated(&self, pod: &Value) -> bool {
+        string_map(pod, "labels")
+            .get(REVISION_LABEL)
+            .and_then(Value::as_str)
+            == Some(self.hash)
+    }
+
+    fn is_available(&self, pod: &Value) -> bool {
+        availability(pod, number(self.set, "spec.minReadySeconds", 0), self.now).0 && !pod.is_terminating()
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        let by_node = self.by_node();
+        for node in self.nodes {
+            let (run, stay) = wanted(self.set, node);
+            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
+            if run && pods.is_empty() {
+                plan.create.push(node.name().to_owned());
+            }
+            let mut running = Vec::new();
+            for pod in pods {
+                if pod.is_terminating() {
+                    continue;
+                }
+                if is_over(pod) {
+                    plan.failed.push(pod.name().to_owned());
+                    plan.delete.push(pod.name().to_owned());
+                } else if !stay {
+                    plan.delete.push(pod.name().to_owned());
+                } else {
+                    running.push(pod);
+                }
+            }
+            // One pod per node: the oldest stays, unless an update runs that makes a second one first.
+            if running.len() > 1 && self.surge() == 0 {
+                running.sort_by_key(|pod| {
+                    (
+                        text(pod, "metadata.creationTimestamp").to_owned(),
+                        pod.name().to_owned(),
+                    )
+                });
+                plan.delete
+                    .extend(running.iter().skip(1).map(|pod| pod.name().to_owned()));
+            }
+        }
+        for pod in self.pods {
+            let known = self.nodes.iter().any(|node| node.name() == node_of(pod));
+            if !known && !pod.is_terminating() {
+                plan.delete.push(pod.name().to_owned());
+            }
+        }
+        if plan == Plan::default() {
+            self.update(&mut plan);
+        }
+        plan
+    }
+
+    fn surge(&self) -> i64 {
+        let total = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
+        scaled(
+            self.set.pointer("/spec/updateStrategy/rollingUpdate/maxSurge"),
+            total,
+            true,
+            0,
+        )
+    }
+
+    /// Replaces pods of older revisions, as many at a time as may be unavailable.
+    fn update(&self, plan: &mut Plan) {
+        if text(self.set, "spec.updateStrategy.type") == "OnDelete" {
+            return;
+        }
+        let by_node = self.by_node();
+        let nodes: Vec<&Arc<Value>> = self
+            .nodes
+            .iter()
+            .filter(|node| wanted(self.set, node).0)
+            .collect();
+        let total = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        let surge = self.surge();
+        let allowed = scaled(
+            self.set
+                .pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable"),
+            total,
+            true,
+            1,
+        );
+        let allowed = if surge == 0 { allowed.max(1) } else { allowed };
+        let (mut unavailable, mut surging) = (0, 0);
+        let (mut useless, mut candidates, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+        for node in nodes {
+            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
+            let old: Vec<_> = pods
+                .iter()
+                .filter(|pod| !self.is_updated(pod) && !pod.is_terminating())
+                .collect();
+            let new = pods.iter().find(|pod| self.is_updated(pod));
+            if !pods.iter().any(|pod| self.is_available(pod)) {
+                unavailable += 1;
+            }
+            match (old.first(), new) {
+                (Some(old), Some(new)) => {
+                    surging += 1;
+                    if self.is_available(new) {
+                        plan.delete.push(old.name().to_owned());
+                    }
+                }
+                (Some(old), None) if !self.is_available(old) => useless.push(old.name().to_owned()),
+                (Some(old), None) => {
+                    candidates.push(old.name().to_owned());
+                    extra.push(node.name().to_owned());
+                }
+                (None, _) => {}
+            }
+        }
+        plan.delete.extend(useless);
+        if surge > 0 {
+            let room = usize::try_from((surge - surging).max(0)).unwrap_or_default();
+            plan.create.extend(extra.into_iter().take(room));
+        } else {
+            let room = usize::try_from((allowed - unavailable).max(0)).unwrap_or_default();
+            plan.delete.extend(candidates.into_iter().take(room));
+        }
+    }
+
+    pub(super) fn status(&self) -> (Value, Option<Duration>) {
+        let by_node = self.by_node();
+        let (mut desired, mut current, mut misscheduled) = (0, 0, 0);
+        let (mut ready, mut available, mut updated) = (0, 0, 0);
+        let mut next: Option<Duration> = None;
+        let min_ready = number(self.set, "spec.minReadySeconds", 0);
+        for node in self.nodes {
+            let pods: Vec<&Arc<Value>> = by_node
+                .get(node.name())
+                .into_iter()
+                .flatten()
+                .copied()
+                .filter(|pod| !pod.is_terminating())
+                .collect();
+            if !wanted(self.set, node).0 {
+                misscheduled += i64::from(!pods.is_empty());
+                continue;
+            }
+            desired += 1;
+            let Some(pod) = pods.iter().find(|pod| self.is_updated(pod)).or(pods.first()) else {
+                continue;
+            };
+            current += 1;
+            updated += i64::from(self.is_updated(pod));
+            ready += i64::from(pods.iter().any(|pod| is_ready(pod)));
+            available += i64::from(pods.iter().any(|pod| self.is_available(pod)));
+            next = [next, availability(pod, min_ready, self.now).1]
+                .into_iter()
+                .flatten()
+                .min();
+        }
+        let mut status = json!({
+            "currentNumberScheduled": current, "desiredNumberScheduled": desired, "numberMisscheduled": misscheduled,
+            "numberReady": ready, "observedGeneration": self.set.generation(),
+        });
+        for (field, count) in [
+            ("updatedNumberScheduled", updated),
+            ("numberAvailable", available),
+            ("numberUnavailable", desired - available),
+        ] {
+            if count > 0 {
+                status[field] = Value::from(count);
+            }
+        }
+        if let Some(count) = self.set.pointer("/status/collisionCount") {
+            status["collisionCount"] = count.clone();
+        }
+        (status, next)
+    }
+}
+
+async fn act(
+    cx: &mut Cx<'_>,
+    set: &Value,
+    pods: &[Arc<Value>],
+    hash: &str,
+    plan: Plan,
+) -> Result<(), kube::Error> {
+    for node in &plan.create {
+        match cx
+            .create(Res::Pods, set.namespace(), new_pod(set, node, hash))
+            .await
+        {
+            Ok(pod) => cx.normal(
+                Res::DaemonSets,
+                set,
+                "SuccessfulCreate",
+                format!("Created pod: {}", pod.name()),
+            ),
+            Err(error) => {
+                cx.warning(
+                    Res::DaemonSets,
+                    set,
+                    "FailedCreate",
+                    format!("Error creating: {}", refusal(&error)),
+                );
+                return Err(error);
+            }
+        }
+    }
+    for name in &plan.delete {
+        let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
+            continue;
+        };
+        if plan.failed.contains(name) {
+            let (namespace, node) = (set.namespace(), node_of(pod));
+            let text =
+                format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
+            cx.warning(Res::DaemonSets, set, "FailedDaemonPod", text);
+        }
+        cx.delete(Res::Pods, pod, None).await?;
+        cx.normal(
+            Res::DaemonSets,
+            set,
+            "SuccessfulDelete",
+            format!("Deleted pod: {name}"),
+        );
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Controller for DaemonSets {
+    fn name(&self) -> &'static str {
+        "daemonset-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::DaemonSets, Res::Pods, Res::Nodes, Res::Revisions]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::DaemonSets => vec![Key::of(object)],
+            Res::Pods => concerned(cache, Res::DaemonSets, object, old),
+            Res::Nodes => {
+                let relevant = |node: &Value| {
+                    (
+                        node.get("spec").cloned(),
+                        node.pointer("/metadata/labels").cloned(),
+                    )
+                };
+                if old.is_some_and(|old| relevant(old) == relevant(object)) {
+                    return Vec::new();
+                }
+                cache.all(Res::DaemonSets).map(|set| Key::of(set)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(set) = cx.cache.get(Res::DaemonSets, &key.namespace, &key.name).cloned() else {
+            return Ok(Next::Change);
+        };
+        let pods = claim(cx, Res::DaemonSets, &set, Res::Pods).await?;
+        let history = history(cx, Res::DaemonSets, &set).await?;
+        let hash = string_map(&history.update, "labels")
+            .get(REVISION_LABEL)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let nodes: Vec<Arc<Value>> = cx.cache.all(Res::Nodes).cloned().collect();
+        let mut result = Ok(());
+        if !set.is_terminating() {
+            let plan = View {
+                set: &set,
+                nodes: &nodes,
+                pods: &pods,
+                hash: &hash,
+                now: cx.now(),
+            }
+            .plan();
+            result = act(cx, &set, &pods, &hash, plan).await;
+        }
+        let pods = cx.cache.owned(Res::Pods, set.uid());
+        let (status, next) = View {
+            set: &set,
+            nodes: &nodes,
+            pods: &pods,
+            hash: &hash,
+            now: cx.now(),
+        }
+        .status();
+        cx.set_status(Res::DaemonSets, &set, &status).await?;
+        result?;
+        if !set.is_terminating() {
+            truncate(cx, &set, &history, &[]).await?;
+        }
+        Ok(next.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn node(name: &str, spec: Value) -> Arc<Value> {
+        Arc::new(
+            json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec}),
+        )
+    }
+
+    /// A pod in short: name, node, revision, and `r` if it is ready, `f` if it has failed, `t` if it is going.
+    fn pod(short: &str) -> Arc<Value> {
+        let parts: Vec<&str> = short.split(' ').collect();
+        let state = parts.get(3).copied().unwrap_or_default();
+        let mut pod = json!({
+            "metadata": {"name": parts[0], "labels": {REVISION_LABEL: parts[2]}}, "spec": {"nodeName": parts[1]},
+            "status": {
+                "phase": if state == "f" { "Failed" } else { "Running" },
+                "conditions": [{"type": "Ready", "status": if state == "r" { "True" } else { "False" }}],
+            },
+        });
+        if state == "t" {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        Arc::new(pod)
+    }
+
+    #[rstest]
+    #[case(json!({}), json!({}), &[], &["+n1", "+n2"])]
+    #[case(json!({}), json!({}), &["a n1 b r"], &["+n2"])]
+    #[case(json!({}), json!({"unschedulable": true}), &[], &["+n1", "+n2"])]
+    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &[], &["+n1"])]
+    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b r"], &[])]
+    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n1 b r", "c n2 b r"], &["-c"])]
+    #[case(json!({"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "n2"}}}}), json!({}), &["a n1 b r"], &["+n2", "-a"])]
+    #[case(json!({}), json!({}), &["a n1 b f", "c n2 b r"], &["-a"])]
+    #[case(json!({}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
+    #[case(json!({}), json!({}), &["a n1 b", "c n2 a r"], &[])]
+    #[case(json!({}), json!({}), &["a n1 a t", "c n2 a r"], &[])]
+    #[case(json!({}), json!({}), &["a n1 a", "c n2 a"], &["-a", "-c"])]
+    #[case(json!({"updateStrategy": {"type": "OnDelete"}}), json!({}), &["a n1 a r", "c n2 a r"], &[])]
+    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}), json!({}), &["a n1 a r", "c n2 a r"], &["+n1"])]
+    #[case(
+        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+        json!({}),
+        &["a n1 a r", "b n1 b r", "c n2 a r"],
+        &["-a"]
+    )]
+    #[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 b r"], &["-x"])]
+    fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
+        let set = json!({"metadata": {"name": "d"}, "spec": spec});
+        let nodes = [node("n1", json!({})), node("n2", second)];
+        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+        let plan = View {
+            set: &set,
+            nodes: &nodes,
+            pods: &pods,
+            hash: "b",
+            now: Timestamp::UNIX_EPOCH,
+        }
+        .plan();
+        let got: Vec<String> = plan
+            .create
+            .iter()
+            .map(|node| format!("+{node}"))
+            .chain(plan.delete.iter().map(|name| format!("-{name}")))
+            .collect();
+        assert_eq!(got, expected);
+    }
+}

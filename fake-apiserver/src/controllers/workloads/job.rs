@@ -1,0 +1,321 @@
+//! Jobs: pods that run to their end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::claim::concerned;
+use super::job_plan::{End, FINALIZER, INDEX, Plan, View, is_finished, is_indexed};
+use super::pods::{from_template, owner_reference};
+use super::replicaset::refusal;
+use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text};
+use crate::meta::{ObjectMeta as _, at};
+
+/// How long changes of pods are gathered before a job is looked at (the real one's).
+const BATCH: Duration = Duration::from_secs(1);
+
+/// The controller.
+pub(in crate::controllers) struct Jobs;
+
+fn put_condition(
+    conditions: &mut Vec<Value>,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    stamp: &str,
+) {
+    let condition = json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastProbeTime": stamp, "lastTransitionTime": stamp,
+    });
+    match conditions.iter_mut().find(|known| known["type"] == kind) {
+        Some(known) if known["status"] == status => {}
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}
+
+fn new_pod(job: &Value, index: Option<i64>) -> Value {
+    let mut pod = from_template(&job["spec"]["template"], owner_reference("batch/v1", "Job", job));
+    pod["metadata"]["finalizers"] = json!([FINALIZER]);
+    let Some(index) = index else {
+        pod["metadata"]["generateName"] = Value::from(format!("{}-", job.name()));
+        return pod;
+    };
+    pod["metadata"]["generateName"] = Value::from(format!("{}-{index}-", job.name()));
+    pod["metadata"]["annotations"][INDEX] = Value::from(index.to_string());
+    pod["metadata"]["labels"][INDEX] = Value::from(index.to_string());
+    pod["spec"]["hostname"] = Value::from(format!("{}-{index}", job.name()));
+    let field = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": format!("metadata.labels['{INDEX}']")}});
+    for list in ["initContainers", "containers"] {
+        let containers = pod
+            .pointer_mut(&format!("/spec/{list}"))
+            .and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mut env = container
+                .get("env")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            env.push(json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": field}));
+            container["env"] = Value::Array(env);
+        }
+    }
+    pod
+}
+
+#[async_trait]
+impl Controller for Jobs {
+    fn name(&self) -> &'static str {
+        "job-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::Jobs, Res::Pods]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::Jobs => vec![Key::of(object)],
+            _ => concerned(cache, Res::Jobs, object, old),
+        }
+    }
+
+    fn delay(&self, res: Res) -> Duration {
+        if res == Res::Pods { BATCH } else { Duration::ZERO }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(job) = cx.cache.get(Res::Jobs, &key.namespace, &key.name).cloned() else {
+            return Ok(Next::Change);
+        };
+        if !text(&job, "spec.managedBy").is_empty()
+            && text(&job, "spec.managedBy") != "kubernetes.io/job-controller"
+        {
+            return Ok(Next::Change);
+        }
+        let pods = cx.cache.owned(Res::Pods, job.uid());
+        let plan = View {
+            job: &job,
+            pods: &pods,
+            now: cx.now(),
+        }
+        .plan();
+        if job.is_terminating() {
+            return release(cx, &pods).await.map(|()| Next::Change);
+        }
+        if is_finished(&job) {
+            release(cx, &pods).await?;
+            return Ok(Next::Change);
+        }
+        self.run(cx, &job, &pods, plan).await
+    }
+}
+
+/// Pods of a job that has ended, or is about to go, are held no longer.
+async fn release(cx: &mut Cx<'_>, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
+    for pod in pods {
+        if pod.finalizers().contains(&FINALIZER) {
+            unhold(cx, pod).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn unhold(cx: &mut Cx<'_>, pod: &Value) -> Result<(), kube::Error> {
+    let left: Vec<&str> = pod
+        .finalizers()
+        .into_iter()
+        .filter(|name| *name != FINALIZER)
+        .collect();
+    let patch = json!({"metadata": {"finalizers": left}});
+    match cx.patch(Res::Pods, pod, "", patch).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+impl Jobs {
+    async fn run(
+        &self,
+        cx: &mut Cx<'_>,
+        job: &Arc<Value>,
+        pods: &[Arc<Value>],
+        plan: Plan,
+    ) -> Result<Next, kube::Error> {
+        let stamp = cx.stamp();
+        let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
+        let mut conditions = list(job, "status.conditions").to_vec();
+        let mut start = at(job, "status.startTime").cloned();
+        if suspended && plan.end.is_none() {
+            if condition(job, "Suspended").is_none_or(|known| text(known, "status") != "True") {
+                put_condition(
+                    &mut conditions,
+                    "Suspended",
+                    "True",
+                    "JobSuspended",
+                    "Job suspended",
+                    &stamp,
+                );
+                cx.normal(Res::Jobs, job, "Suspended", "Job suspended".to_owned());
+            }
+            start = None;
+        } else {
+            if condition(job, "Suspended").is_some_and(|known| text(known, "status") == "True") {
+                put_condition(
+                    &mut conditions,
+                    "Suspended",
+                    "False",
+                    "JobResumed",
+                    "Job resumed",
+                    &stamp,
+                );
+                cx.normal(Res::Jobs, job, "Resumed", "Job resumed".to_owned());
+            }
+            start = start.or_else(|| Some(Value::from(stamp.clone())));
+        }
+        let (deleted, created, result) = self.pods(cx, job, pods, &plan).await;
+        let active = plan.active - deleted + created;
+        let mut status = json!({"terminating": plan.terminating + deleted, "uncountedTerminatedPods": {}});
+        for (field, value) in [
+            ("startTime", start),
+            ("completionTime", at(job, "status.completionTime").cloned()),
+        ] {
+            if let Some(value) = value {
+                status[field] = value;
+            }
+        }
+        status["ready"] = Value::from(plan.ready);
+        let counts = |status: &mut Value, succeeded: i64, failed: i64| {
+            for (field, count) in [("active", active), ("succeeded", succeeded), ("failed", failed)] {
+                if count > 0 {
+                    status[field] = Value::from(count);
+                }
+            }
+        };
+        if let Some(indexes) = plan.indexes.as_ref().filter(|_| is_indexed(job)) {
+            status["completedIndexes"] = Value::from(indexes.clone());
+        }
+        // First it is told which pods will be counted, and how the job will end …
+        let mut target = conditions.clone();
+        match &plan.end {
+            Some(End::Complete { reason, message }) => {
+                put_condition(&mut target, "SuccessCriteriaMet", "True", reason, message, &stamp);
+            }
+            Some(End::Failed { reason, message }) => {
+                put_condition(&mut target, "FailureTarget", "True", reason, message, &stamp);
+            }
+            None => {}
+        }
+        if !plan.count.is_empty() || target != conditions {
+            let mut first = status.clone();
+            counts(
+                &mut first,
+                at(job, "status.succeeded").and_then(Value::as_i64).unwrap_or(0),
+                at(job, "status.failed").and_then(Value::as_i64).unwrap_or(0),
+            );
+            for (word, over) in [("succeeded", "Succeeded"), ("failed", "Failed")] {
+                let uids: Vec<&str> = pods
+                    .iter()
+                    .filter(|pod| plan.count.iter().any(|name| name == pod.name()))
+                    .filter(|pod| (text(pod, "status.phase") == "Succeeded") == (over == "Succeeded"))
+                    .map(|pod| pod.uid())
+                    .collect();
+                if !uids.is_empty() {
+                    first["uncountedTerminatedPods"][word] = json!(uids);
+                }
+            }
+            if !target.is_empty() {
+                first["conditions"] = json!(target);
+            }
+            cx.set_status(Res::Jobs, job, &first).await?;
+            for pod in pods
+                .iter()
+                .filter(|pod| plan.count.iter().any(|name| name == pod.name()))
+            {
+                unhold(cx, pod).await?;
+            }
+        }
+        // … then they are counted, and it ends, once nothing of it runs any more.
+        counts(&mut status, plan.succeeded, plan.failed);
+        let quiet = active == 0 && plan.terminating + deleted == 0;
+        let mut ended = None;
+        if quiet {
+            match &plan.end {
+                Some(End::Complete { reason, message }) => {
+                    put_condition(&mut target, "Complete", "True", reason, message, &stamp);
+                    status["completionTime"] = Value::from(stamp.clone());
+                    ended = Some(("Completed", "Job completed".to_owned(), true));
+                }
+                Some(End::Failed { reason, message }) => {
+                    put_condition(&mut target, "Failed", "True", reason, message, &stamp);
+                    ended = Some((*reason, message.clone(), false));
+                }
+                None => {}
+            }
+        }
+        if !target.is_empty() {
+            status["conditions"] = json!(target);
+        }
+        let newest = cx
+            .cache
+            .get(Res::Jobs, job.namespace(), job.name())
+            .cloned()
+            .unwrap_or_else(|| Arc::clone(job));
+        cx.set_status(Res::Jobs, &newest, &status).await?;
+        match ended {
+            Some((reason, message, true)) => cx.normal(Res::Jobs, job, reason, message),
+            Some((reason, message, false)) => cx.warning(Res::Jobs, job, reason, message),
+            None => {}
+        }
+        result?;
+        Ok(plan.next.into())
+    }
+
+    /// Deletes and makes pods; gives how many of each.
+    async fn pods(
+        &self,
+        cx: &mut Cx<'_>,
+        job: &Value,
+        pods: &[Arc<Value>],
+        plan: &Plan,
+    ) -> (i64, i64, Result<(), kube::Error>) {
+        let (mut deleted, mut created) = (0, 0);
+        for name in &plan.delete {
+            let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
+                continue;
+            };
+            if let Err(error) = cx.delete(Res::Pods, pod, None).await {
+                return (deleted, created, Err(error));
+            }
+            deleted += 1;
+            cx.normal(Res::Jobs, job, "SuccessfulDelete", format!("Deleted pod: {name}"));
+        }
+        for index in &plan.create {
+            match cx.create(Res::Pods, job.namespace(), new_pod(job, *index)).await {
+                Ok(pod) => {
+                    created += 1;
+                    cx.normal(
+                        Res::Jobs,
+                        job,
+                        "SuccessfulCreate",
+                        format!("Created pod: {}", pod.name()),
+                    );
+                }
+                Err(error) => {
+                    cx.warning(
+                        Res::Jobs,
+                        job,
+                        "FailedCreate",
+                        format!("Error creating: {}", refusal(&error)),
+                    );
+                    return (deleted, created, Err(error));
+                }
+            }
+        }
+        (deleted, created, Ok(()))
+    }
+}

@@ -1,0 +1,450 @@
+//! What a job does next, and what its status is: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::pods::{is_over, is_ready};
+use crate::controllers::runtime::{is_true, list, number, text, time, until};
+use crate::meta::{ObjectMeta as _, at, string_map};
+
+pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
+pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// How long the first retry after a failure waits, and the longest that any waits.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
+
+/// What a job is and has.
+pub(super) struct View<'a> {
+    pub job: &'a Value,
+    pub pods: &'a [Arc<Value>],
+    pub now: Timestamp,
+}
+
+/// How a job ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    Complete { reason: &'static str, message: String },
+    Failed { reason: &'static str, message: String },
+}
+
+/// What is to be done now.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    /// Pods to make: the index of each, where they have one.
+    pub create: Vec<Option<i64>>,
+    /// Names of pods to delete.
+    pub delete: Vec<String>,
+    /// Names of ended pods that are counted now.
+    pub count: Vec<String>,
+    pub end: Option<End>,
+    pub succeeded: i64,
+    pub failed: i64,
+    pub active: i64,
+    pub ready: i64,
+    pub terminating: i64,
+    pub next: Option<Duration>,
+    /// Indexes that are done, as `0-3,5`.
+    pub indexes: Option<String>,
+}
+
+pub(super) fn is_finished(job: &Value) -> bool {
+    is_true(job, "Complete") || is_true(job, "Failed")
+}
+
+pub(super) fn is_indexed(job: &Value) -> bool {
+    text(job, "spec.completionMode") == "Indexed"
+}
+
+fn has_failed(pod: &Value) -> bool {
+    text(pod, "status.phase") == "Failed"
+}
+
+fn index_of(pod: &Value) -> Option<i64> {
+    string_map(pod, "annotations").get(INDEX)?.as_str()?.parse().ok()
+}
+
+/// `1-3,5` as numbers.
+fn indexes(text: &str) -> BTreeSet<i64> {
+    text.split(',')
+        .filter_map(|part| {
+            let (from, to) = part.split_once('-').unwrap_or((part, part));
+            Some(from.parse::<i64>().ok()?..=to.parse::<i64>().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+/// Numbers as `1-3,5`; two neighbours are a list.
+fn ranges(numbers: &BTreeSet<i64>) -> String {
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let parts: Vec<String> = runs
+        .into_iter()
+        .map(|(from, to)| match to - from {
+            0 => from.to_string(),
+            1 => format!("{from},{to}"),
+            _ => format!("{from}-{to}"),
+        })
+        .collect();
+    parts.join(",")
+}
+
+/// When the pod's last container ended.
+fn finished_at(pod: &Value) -> Option<Timestamp> {
+    list(pod, "status.containerStatuses")
+        .iter()
+        .filter_map(|status| time(status, "state.terminated.finishedAt"))
+        .max()
+}
+
+impl View<'_> {
+    fn uncounted(&self, pod: &Value) -> bool {
+        pod.finalizers().contains(&FINALIZER)
+    }
+
+    /// What a rule of the failure policy says of a failed pod: its action, and why.
+    fn policy(&self, pod: &Value) -> Option<(&str, String)> {
+        for (number, rule) in list(self.job, "spec.podFailurePolicy.rules").iter().enumerate() {
+            let action = text(rule, "action");
+            if let Some(codes) = rule.get("onExitCodes") {
+                let container = text(codes, "containerName");
+                for status in list(pod, "status.containerStatuses") {
+                    let code = number_of(status);
+                    if (container.is_empty() || container == text(status, "name"))
+                        && code != 0
+                        && (list(codes, "values").contains(&json!(code)) == (text(codes, "operator") == "In"))
+                    {
+                        let text = format!(
+                            "Container {} for pod {}/{} failed with exit code {code} matching {action} rule at index {number}",
+                            text(status, "name"),
+                            pod.namespace(),
+                            pod.name()
+                        );
+                        return Some((action, text));
+                    }
+                }
+            }
+            for pattern in list(rule, "onPodConditions") {
+                let wanted = text(pattern, "status");
+                let wanted = if wanted.is_empty() { "True" } else { wanted };
+                let found = list(pod, "status.conditions").iter().any(|condition| {
+                    text(condition, "type") == text(pattern, "type") && text(condition, "status") == wanted
+                });
+                if found {
+                    let text = format!(
+                        "Pod {}/{} has condition {} matching {action} rule at index {number}",
+                        pod.namespace(),
+                        pod.name(),
+                        text(pattern, "type")
+                    );
+                    return Some((action, text));
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let job = self.job;
+        let mut plan = Plan {
+            succeeded: number(job, "status.succeeded", 0),
+            failed: number(job, "status.failed", 0),
+            ..Plan::default()
+        };
+        let completions = at(job, "spec.completions").and_then(Value::as_i64);
+        let mut done = indexes(text(job, "status.completedIndexes"));
+        let mut broken = None;
+        let mut last_failure: Option<Timestamp> = None;
+        let mut restarts = 0;
+        let mut active: Vec<&Arc<Value>> = Vec::new();
+        for pod in self.pods {
+            if is_over(pod) || (pod.is_terminating() && self.uncounted(pod) && is_gone_for_good(pod)) {
+                if has_failed(pod) {
+                    last_failure = last_failure.max(finished_at(pod));
+                }
+                if !self.uncounted(pod) {
+                    continue;
+                }
+                plan.count.push(pod.name().to_owned());
+                if text(pod, "status.phase") == "Succeeded" {
+                    let fresh = index_of(pod).is_none_or(|index| done.insert(index));
+                    plan.succeeded += i64::from(fresh || !is_indexed(job));
+                } else {
+                    match self.policy(pod) {
+                        Some(("Ignore", _)) => {}
+                        Some(("FailJob", why)) => {
+                            plan.failed += 1;
+                            broken.get_or_insert(why);
+                        }
+                        _ => plan.failed += 1,
+                    }
+                }
+            } else if pod.is_terminating() {
+                plan.terminating += 1;
+            } else {
+                restarts += list(pod, "status.containerStatuses")
+                    .iter()
+                    .map(|status| number(status, "restartCount", 0))
+                    .sum::<i64>();
+                plan.ready += i64::from(is_ready(pod));
+                active.push(pod);
+            }
+        }
+        plan.active = i64::try_from(active.len()).unwrap_or(i64::MAX);
+        if is_indexed(job) {
+            plan.succeeded = i64::try_from(done.len()).unwrap_or(i64::MAX);
+            plan.indexes = Some(ranges(&done));
+        }
+        if is_finished(job) {
+            return plan;
+        }
+        let begun = time(job, "status.startTime");
+        let deadline = at(job, "spec.activeDeadlineSeconds")
+            .and_then(Value::as_u64)
+            .map(Duration::from_secs);
+        let over = begun
+            .zip(deadline)
+            .and_then(|(begun, deadline)| begun.saturating_add(deadline).ok());
+        let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
+        let limit = number(job, "spec.backoffLimit", 6);
+        let only_restarts = text(job, "spec.template.spec.restartPolicy") == "OnFailure";
+        let failures = plan.failed + if only_restarts { restarts } else { 0 };
+        plan.end = if let Some(message) = broken {
+            Some(End::Failed {
+                reason: "PodFailurePolicy",
+                message,
+            })
+        } else if failures > limit {
+            Some(End::Failed {
+                reason: "BackoffLimitExceeded",
+                message: "Job has reached the specified backoff limit".to_owned(),
+            })
+        } else if over.is_some_and(|at| until(at, self.now).is_none()) && !suspended {
+            Some(End::Failed {
+                reason: "DeadlineExceeded",
+                message: "Job was active longer than specified deadline".to_owned(),
+            })
+        } else if self.is_complete(&plan, completions) {
+            Some(End::Complete {
+                reason: "CompletionsReached",
+                message: "Reached expected number of succeeded pods".to_owned(),
+            })
+        } else {
+            self.success_policy(&done)
+        };
+        if plan.end.is_some() || suspended {
+            plan.delete = active.iter().map(|pod| pod.name().to_owned()).collect();
+            return plan;
+        }
+        plan.next = over.and_then(|at| until(at, self.now));
+        self.fill(&mut plan, &active, completions, &done, last_failure);
+        plan
+    }
+
+    fn is_complete(&self, plan: &Plan, completions: Option<i64>) -> bool {
+        match completions {
+            // Without a number, one success is enough once all others have ended.
+            None => plan.succeeded > 0 && plan.active == 0,
+            Some(completions) => plan.succeeded >= completions,
+        }
+    }
+
+    fn success_policy(&self, done: &BTreeSet<i64>) -> Option<End> {
+        for (number, rule) in list(self.job, "spec.successPolicy.rules").iter().enumerate() {
+            let among = rule.get("succeededIndexes").and_then(Value::as_str).map(indexes);
+            let count = rule.get("succeededCount").and_then(Value::as_i64);
+            let matching = match &among {
+                Some(among) => done.intersection(among).count(),
+                None => done.len(),
+            };
+            let needed = count.unwrap_or_else(|| {
+                among
+                    .as_ref()
+                    .map_or(i64::MAX, |among| i64::try_from(among.len()).unwrap_or(i64::MAX))
+            });
+            if i64::try_from(matching).unwrap_or_default() >= needed {
+                return Some(End::Complete {
+                    reason: "SuccessPolicy",
+                    message: format!("Matched rules at index {number}"),
+                });
+            }
+        }
+        None
+    }
+
+    /// Makes or removes pods so that as many run as are wanted.
+    fn fill(
+        &self,
+        plan: &mut Plan,
+        active: &[&Arc<Value>],
+        completions: Option<i64>,
+        done: &BTreeSet<i64>,
+        last_failure: Option<Timestamp>,
+    ) {
+        let parallelism = number(self.job, "spec.parallelism", 1);
+        let wanted = match completions {
+            None if plan.succeeded > 0 => plan.active,
+            None => parallelism,
+            Some(completions) => (completions - plan.succeeded).min(parallelism),
+        };
+        let surplus = usize::try_from((plan.active - wanted).max(0)).unwrap_or_default();
+        plan.delete = active
+            .iter()
+            .take(surplus)
+            .map(|pod| pod.name().to_owned())
+            .collect();
+        let replaced_only_when_gone = text(self.job, "spec.podReplacementPolicy") == "Failed";
+        let present = plan.active
+            + if replaced_only_when_gone {
+                plan.terminating
+            } else {
+                0
+            };
+        let missing = (wanted - present).max(0);
+        if missing == 0 {
+            return;
+        }
+        if let Some(at) = last_failure {
+            let exponent = u32::try_from(plan.failed.max(1) - 1).unwrap_or(u32::MAX).min(10);
+            let delay = RETRY_DELAY
+                .saturating_mul(2_u32.pow(exponent))
+                .min(RETRY_DELAY_MAX);
+            let left = at.saturating_add(delay).ok().and_then(|at| until(at, self.now));
+            if plan.failed > 0
+                && let Some(left) = left
+            {
+                plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
+                return;
+            }
+        }
+        if !is_indexed(self.job) {
+            plan.create = (0..missing).map(|_| None).collect();
+            return;
+        }
+        let taken: BTreeMap<i64, ()> = self
+            .pods
+            .iter()
+            .filter(|pod| !is_over(pod) && (!pod.is_terminating() || replaced_only_when_gone))
+            .filter_map(|pod| Some((index_of(pod)?, ())))
+            .collect();
+        plan.create = (0..completions.unwrap_or_default())
+            .filter(|index| !done.contains(index) && !taken.contains_key(index))
+            .take(usize::try_from(missing).unwrap_or_default())
+            .map(Some)
+            .collect();
+    }
+}
+
+/// A pod that was deleted before it ran anywhere will never end by itself.
+fn is_gone_for_good(pod: &Value) -> bool {
+    text(pod, "spec.nodeName").is_empty() || number(pod, "metadata.deletionGracePeriodSeconds", 1) == 0
+}
+
+fn number_of(status: &Value) -> i64 {
+    number(status, "state.terminated.exitCode", 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, an exit code behind `!`.
+    fn pod(short: &str) -> Arc<Value> {
+        let mut parts = short.split(' ');
+        let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
+        let mut pod = json!({"metadata": {"name": name, "namespace": "d", "finalizers": [FINALIZER]}, "status": {"phase": phase}});
+        for part in parts {
+            if part == "c" {
+                pod["metadata"]["finalizers"] = json!([]);
+            } else if let Some(code) = part.strip_prefix('!') {
+                let code: i64 = code.parse().unwrap();
+                pod["status"]["containerStatuses"] = json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": "1970-01-01T00:00:00Z"}}}]);
+            } else {
+                pod["metadata"]["annotations"] = json!({INDEX: part});
+            }
+        }
+        Arc::new(pod)
+    }
+
+    fn shown(plan: &Plan) -> String {
+        let mut out: Vec<String> = plan
+            .create
+            .iter()
+            .map(|index| index.map_or("+".to_owned(), |index| format!("+{index}")))
+            .collect();
+        out.extend(plan.delete.iter().map(|name| format!("-{name}")));
+        out.extend(plan.count.iter().map(|name| format!("#{name}")));
+        out.extend(plan.end.iter().map(|end| match end {
+            End::Complete { reason, .. } => format!("ok {reason}"),
+            End::Failed { reason, .. } => format!("bad {reason}"),
+        }));
+        out.join(" ")
+    }
+
+    #[rstest]
+    #[case(json!({"completions": 1, "parallelism": 1}), json!({}), &[], "+")]
+    #[case(json!({"completions": 5, "parallelism": 2}), json!({}), &["a Running"], "+")]
+    #[case(json!({"completions": 5, "parallelism": 3}), json!({"succeeded": 4}), &[], "+")]
+    #[case(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Running"], "")]
+    #[case(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Succeeded"], "#a ok CompletionsReached")]
+    #[case(json!({"completions": 2, "parallelism": 1}), json!({}), &["a Succeeded"], "+ #a")]
+    #[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 0}), json!({}), &["a Failed !1"], "#a bad BackoffLimitExceeded")]
+    #[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}), json!({}), &["a Failed !1"], "+ #a")]
+    #[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}), json!({"failed": 1}), &["a Failed !1 c", "b Failed !1"], "#b bad BackoffLimitExceeded")]
+    #[case(json!({"parallelism": 2}), json!({}), &[], "+ +")]
+    #[case(json!({"parallelism": 2}), json!({}), &["a Succeeded", "b Running"], "#a")]
+    #[case(json!({"parallelism": 2}), json!({}), &["a Succeeded", "b Succeeded"], "#a #b ok CompletionsReached")]
+    #[case(json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}), json!({}), &["a Running 1"], "+0 +2")]
+    #[case(json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}), json!({"completedIndexes": "0-1"}), &["a Succeeded 2"], "#a ok CompletionsReached")]
+    #[case(json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed"}), json!({}), &["a Succeeded 0"], "+1 #a")]
+    #[case(json!({"completions": 1, "parallelism": 1, "suspend": true}), json!({}), &["a Running"], "-a")]
+    #[case(json!({"completions": 5, "parallelism": 1}), json!({}), &["a Running", "b Running"], "-a")]
+    #[case(json!({"completions": 1, "parallelism": 1, "activeDeadlineSeconds": 10}), json!({"startTime": "1970-01-01T00:00:00Z"}), &["a Running"], "-a bad DeadlineExceeded")]
+    #[case(json!({"completions": 1, "parallelism": 1, "activeDeadlineSeconds": 1000}), json!({"startTime": "1970-01-01T00:00:00Z"}), &["a Running"], "")]
+    #[case(
+        json!({"completions": 1, "parallelism": 1, "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+        json!({}), &["a Failed !42"], "#a bad PodFailurePolicy"
+    )]
+    #[case(
+        json!({"completions": 1, "parallelism": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "NotIn", "values": [42]}}]}}),
+        json!({}), &["a Failed !1"], "+ #a"
+    )]
+    #[case(
+        json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0", "succeededCount": 1}]}}),
+        json!({}), &["a Succeeded 0"], "#a ok SuccessPolicy"
+    )]
+    #[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
+    fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
+        let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});
+        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+        let now = Timestamp::from_second(300).unwrap();
+        let plan = View {
+            job: &job,
+            pods: &pods,
+            now,
+        }
+        .plan();
+        assert_eq!(shown(&plan), expected);
+    }
+
+    #[rstest]
+    #[case(&[], "")]
+    #[case(&[0, 1, 2, 5], "0-2,5")]
+    #[case(&[1, 2], "1,2")]
+    fn lists_of_indexes(#[case] numbers: &[i64], #[case] text: &str) {
+        let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
+        assert_eq!(ranges(&numbers), text);
+        assert_eq!(indexes(text), numbers);
+    }
+}

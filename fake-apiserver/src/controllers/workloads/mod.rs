@@ -1,0 +1,17 @@
+//! The controllers of workloads: each looks at an object and its pods, plans, and acts.
+//!
+//! [`pods`] is what they share about pods, [`claim`] whose pods are whose, [`revisions`] the history of a template.
+
+pub(super) mod claim;
+pub(super) mod cron;
+pub(super) mod cronjob;
+pub(super) mod daemonset;
+pub(super) mod deployment;
+mod deployment_plan;
+pub(super) mod job;
+mod job_plan;
+pub(super) mod pods;
+pub(super) mod replicaset;
+pub(super) mod revisions;
+pub(super) mod statefulset;
+pub(super) mod ttl;

@@ -1,0 +1,211 @@
+//! The history of a template: ControllerRevisions and the hashes in names.
+
+use std::sync::Arc;
+
+use client_kit::safe_encode;
+use serde_json::{Map, Value, json};
+
+use super::pods::owner_reference;
+use crate::controllers::runtime::{Cx, Res, list, number, text};
+use crate::meta::{ObjectMeta as _, string_map};
+
+/// JSON as Go's encoder writes it: sorted keys, and `<`, `>` and `&` escaped.
+pub(super) fn go_json(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+                pairs.sort_by_key(|(key, _)| *key);
+                Value::Object(
+                    pairs
+                        .into_iter()
+                        .map(|(key, value)| (key.clone(), sorted(value)))
+                        .collect::<Map<_, _>>(),
+                )
+            }
+            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+            other => other.clone(),
+        }
+    }
+    sorted(value)
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+}
+
+/// FNV-1 over bytes, 32 bits (of revisions); with `first_xor` FNV-1a (of pod templates).
+fn fnv(parts: &[&[u8]], first_xor: bool) -> u32 {
+    let mut hash = 0x811c_9dc5_u32;
+    for byte in parts.iter().flat_map(|part| part.iter()) {
+        if first_xor {
+            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        } else {
+            hash = hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte);
+        }
+    }
+    hash
+}
+
+/// The hash of a pod template in the names of ReplicaSets. (The real one is taken over a dump of a Go struct.)
+pub(super) fn template_hash(template: &Value, collisions: Option<i64>) -> String {
+    let text = go_json(template);
+    let count = collisions.map(|count| count.to_string()).unwrap_or_default();
+    safe_encode(&fnv(&[text.as_bytes(), count.as_bytes()], true).to_string())
+}
+
+/// The data of a revision: the template, to be put in place of the old one.
+pub(super) fn data(object: &Value) -> Value {
+    let mut template = object
+        .pointer("/spec/template")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    template["$patch"] = json!("replace");
+    json!({"spec": {"template": template}})
+}
+
+/// The hash of a revision's data, with the count of collisions.
+pub(super) fn data_hash(data: &Value, collisions: i64) -> String {
+    safe_encode(
+        &fnv(
+            &[go_json(data).as_bytes(), collisions.to_string().as_bytes()],
+            false,
+        )
+        .to_string(),
+    )
+}
+
+/// The revisions of an object, and which of them its template is now.
+pub(super) struct History {
+    /// By number, oldest first.
+    pub all: Vec<Arc<Value>>,
+    /// The one that the template is.
+    pub update: Arc<Value>,
+}
+
+/// Finds the revision of the present template among those that the object has; makes it, or makes it the newest again.
+pub(super) async fn ensure(
+    cx: &mut Cx<'_>,
+    res: Res,
+    object: &Value,
+    mut revisions: Vec<Arc<Value>>,
+    hash_label: &str,
+) -> Result<History, kube::Error> {
+    revisions.sort_by_key(|revision| (number(revision, "revision", 0), revision.name().to_owned()));
+    let wanted = data(object);
+    let next = revisions.last().map_or(0, |last| number(last, "revision", 0)) + 1;
+    let equal = revisions
+        .iter()
+        .rposition(|revision| revision.get("data").map(go_json) == Some(go_json(&wanted)));
+    if let Some(at) = equal
+        && let Some(found) = revisions.get(at).cloned()
+    {
+        if at + 1 == revisions.len() {
+            return Ok(History {
+                all: revisions,
+                update: found,
+            });
+        }
+        let newest = Arc::new(
+            cx.patch(Res::Revisions, &found, "", json!({"revision": next}))
+                .await?,
+        );
+        revisions.remove(at);
+        revisions.push(Arc::clone(&newest));
+        return Ok(History {
+            all: revisions,
+            update: newest,
+        });
+    }
+    let mut collisions = number(object, "status.collisionCount", 0);
+    loop {
+        let hash = data_hash(&wanted, collisions);
+        let mut labels = object
+            .pointer("/spec/template/metadata/labels")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        labels[hash_label] = Value::from(hash.clone());
+        let annotations = string_map(object, "annotations").clone();
+        let mut revision = json!({
+            "metadata": {
+                "name": format!("{}-{hash}", object.name()), "namespace": object.namespace(), "labels": labels,
+                "ownerReferences": [owner_reference(res.api_version(), res.kind(), object)],
+            },
+            "data": wanted, "revision": next,
+        });
+        if !annotations.is_empty() {
+            revision["metadata"]["annotations"] = Value::Object(annotations);
+        }
+        match cx.create(Res::Revisions, object.namespace(), revision).await {
+            Ok(created) => {
+                let created = Arc::new(created);
+                revisions.push(Arc::clone(&created));
+                return Ok(History {
+                    all: revisions,
+                    update: created,
+                });
+            }
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" && collisions < 20 => {
+                collisions += 1
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Deletes the oldest revisions beyond the limit that no pod is of.
+pub(super) async fn truncate(
+    cx: &mut Cx<'_>,
+    object: &Value,
+    history: &History,
+    live: &[&str],
+) -> Result<(), kube::Error> {
+    let limit = usize::try_from(number(object, "spec.revisionHistoryLimit", 10)).unwrap_or_default();
+    let old: Vec<&Arc<Value>> = history
+        .all
+        .iter()
+        .filter(|revision| revision.name() != history.update.name() && !live.contains(&revision.name()))
+        .collect();
+    for revision in old.iter().take(old.len().saturating_sub(limit)) {
+        cx.delete(Res::Revisions, revision, None).await?;
+    }
+    Ok(())
+}
+
+/// The template that a revision stands for.
+pub(super) fn template_of(revision: &Value) -> Option<Value> {
+    let mut template = revision.pointer("/data/spec/template").cloned()?;
+    if let Some(map) = template.as_object_mut() {
+        map.remove("$patch");
+    }
+    Some(template)
+}
+
+/// How many owner references there are; a revision without any may be adopted.
+pub(super) fn is_orphan(revision: &Value) -> bool {
+    list(revision, "metadata.ownerReferences").iter().all(|owner| {
+        text(owner, "controller") != "true" && owner.get("controller") != Some(&Value::Bool(true))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodes_as_go_does() {
+        let value = json!({"b": [1, {"d": "<&>"}], "a": null});
+        assert_eq!(
+            go_json(&value),
+            r#"{"a":null,"b":[1,{"d":"\u003c\u0026\u003e"}]}"#
+        );
+    }
+
+    #[test]
+    fn hashes_differ_by_content_and_collisions() {
+        let data = data(&json!({"spec": {"template": {"spec": {}}}}));
+        assert_eq!(data_hash(&data, 0), data_hash(&data, 0));
+        assert_ne!(data_hash(&data, 0), data_hash(&data, 1));
+        assert_ne!(template_hash(&data, None), template_hash(&data, Some(1)));
+    }
+}

@@ -1,0 +1,557 @@
+//! StatefulSets: pods with names, one after the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::claim::{claim, concerned};
+use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
+use super::replicaset::refusal;
+use super::revisions::{History, ensure, is_orphan, template_of, truncate};
+use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
+use crate::meta::{ObjectMeta as _, string_map};
+use crate::selector::matches_selector;
+
+const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// The controller.
+pub(in crate::controllers) struct StatefulSets;
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Make the pod with that ordinal, of the new revision or the one before.
+    Create { ordinal: i64, update: bool },
+    /// Delete a pod that has ended, to make it anew.
+    Replace(String),
+    /// Delete a pod that is too many, or not of the revision that it should be.
+    Delete(String),
+}
+
+/// What a set is and has.
+pub(super) struct View<'a> {
+    pub set: &'a Value,
+    pub pods: &'a [Arc<Value>],
+    pub current: &'a str,
+    pub update: &'a str,
+    pub now: Timestamp,
+}
+
+/// The number at the end of a pod's name.
+fn ordinal(set: &Value, pod: &Value) -> Option<i64> {
+    let rest = pod.name().strip_prefix(set.name())?.strip_prefix('-')?;
+    rest.parse()
+        .ok()
+        .filter(|number: &i64| rest == number.to_string())
+}
+
+fn revision_of(pod: &Value) -> &str {
+    string_map(pod, "labels")
+        .get(REVISION_LABEL)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn first(set: &Value) -> i64 {
+    number(set, "spec.ordinals.start", 0)
+}
+
+fn is_parallel(set: &Value) -> bool {
+    text(set, "spec.podManagementPolicy") == "Parallel"
+}
+
+impl View<'_> {
+    fn is_healthy(&self, pod: &Value) -> bool {
+        let min_ready = number(self.set, "spec.minReadySeconds", 0);
+        text(pod, "status.phase") == "Running"
+            && !pod.is_terminating()
+            && availability(pod, min_ready, self.now).0
+    }
+
+    /// Whether a pod that is made now is of the new revision.
+    fn wants_update(&self, ordinal: i64) -> bool {
+        let set = self.set;
+        if text(set, "spec.updateStrategy.type") == "OnDelete" {
+            return true;
+        }
+        match set.pointer("/spec/updateStrategy/rollingUpdate") {
+            Some(rolling) => ordinal >= first(set) + number(rolling, "partition", 0),
+            None => ordinal >= first(set) + number(set, "status.currentReplicas", 0),
+        }
+    }
+
+    /// What is to be done now, in order.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let set = self.set;
+        if set.is_terminating() {
+            return Vec::new();
+        }
+        let (start, count) = (first(set), number(set, "spec.replicas", 1));
+        let parallel = is_parallel(set);
+        let by_ordinal: BTreeMap<i64, &Arc<Value>> = self
+            .pods
+            .iter()
+            .filter_map(|pod| Some((ordinal(set, pod)?, pod)))
+            .collect();
+        let mut steps = Vec::new();
+        for ordinal in start..start.saturating_add(count) {
+            match by_ordinal.get(&ordinal) {
+                None => steps.push(Step::Create {
+                    ordinal,
+                    update: self.wants_update(ordinal),
+                }),
+                Some(pod) if is_over(pod) && !pod.is_terminating() => {
+                    steps.push(Step::Replace(pod.name().to_owned()))
+                }
+                Some(pod) if self.is_healthy(pod) => continue,
+                Some(_) if parallel => continue,
+                Some(_) => return steps,
+            }
+            if !parallel {
+                return steps;
+            }
+        }
+        // Those that are too many go from the last to the first.
+        let beyond: Vec<&&Arc<Value>> = by_ordinal
+            .iter()
+            .filter(|(ordinal, _)| **ordinal < start || **ordinal >= start + count)
+            .map(|(_, pod)| pod)
+            .collect();
+        for pod in beyond.iter().rev() {
+            if pod.is_terminating() {
+                if parallel {
+                    continue;
+                }
+                return steps;
+            }
+            steps.push(Step::Delete(pod.name().to_owned()));
+            if !parallel {
+                return steps;
+            }
+        }
+        if !beyond.is_empty() && !parallel {
+            return steps;
+        }
+        steps.extend(self.updates(start, count, &by_ordinal));
+        steps
+    }
+
+    fn updates(&self, start: i64, count: i64, pods: &BTreeMap<i64, &Arc<Value>>) -> Vec<Step> {
+        let set = self.set;
+        if text(set, "spec.updateStrategy.type") == "OnDelete" {
+            return Vec::new();
+        }
+        let rolling = set
+            .pointer("/spec/updateStrategy/rollingUpdate")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        let partition = number(&rolling, "partition", 0);
+        let allowed = scaled(rolling.get("maxUnavailable"), count, true, 1).max(1);
+        let mut unavailable = (start..start + count)
+            .filter(|ordinal| pods.get(ordinal).is_none_or(|pod| !self.is_healthy(pod)))
+            .count();
+        let mut steps = Vec::new();
+        for ordinal in (start + partition..start + count).rev() {
+            let Some(pod) = pods.get(&ordinal) else { continue };
+            if i64::try_from(unavailable).unwrap_or(i64::MAX) >= allowed && self.is_healthy(pod) {
+                return steps;
+            }
+            if revision_of(pod) != self.update && !pod.is_terminating() {
+                if self.is_healthy(pod) {
+                    unavailable += 1;
+                }
+                steps.push(Step::Delete(pod.name().to_owned()));
+                if allowed == 1 {
+                    return steps;
+                }
+            } else if !self.is_healthy(pod) && allowed == 1 {
+                return steps;
+            }
+        }
+        steps
+    }
+
+    /// The status, and when a pod will have been ready for long enough.
+    pub(super) fn status(&self, collisions: i64) -> (Value, Option<Duration>) {
+        let set = self.set;
+        let min_ready = number(set, "spec.minReadySeconds", 0);
+        let (start, count) = (first(set), number(set, "spec.replicas", 1));
+        let (mut replicas, mut ready, mut available, mut current, mut updated) = (0, 0, 0, 0, 0);
+        let mut next: Option<Duration> = None;
+        for pod in self.pods {
+            replicas += 1;
+            let in_range =
+                ordinal(set, pod).is_some_and(|ordinal| ordinal >= start && ordinal < start + count);
+            if is_ready(pod) && text(pod, "status.phase") == "Running" {
+                ready += 1;
+                let (is, left) = availability(pod, min_ready, self.now);
+                available += i64::from(is);
+                next = [next, left].into_iter().flatten().min();
+            }
+            if !pod.is_terminating() && in_range {
+                current += i64::from(revision_of(pod) == self.current);
+                updated += i64::from(revision_of(pod) == self.update);
+            }
+        }
+        let mut current_revision = self.current;
+        let complete =
+            updated == replicas && ready == replicas && text(set, "spec.updateStrategy.type") != "OnDelete";
+        if complete {
+            current_revision = self.update;
+            current = updated;
+        }
+        let mut status = json!({
+            "observedGeneration": set.generation(), "replicas": replicas, "collisionCount": collisions,
+            "availableReplicas": available, "currentRevision": current_revision, "updateRevision": self.update,
+        });
+        for (field, count) in [
+            ("readyReplicas", ready),
+            ("currentReplicas", current),
+            ("updatedReplicas", updated),
+        ] {
+            if count > 0 {
+                status[field] = Value::from(count);
+            }
+        }
+        (status, next)
+    }
+}
+
+fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String {
+    format!("{}-{}-{ordinal}", text(template, "metadata.name"), set.name())
+}
+
+/// The pod with an ordinal.
+fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value {
+    let mut pod = from_template(template, owner_reference("apps/v1", "StatefulSet", set));
+    let name = format!("{}-{ordinal}", set.name());
+    pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = Value::from(name.clone());
+    pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = Value::from(ordinal.to_string());
+    pod["metadata"]["labels"][REVISION_LABEL] = Value::from(revision);
+    pod["metadata"]["name"] = Value::from(name.clone());
+    pod["spec"]["hostname"] = Value::from(name);
+    let service = text(set, "spec.serviceName");
+    if !service.is_empty() {
+        pod["spec"]["subdomain"] = Value::from(service);
+    }
+    let templates = list(set, "spec.volumeClaimTemplates");
+    let mut volumes: Vec<Value> = templates
+        .iter()
+        .map(|template| {
+            json!({
+                "name": text(template, "metadata.name"),
+                "persistentVolumeClaim": {"claimName": claim_name(template, set, ordinal)},
+            })
+        })
+        .collect();
+    let own = list(&pod, "spec.volumes").iter().filter(|volume| {
+        !templates
+            .iter()
+            .any(|template| text(template, "metadata.name") == text(volume, "name"))
+    });
+    volumes.extend(own.cloned());
+    if !volumes.is_empty() {
+        pod["spec"]["volumes"] = Value::Array(volumes);
+    }
+    pod
+}
+
+async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(), kube::Error> {
+    for template in list(set, "spec.volumeClaimTemplates") {
+        let name = claim_name(template, set, ordinal);
+        if cx.cache.get(Res::Claims, set.namespace(), &name).is_some() {
+            continue;
+        }
+        let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
+        metadata["name"] = Value::from(name.clone());
+        metadata["namespace"] = Value::from(set.namespace());
+        let labels = set
+            .pointer("/spec/selector/matchLabels")
+            .and_then(Value::as_object);
+        for (key, value) in labels.into_iter().flatten() {
+            metadata["labels"][key] = value.clone();
+        }
+        if text(set, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted") == "Delete" {
+            metadata["ownerReferences"] = json!([owner_reference("apps/v1", "StatefulSet", set)]);
+        }
+        let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let pod = format!("{}-{ordinal}", set.name());
+        match cx
+            .create(
+                Res::Claims,
+                set.namespace(),
+                json!({"metadata": metadata, "spec": spec}),
+            )
+            .await
+        {
+            Ok(_) => {
+                let text = format!(
+                    "create Claim {name} Pod {pod} in StatefulSet {} success",
+                    set.name()
+                );
+                cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
+            }
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+            Err(error) => {
+                let why = refusal(&error);
+                let text = format!(
+                    "create Claim {name} for Pod {pod} in StatefulSet {} failed error: {why}",
+                    set.name()
+                );
+                cx.warning(Res::StatefulSets, set, "FailedCreate", text);
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn act(
+    cx: &mut Cx<'_>,
+    set: &Value,
+    pods: &[Arc<Value>],
+    step: Step,
+    history: &History,
+    current: &str,
+) -> Result<(), kube::Error> {
+    match step {
+        Step::Create { ordinal, update } => {
+            ensure_claims(cx, set, ordinal).await?;
+            let revision = if update { history.update.name() } else { current };
+            let found = history
+                .all
+                .iter()
+                .find(|known| known.name() == revision)
+                .unwrap_or(&history.update);
+            let template = template_of(found).unwrap_or_else(|| set["spec"]["template"].clone());
+            let pod = new_pod(set, &template, ordinal, found.name());
+            let name = format!("{}-{ordinal}", set.name());
+            match cx.create(Res::Pods, set.namespace(), pod).await {
+                Ok(_) => {
+                    let text = format!("create Pod {name} in StatefulSet {} successful", set.name());
+                    cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
+                }
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                Err(error) => {
+                    let text = format!(
+                        "create Pod {name} in StatefulSet {} failed error: {}",
+                        set.name(),
+                        refusal(&error)
+                    );
+                    cx.warning(Res::StatefulSets, set, "FailedCreate", text);
+                    return Err(error);
+                }
+            }
+        }
+        Step::Replace(name) | Step::Delete(name) => {
+            let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
+                return Ok(());
+            };
+            if is_over(pod) {
+                let text = format!(
+                    "StatefulSet {}/{} is recreating failed Pod {name}",
+                    set.namespace(),
+                    set.name()
+                );
+                cx.warning(Res::StatefulSets, set, "RecreatingFailedPod", text);
+            }
+            cx.delete(Res::Pods, pod, None).await?;
+            let text = format!("delete Pod {name} in StatefulSet {} successful", set.name());
+            cx.normal(Res::StatefulSets, set, "SuccessfulDelete", text);
+        }
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Controller for StatefulSets {
+    fn name(&self) -> &'static str {
+        "statefulset-controller"
+    }
+
+    fn watches(&self) -> &'static [Res] {
+        &[Res::StatefulSets, Res::Pods, Res::Revisions, Res::Claims]
+    }
+
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
+        match res {
+            Res::StatefulSets => vec![Key::of(object)],
+            Res::Pods => concerned(cache, Res::StatefulSets, object, old),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let Some(set) = cx
+            .cache
+            .get(Res::StatefulSets, &key.namespace, &key.name)
+            .cloned()
+        else {
+            return Ok(Next::Change);
+        };
+        let pods = claim(cx, Res::StatefulSets, &set, Res::Pods).await?;
+        let pods: Vec<Arc<Value>> = pods
+            .into_iter()
+            .filter(|pod| ordinal(&set, pod).is_some())
+            .collect();
+        let history = history(cx, Res::StatefulSets, &set).await?;
+        let collisions = number(&set, "status.collisionCount", 0);
+        let current = match text(&set, "status.currentRevision") {
+            "" => history.update.name().to_owned(),
+            known if history.all.iter().any(|revision| revision.name() == known) => known.to_owned(),
+            _ => history.update.name().to_owned(),
+        };
+        let view = |set: &Value, pods: &[Arc<Value>], now: Timestamp| {
+            let view = View {
+                set,
+                pods,
+                current: &current,
+                update: history.update.name(),
+                now,
+            };
+            (view.steps(), view.status(collisions))
+        };
+        let (steps, _) = view(&set, &pods, cx.now());
+        let mut result = Ok(());
+        for step in steps {
+            result = act(cx, &set, &pods, step, &history, &current).await;
+            if result.is_err() {
+                break;
+            }
+        }
+        let pods: Vec<Arc<Value>> = cx.cache.owned(Res::Pods, set.uid());
+        let (_, (status, next)) = view(&set, &pods, cx.now());
+        cx.set_status(Res::StatefulSets, &set, &status).await?;
+        result?;
+        let mut live: Vec<&str> = pods.iter().map(|pod| revision_of(pod)).collect();
+        live.push(text(&status, "currentRevision"));
+        if !set.is_terminating() {
+            truncate(cx, &set, &history, &live).await?;
+        }
+        Ok(next.into())
+    }
+}
+
+/// The revisions of a set: its own, and those without an owner that its selector matches.
+pub(super) async fn history(cx: &mut Cx<'_>, res: Res, object: &Value) -> Result<History, kube::Error> {
+    let mut revisions = cx.cache.owned(Res::Revisions, object.uid());
+    let orphans: Vec<Arc<Value>> = cx
+        .cache
+        .in_namespace(Res::Revisions, object.namespace())
+        .filter(|revision| {
+            is_orphan(revision)
+                && matches_selector(object.pointer("/spec/selector"), string_map(revision, "labels"))
+        })
+        .cloned()
+        .collect();
+    for orphan in orphans {
+        let owner = owner_reference(res.api_version(), res.kind(), object);
+        let adopted = cx
+            .patch(
+                Res::Revisions,
+                &orphan,
+                "",
+                json!({"metadata": {"ownerReferences": [owner]}}),
+            )
+            .await?;
+        revisions.push(Arc::new(adopted));
+    }
+    let label = if res == Res::DaemonSets {
+        REVISION_LABEL
+    } else {
+        HASH_LABEL
+    };
+    ensure(cx, res, object, revisions, label).await
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A pod in short: ordinal, revision, and `r` if it is ready, `t` if it is going, `f` if it has failed.
+    fn pod(short: &str) -> Arc<Value> {
+        let mut parts = short.split(' ');
+        let (ordinal, revision, state) = (
+            parts.next().unwrap(),
+            parts.next().unwrap(),
+            parts.next().unwrap_or(""),
+        );
+        let mut pod = json!({
+            "metadata": {"name": format!("s-{ordinal}"), "labels": {REVISION_LABEL: revision}},
+            "status": {
+                "phase": if state == "f" { "Failed" } else { "Running" },
+                "conditions": [{"type": "Ready", "status": if state == "r" { "True" } else { "False" }}],
+            },
+        });
+        if state == "t" {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        Arc::new(pod)
+    }
+
+    #[rstest]
+    #[case(json!({"replicas": 2}), &[], &["+0"])]
+    #[case(json!({"replicas": 2}), &["0 b"], &[])]
+    #[case(json!({"replicas": 2}), &["0 b r"], &["+1"])]
+    #[case(json!({"replicas": 3, "podManagementPolicy": "Parallel"}), &["0 b"], &["+1", "+2"])]
+    #[case(json!({"replicas": 2, "ordinals": {"start": 5}}), &["5 b r"], &["+6"])]
+    #[case(json!({"replicas": 1}), &["0 b r", "1 b r", "2 b r"], &["-s-2"])]
+    #[case(json!({"replicas": 1}), &["0 b r", "1 b r", "2 b t"], &[])]
+    #[case(json!({"replicas": 1, "podManagementPolicy": "Parallel"}), &["0 b r", "1 b r", "2 b t"], &["-s-1"])]
+    #[case(json!({"replicas": 2}), &["0 b f", "1 b r"], &["!s-0"])]
+    #[case(json!({"replicas": 3}), &["0 a r", "1 a r", "2 a r"], &["-s-2"])]
+    #[case(json!({"replicas": 3}), &["0 a r", "1 a r", "2 b"], &[])]
+    #[case(json!({"replicas": 3}), &["0 a r", "1 a r", "2 b r"], &["-s-1"])]
+    #[case(json!({"replicas": 3}), &["0 b r", "1 b r", "2 b r"], &[])]
+    #[case(
+        json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}),
+        &["0 a r", "1 a r", "2 b r"],
+        &[]
+    )]
+    #[case(
+        json!({"replicas": 3, "podManagementPolicy": "Parallel", "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}),
+        &["0 a r", "1 a r", "2 a r"],
+        &["-s-2", "-s-1"]
+    )]
+    #[case(json!({"replicas": 2, "updateStrategy": {"type": "OnDelete"}}), &["0 a r", "1 a r"], &[])]
+    #[case(
+        json!({"replicas": 2, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}),
+        &["0 a r"],
+        &["+1 old"]
+    )]
+    fn steps(#[case] spec: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
+        let set = json!({"metadata": {"name": "s"}, "spec": spec});
+        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+        let view = View {
+            set: &set,
+            pods: &pods,
+            current: "a",
+            update: "b",
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let steps: Vec<String> = view
+            .steps()
+            .into_iter()
+            .map(|step| match step {
+                Step::Create {
+                    ordinal,
+                    update: true,
+                } => format!("+{ordinal}"),
+                Step::Create {
+                    ordinal,
+                    update: false,
+                } => format!("+{ordinal} old"),
+                Step::Delete(name) => format!("-{name}"),
+                Step::Replace(name) => format!("!{name}"),
+            })
+            .collect();
+        assert_eq!(steps, expected);
+    }
+}

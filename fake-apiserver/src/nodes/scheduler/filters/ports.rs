@@ -1,0 +1,21 @@
+//! Host ports.
+
+use super::super::cluster::{HostPort, NodeInfo};
+use super::{Cycle, Refusal};
+
+fn clash(one: &HostPort, other: &HostPort) -> bool {
+    let any = "0.0.0.0";
+    one.0 == other.0 && one.2 == other.2 && (one.1 == other.1 || one.1 == any || other.1 == any)
+}
+
+pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
+    let wanted = &cycle.pod.ports;
+    if wanted.is_empty() {
+        return None;
+    }
+    let taken = node.pods.values().flat_map(|pod| &pod.ports);
+    taken
+        .into_iter()
+        .any(|port| wanted.iter().any(|wanted| clash(wanted, port)))
+        .then(|| Refusal::resolvable("node(s) didn't have free ports for the requested pod ports"))
+}

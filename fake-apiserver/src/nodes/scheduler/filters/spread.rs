@@ -1,0 +1,98 @@
+//! Topology spread constraints.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
+use super::node_affinity::node_matches;
+use super::taints::tolerates_all;
+use super::{Cycle, Refusal};
+use crate::meta::ObjectMeta as _;
+use crate::selector::matches_selector;
+
+/// The constraints of a pod that are hard, or soft.
+pub(in super::super) fn constraints(pod: &Value, hard: bool) -> impl Iterator<Item = &Value> {
+    list(pod, "spec.topologySpreadConstraints")
+        .iter()
+        .filter(move |constraint| (text(constraint, "whenUnsatisfiable") != "ScheduleAnyway") == hard)
+}
+
+/// Whether a constraint counts a pod.
+pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInfo) -> bool {
+    let same = list(constraint, "matchLabelKeys")
+        .iter()
+        .filter_map(Value::as_str)
+        .all(|key| {
+            let wanted: Option<&Value> = pod.labels().get(key);
+            wanted.is_none() || other.labels().get(key) == wanted
+        });
+    other.object.namespace() == pod.object.namespace()
+        && !other.object.is_terminating()
+        && same
+        && matches_selector(constraint.get("labelSelector"), other.labels())
+}
+
+/// How many pods each value of each hard constraint's key has.
+pub(super) struct State(Vec<(Value, BTreeMap<String, i64>)>);
+
+impl State {
+    pub(super) fn new(pod: &PodInfo, cluster: &Cluster) -> Self {
+        let hard: Vec<&Value> = constraints(&pod.object, true).collect();
+        let keys: Vec<&str> = hard
+            .iter()
+            .map(|constraint| text(constraint, "topologyKey"))
+            .collect();
+        let mut out = Vec::new();
+        for constraint in &hard {
+            let key = text(constraint, "topologyKey");
+            let mut values: BTreeMap<String, i64> = BTreeMap::new();
+            for node in cluster.nodes.values() {
+                let eligible = keys.iter().all(|key| node.labels().contains_key(*key))
+                    && (text(constraint, "nodeAffinityPolicy") == "Ignore"
+                        || node_matches(&pod.object, &node.object))
+                    && (text(constraint, "nodeTaintsPolicy") != "Honor"
+                        || tolerates_all(
+                            &pod.object,
+                            list(&node.object, "spec.taints"),
+                            &["NoSchedule", "NoExecute"],
+                        ));
+                let Some(value) = node.label(key).filter(|_| eligible) else {
+                    continue;
+                };
+                let count = node
+                    .pods
+                    .values()
+                    .filter(|other| counts(constraint, pod, other))
+                    .count();
+                *values.entry(value.to_owned()).or_default() += i64::try_from(count).unwrap_or(i64::MAX);
+            }
+            out.push(((*constraint).clone(), values));
+        }
+        Self(out)
+    }
+}
+
+pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
+    const UNMET: &str = "node(s) didn't match pod topology spread constraints";
+    for (constraint, values) in &cycle.spread.0 {
+        let Some(value) = node.label(text(constraint, "topologyKey")) else {
+            return Some(Refusal::hopeless(&format!("{UNMET} (missing required label)")));
+        };
+        let own: &Map<String, Value> = cycle.pod.labels();
+        let own = i64::from(matches_selector(constraint.get("labelSelector"), own));
+        let domains = constraint.get("minDomains").and_then(Value::as_i64).unwrap_or(1);
+        let enough = i64::try_from(values.len()).unwrap_or(i64::MAX) >= domains;
+        let least = if enough {
+            values.values().min().copied().unwrap_or_default()
+        } else {
+            0
+        };
+        let here = values.get(value).copied().unwrap_or_default();
+        let skew = constraint.get("maxSkew").and_then(Value::as_i64).unwrap_or(1);
+        if here + own - least > skew {
+            return Some(Refusal::resolvable(UNMET));
+        }
+    }
+    None
+}

@@ -1,0 +1,155 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn merge(object: &mut Value, change: &Value) {
+    if change.is_object() {
+        json_patch::merge(object, change);
+    }
+}
+
+/// Three nodes: `a` and `b` in zone 1, `c` in zone 2, 2 cores each. On `a` is a pod with the label `app: web`.
+fn cluster(change: Value) -> Cluster {
+    let mut cluster = Cluster::default();
+    for (name, zone) in [("a", "1"), ("b", "1"), ("c", "2")] {
+        let mut node = json!({
+            "metadata": {"name": name, "labels": {"zone": zone, "kubernetes.io/hostname": name, "size": "4"}},
+            "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "2"}},
+        });
+        merge(&mut node, &change["nodes"][name]);
+        cluster.put_node(node);
+    }
+    let mut web = json!({
+        "metadata": {"uid": "web", "namespace": "d", "labels": {"app": "web"}},
+        "spec": {"containers": [{"resources": {"requests": {"cpu": "1500m"}}, "ports": [{"hostPort": 80}]}]},
+    });
+    merge(&mut web, &change["web"]);
+    cluster.place(Arc::new(PodInfo::placed(&web)), "a");
+    for claim in change["claims"].as_array().into_iter().flatten() {
+        let name = claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        cluster.claims.insert(("d".to_owned(), name), claim.clone());
+    }
+    for volume in change["volumes"].as_array().into_iter().flatten() {
+        let name = volume["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        cluster.volumes.insert(name, volume.clone());
+    }
+    cluster.classes.insert(
+        "late".to_owned(),
+        json!({"provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}),
+    );
+    cluster.classes.insert(
+        "local".to_owned(),
+        json!({"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}),
+    );
+    cluster
+}
+
+/// The nodes that a pod can go to; the reasons of the others.
+fn place(spec: Value, change: Value) -> String {
+    let cluster = cluster(change);
+    let pod = json!({"metadata": {"uid": "p", "name": "p", "namespace": "d", "labels": {"app": "web"}}, "spec": spec});
+    let pod = Arc::new(PodInfo::new(pod));
+    let cycle = match Cycle::new(&pod, &cluster) {
+        Ok(cycle) => cycle,
+        Err(message) => return message,
+    };
+    let words: Vec<String> = cluster
+        .nodes
+        .values()
+        .map(|node| match cycle.refuse(node) {
+            None => node.name().to_owned(),
+            Some(refusal) => format!(
+                "({}{})",
+                refusal.reasons.join(", "),
+                if refusal.resolvable { "" } else { "!" }
+            ),
+        })
+        .collect();
+    words.join(" ")
+}
+
+const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
+
+#[rstest]
+#[case(json!({}), json!({}), "a b c")]
+#[case(json!({}), json!({"nodes": {"b": {"spec": {"unschedulable": true}}}}), "a (node(s) were unschedulable!) c")]
+#[case(json!({"nodeName": "b"}), json!({}), "(node(s) didn't match the requested node name!) b (node(s) didn't match the requested node name!)")]
+#[case(json!({}), json!({"nodes": {"b": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}}}), "a (node(s) had untolerated taint(s)!) c")]
+#[case(json!({}), json!({"nodes": {"b": {"spec": {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}}}}), "a b c")]
+#[case(
+    json!({"tolerations": [{"key": "k", "operator": "Exists"}]}),
+    json!({"nodes": {"b": {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}}}), "a b c"
+)]
+#[case(
+    json!({"tolerations": [{"key": "k", "value": "v"}]}),
+    json!({"nodes": {"b": {"spec": {"taints": [{"key": "k", "value": "w", "effect": "NoSchedule"}]}}}}),
+    "a (node(s) had untolerated taint(s)!) c"
+)]
+#[case(json!({"nodeSelector": {"zone": "2"}}), json!({}), &format!("{AFFINITY} {AFFINITY} c"))]
+#[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}]}}}}), json!({}), &format!("a b {AFFINITY}"))]
+#[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}), json!({}), &format!("{AFFINITY} b {AFFINITY}"))]
+#[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["3"]}]}]}}}}), json!({}), "a b c")]
+#[case(
+    json!({"containers": [{"ports": [{"hostPort": 80}]}]}), json!({}),
+    "(node(s) didn't have free ports for the requested pod ports) b c"
+)]
+#[case(json!({"containers": [{"ports": [{"hostPort": 80, "protocol": "UDP"}]}]}), json!({}), "a b c")]
+#[case(json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}), json!({}), "(Insufficient cpu) b c")]
+#[case(
+    json!({"containers": [{"resources": {"requests": {"cpu": "3", "memory": "2Gi"}}}]}), json!({}),
+    "(Insufficient cpu, Insufficient memory!) (Insufficient cpu, Insufficient memory!) (Insufficient cpu, Insufficient memory!)"
+)]
+#[case(json!({}), json!({"nodes": {"a": {"status": {"allocatable": {"pods": "1"}}}}}), "(Too many pods) b c")]
+#[case(json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}), json!({}), "persistentvolumeclaim \"x\" not found")]
+#[case(
+    json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}),
+    json!({"claims": [{"metadata": {"name": "x"}, "spec": {}}]}), "pod has unbound immediate PersistentVolumeClaims"
+)]
+#[case(
+    json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}),
+    json!({"claims": [{"metadata": {"name": "x"}, "spec": {"storageClassName": "late"}}]}), "a b c"
+)]
+#[case(
+    json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}),
+    json!({
+        "claims": [{"metadata": {"name": "x"}, "spec": {"storageClassName": "local"}}],
+        "volumes": [{"metadata": {"name": "v"}, "spec": {"storageClassName": "local", "nodeAffinity": {"required": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}]}}}}],
+    }),
+    "(node(s) didn't find available persistent volumes to bind!) (node(s) didn't find available persistent volumes to bind!) c"
+)]
+#[case(
+    json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]}),
+    json!({}),
+    "(node(s) didn't match pod topology spread constraints) (node(s) didn't match pod topology spread constraints) c"
+)]
+#[case(
+    json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]}),
+    json!({"nodes": {"b": {"metadata": {"labels": {"rack": "r"}}}}}),
+    "(node(s) didn't match pod topology spread constraints (missing required label)!) b \
+     (node(s) didn't match pod topology spread constraints (missing required label)!)"
+)]
+#[case(
+    json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    json!({}), "a b (node(s) didn't match pod affinity rules!)"
+)]
+#[case(
+    json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    json!({"web": {"metadata": {"labels": {"app": "other"}}}}), "a b c"
+)]
+#[case(
+    json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    json!({}), "(node(s) didn't match pod anti-affinity rules) b c"
+)]
+#[case(
+    json!({}),
+    json!({"web": {"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}}}),
+    "(node(s) didn't satisfy existing pods anti-affinity rules) (node(s) didn't satisfy existing pods anti-affinity rules) c"
+)]
+fn where_pods_fit(#[case] spec: Value, #[case] change: Value, #[case] expected: &str) {
+    assert_eq!(place(spec, change), expected);
+}

@@ -1,0 +1,99 @@
+//! What the scheduler says of a pod that fits nowhere.
+
+use std::collections::BTreeMap;
+
+use super::filters::Refusal;
+
+/// `2 Insufficient cpu, 1 node(s) were unschedulable`, sorted as text.
+fn count<'a>(reasons: impl Iterator<Item = &'a str>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in reasons {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut lines: Vec<String> = counts
+        .into_iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
+    lines.sort();
+    lines.join(", ")
+}
+
+/// Of a pod that no node can help: why.
+pub(super) fn hopeless(nodes: usize, why: &str) -> String {
+    format!("0/{nodes} nodes are available: {why}. not found")
+}
+
+/// What became of looking for pods to drive away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Preemption {
+    /// Some have to go: nothing is said.
+    Found,
+    /// The pod drives nobody away.
+    Never,
+    /// On no node does it help.
+    Vain,
+}
+
+/// Of a pod that every node has refused.
+pub(super) fn refused(refusals: &[Refusal], preemption: &Preemption) -> String {
+    let nodes = refusals.len();
+    if nodes == 0 {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let why = count(
+        refusals
+            .iter()
+            .flat_map(|refusal| refusal.reasons.iter().map(String::as_str)),
+    );
+    let head = format!("0/{nodes} nodes are available: {why}.");
+    match preemption {
+        Preemption::Found => head,
+        Preemption::Never => {
+            format!(
+                "{head} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+            )
+        }
+        Preemption::Vain => {
+            let why = count(refusals.iter().map(|refusal| {
+                if refusal.resolvable {
+                    "No preemption victims found for incoming pod"
+                } else {
+                    "Preemption is not helpful for scheduling"
+                }
+            }));
+            format!("{head} no new claims to deallocate, preemption: 0/{nodes} nodes are available: {why}.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_sorted() {
+        let refusal = |reason: &str, resolvable| Refusal {
+            reasons: vec![reason.to_owned()],
+            resolvable,
+        };
+        let refusals = [
+            refusal("Insufficient cpu", true),
+            refusal("node(s) had untolerated taint(s)", false),
+            refusal("Insufficient cpu", true),
+        ];
+        assert_eq!(
+            refused(&refusals, &Preemption::Vain),
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate, \
+             preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found \
+             for incoming pod."
+        );
+        assert_eq!(
+            refused(&[], &Preemption::Vain),
+            "no nodes available to schedule pods"
+        );
+        assert_eq!(
+            hopeless(2, "pod has unbound immediate PersistentVolumeClaims"),
+            "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! The scheduler: a framework in small.
+//!
+//! [`run`] is the loop; [`cluster`] is what it knows of nodes, pods and volumes; [`filters`] say where a pod cannot go, each
+//! in a file of its own and in the real one's order; [`scores`] say where it had best go; [`preemption`] whom it may drive
+//! away; [`message`] is what it says of a pod that fits nowhere.
+
+mod cluster;
+mod filters;
+mod message;
+mod preemption;
+mod report;
+mod run;
+mod scores;
+
+pub(crate) use filters::{node_matches, tolerates, tolerates_all};
+pub use run::Scheduler;

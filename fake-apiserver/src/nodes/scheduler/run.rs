@@ -1,0 +1,483 @@
+//! The loop: what has changed is taken in, then every pod without a node is tried.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use client_kit::{JsonChange, SharedClock, watch_json};
+use futures::stream::SelectAll;
+use futures::{FutureExt as _, StreamExt as _};
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, NodeInfo, PodInfo, text};
+use super::filters::{Cycle, Refusal, claims_of, is_bound, waits_for_consumer};
+use super::message::{self, Preemption};
+use super::preemption;
+use super::report::{NAME, Reporter};
+use super::scores;
+use crate::meta::{ObjectMeta, at};
+use crate::server::rfc3339;
+
+/// So many nodes are always looked at; of more, a share (the real one's).
+const NODES_ALWAYS: usize = 100;
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// Assigns pods to nodes.
+pub struct Scheduler {
+    client: Client,
+    clock: SharedClock,
+    cluster: Cluster,
+    /// Pods without a node, by when they came.
+    waiting: Vec<Waiting>,
+    /// Pods whose node is chosen and whose claims are being bound, by uid.
+    binding: BTreeMap<String, (Arc<PodInfo>, String)>,
+    reporter: Reporter,
+    /// Where the next look at many nodes begins.
+    next_node: usize,
+    /// Where pods of a name go if they can.
+    wanted: BTreeMap<String, String>,
+}
+
+struct Waiting {
+    pod: Arc<PodInfo>,
+    /// Whether anything has changed since it was tried that may help it.
+    again: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Node,
+    Pod,
+    Claim,
+    Volume,
+    Class,
+}
+
+const WATCHES: [(Kind, &str); 5] = [
+    (Kind::Node, "/api/v1/nodes"),
+    (Kind::Pod, "/api/v1/pods"),
+    (Kind::Claim, "/api/v1/persistentvolumeclaims"),
+    (Kind::Volume, "/api/v1/persistentvolumes"),
+    (Kind::Class, "/apis/storage.k8s.io/v1/storageclasses"),
+];
+
+impl Scheduler {
+    /// A scheduler. It runs when [`Scheduler::run`] is awaited.
+    #[must_use]
+    pub fn new(client: Client, clock: SharedClock) -> Self {
+        Self {
+            reporter: Reporter::new(client.clone(), Arc::clone(&clock)),
+            client,
+            clock,
+            cluster: Cluster::default(),
+            waiting: Vec::new(),
+            binding: BTreeMap::new(),
+            next_node: 0,
+            wanted: BTreeMap::new(),
+        }
+    }
+
+    /// Pods of these names go to these nodes, if they can: for a run under the conditions of another.
+    #[must_use]
+    pub fn with_placements(mut self, wanted: BTreeMap<String, String>) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Watches the cluster and assigns what has no node, until dropped.
+    pub async fn run(mut self) {
+        let mut changes = SelectAll::new();
+        for (kind, path) in WATCHES {
+            let keep = !matches!(kind, Kind::Pod);
+            let watch = watch_json(self.client.clone(), path, "", keep);
+            changes.push(watch.map(move |change| (kind, change)).boxed());
+        }
+        let mut unsynced = WATCHES.len();
+        while let Some((kind, change)) = changes.next().await {
+            let mut take = |scheduler: &mut Self, kind, change: JsonChange| match change {
+                JsonChange::Synced => unsynced = unsynced.saturating_sub(1),
+                JsonChange::Present(object) => scheduler.present(kind, object),
+                JsonChange::Gone(object) => scheduler.gone(kind, &object),
+            };
+            take(&mut self, kind, change);
+            while let Some(Some((kind, change))) = changes.next().now_or_never() {
+                take(&mut self, kind, change);
+            }
+            if unsynced == 0 {
+                self.finish_binding().await;
+                self.schedule().await;
+            }
+        }
+    }
+
+    fn retry_all(&mut self) {
+        for waiting in &mut self.waiting {
+            waiting.again = true;
+        }
+    }
+
+    /// What changes about volumes concerns only pods that have some.
+    fn retry_with_claims(&mut self) {
+        for waiting in &mut self.waiting {
+            waiting.again |= !claims_of(&waiting.pod.object).is_empty();
+        }
+    }
+
+    fn present(&mut self, kind: Kind, object: Value) {
+        let name = object.name().to_owned();
+        match kind {
+            Kind::Node => {
+                let relevant = |node: &Value| {
+                    let part = |path: &str| at(node, path).cloned();
+                    (part("spec"), part("metadata.labels"), part("status.allocatable"))
+                };
+                let before = self.cluster.nodes.get(&name).map(|node| relevant(&node.object));
+                let changed = before.is_none_or(|before| before != relevant(&object));
+                self.cluster.put_node(object);
+                if changed {
+                    self.retry_all();
+                }
+            }
+            Kind::Pod => self.pod(object),
+            Kind::Claim => {
+                self.cluster
+                    .claims
+                    .insert((object.namespace().to_owned(), name), object);
+                self.retry_with_claims();
+            }
+            Kind::Volume => {
+                self.cluster.volumes.insert(name, object);
+                self.retry_with_claims();
+            }
+            Kind::Class => {
+                self.cluster.classes.insert(name, object);
+                self.retry_with_claims();
+            }
+        }
+    }
+
+    fn gone(&mut self, kind: Kind, object: &Value) {
+        let name = object.name();
+        match kind {
+            Kind::Node => self.cluster.remove_node(name),
+            Kind::Pod => {
+                let uid = object.uid();
+                self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+                self.binding.remove(uid);
+                self.reporter.forget(uid);
+                if self.cluster.is_placed(uid) {
+                    self.cluster.forget(uid);
+                    self.retry_all();
+                }
+            }
+            Kind::Claim => {
+                self.cluster
+                    .claims
+                    .remove(&(object.namespace().to_owned(), name.to_owned()));
+            }
+            Kind::Volume => {
+                self.cluster.volumes.remove(name);
+            }
+            Kind::Class => {
+                self.cluster.classes.remove(name);
+            }
+        }
+    }
+
+    fn pod(&mut self, pod: Value) {
+        let uid = pod.uid().to_owned();
+        let node = text(&pod, "spec.nodeName").to_owned();
+        let over = matches!(text(&pod, "status.phase"), "Succeeded" | "Failed");
+        if over {
+            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+            if self.cluster.is_placed(&uid) {
+                self.cluster.forget(&uid);
+                self.retry_all();
+            }
+        } else if !node.is_empty() {
+            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+            self.binding.remove(&uid);
+            self.cluster.place(Arc::new(PodInfo::placed(&pod)), &node);
+        } else if !is_ours(&pod) || pod.is_terminating() {
+            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+        } else if !self.cluster.is_placed(&uid) {
+            let known = self
+                .waiting
+                .iter_mut()
+                .find(|waiting| waiting.pod.object.uid() == uid);
+            match known {
+                Some(known) => {
+                    // Its status is ours; a change of anything else may help.
+                    known.again |= known.pod.object.get("spec") != pod.get("spec")
+                        || known.pod.object.pointer("/metadata/labels") != pod.pointer("/metadata/labels");
+                    known.pod = Arc::new(PodInfo::new(pod));
+                }
+                None => self.waiting.push(Waiting {
+                    pod: Arc::new(PodInfo::new(pod)),
+                    again: true,
+                }),
+            }
+        }
+    }
+
+    async fn schedule(&mut self) {
+        let mut turn: Vec<Waiting> = std::mem::take(&mut self.waiting);
+        // The more important first; of equal ones those that came first.
+        turn.sort_by_key(|waiting| std::cmp::Reverse(waiting.pod.priority));
+        for mut waiting in turn {
+            if waiting.again {
+                waiting.again = false;
+                if self.try_one(&waiting.pod).await {
+                    continue;
+                }
+            }
+            self.waiting.push(waiting);
+        }
+    }
+
+    /// Tries to find a node. False if there is none.
+    async fn try_one(&mut self, pod: &Arc<PodInfo>) -> bool {
+        let total = self.cluster.nodes.len();
+        let outcome = {
+            let cycle = Cycle::new(pod, &self.cluster);
+            match &cycle {
+                Err(why) => Err((message::hopeless(total, why), None)),
+                Ok(cycle) => self.choose(cycle),
+            }
+        };
+        match outcome {
+            Ok((node, next)) => {
+                self.next_node = next;
+                self.assign(pod, &node).await;
+                true
+            }
+            Err((message, victims)) => {
+                self.reporter
+                    .event(
+                        &pod.object,
+                        "Warning",
+                        "FailedScheduling",
+                        "Scheduling",
+                        message.clone(),
+                    )
+                    .await;
+                let nominated = victims
+                    .as_ref()
+                    .map(|victims: &preemption::Victims| victims.node.as_str());
+                self.reporter
+                    .unschedulable(&pod.object, &message, nominated)
+                    .await;
+                if let Some(victims) = victims {
+                    self.drive_away(pod, &victims).await;
+                }
+                false
+            }
+        }
+    }
+
+    /// The best node and where to begin next time; or what to say, and whom to drive away.
+    fn choose(&self, cycle: &Cycle<'_>) -> Result<(String, usize), (String, Option<preemption::Victims>)> {
+        let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
+        let (enough, mut looked) = (enough(nodes.len()), 0);
+        let (mut feasible, mut refusals) = (Vec::new(), Vec::new());
+        for node in nodes
+            .iter()
+            .cycle()
+            .skip(self.next_node % nodes.len().max(1))
+            .take(nodes.len())
+        {
+            looked += 1;
+            match cycle.refuse(node) {
+                None => feasible.push(*node),
+                Some(refusal) => refusals.push((*node, refusal)),
+            }
+            if feasible.len() >= enough {
+                break;
+            }
+        }
+        let next = if nodes.len() > NODES_ALWAYS {
+            (self.next_node + looked) % nodes.len()
+        } else {
+            0
+        };
+        let wanted = self.wanted.get(cycle.pod.object.name());
+        if let Some(wanted) =
+            wanted.filter(|wanted| feasible.iter().any(|node| node.name() == wanted.as_str()))
+        {
+            return Ok((wanted.clone(), next));
+        }
+        if let Some(best) = scores::best(cycle, &feasible) {
+            return Ok((best, next));
+        }
+        let never = text(&cycle.pod.object, "spec.preemptionPolicy") == "Never";
+        let victims = if never {
+            None
+        } else {
+            preemption::find(cycle, &refusals)
+        };
+        let outcome = match (&victims, never) {
+            (Some(_), _) => Preemption::Found,
+            (None, true) => Preemption::Never,
+            (None, false) => Preemption::Vain,
+        };
+        let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
+        Err((message::refused(&refusals, &outcome), victims))
+    }
+
+    async fn assign(&mut self, pod: &Arc<PodInfo>, node: &str) {
+        // Counted at once, so that the next pod sees it; taken back if the binding fails.
+        self.cluster.place(Arc::clone(pod), node);
+        if self.needs_volumes(pod) {
+            self.ask_for_volumes(pod, node).await;
+            self.binding
+                .insert(pod.object.uid().to_owned(), (Arc::clone(pod), node.to_owned()));
+            return;
+        }
+        self.bind(pod, node).await;
+    }
+
+    fn claims<'a>(&'a self, pod: &'a PodInfo) -> impl Iterator<Item = &'a Value> {
+        claims_of(&pod.object).into_iter().filter_map(|name| {
+            self.cluster
+                .claims
+                .get(&(pod.object.namespace().to_owned(), name))
+        })
+    }
+
+    fn needs_volumes(&self, pod: &PodInfo) -> bool {
+        self.claims(pod).any(|claim| !is_bound(claim))
+    }
+
+    /// Tells the binder on which node the pod's claims are needed.
+    async fn ask_for_volumes(&self, pod: &PodInfo, node: &str) {
+        let waiting: Vec<Value> = self
+            .claims(pod)
+            .filter(|claim| !is_bound(claim) && waits_for_consumer(&self.cluster, claim))
+            .cloned()
+            .collect();
+        for claim in waiting {
+            let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
+            let path = format!(
+                "/api/v1/namespaces/{}/persistentvolumeclaims/{}",
+                claim.namespace(),
+                claim.name()
+            );
+            let sent = self
+                .reporter
+                .send(http::Method::PATCH, &path, "application/merge-patch+json", &patch)
+                .await;
+            if let Err(error) = sent {
+                tracing::debug!(%error, claim = claim.name(), "select a claim's node");
+            }
+        }
+    }
+
+    async fn finish_binding(&mut self) {
+        let ready: Vec<String> = self
+            .binding
+            .iter()
+            .filter(|(_, (pod, _))| !self.needs_volumes(pod))
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        for uid in ready {
+            if let Some((pod, node)) = self.binding.remove(&uid) {
+                self.bind(&pod, &node).await;
+            }
+        }
+    }
+
+    async fn bind(&mut self, pod: &Arc<PodInfo>, node: &str) {
+        let object = &pod.object;
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding",
+            "metadata": {"name": object.name(), "namespace": object.namespace(), "uid": object.uid()},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/{}/binding",
+            object.namespace(),
+            object.name()
+        );
+        match self
+            .reporter
+            .send(http::Method::POST, &path, "application/json", &binding)
+            .await
+        {
+            Ok(_) => {
+                let text = format!(
+                    "Successfully assigned {}/{} to {node}",
+                    object.namespace(),
+                    object.name()
+                );
+                self.reporter
+                    .event(object, "Normal", "Scheduled", "Binding", text)
+                    .await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, pod = %object.name(), "bind a pod");
+                self.cluster.forget(object.uid());
+            }
+        }
+    }
+
+    async fn drive_away(&mut self, pod: &PodInfo, victims: &preemption::Victims) {
+        for victim in &victims.pods {
+            let object = &victim.object;
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+                "message": format!("{NAME}: preempting to accommodate a higher priority pod"),
+                "lastProbeTime": null, "lastTransitionTime": rfc3339(self.clock.now_seconds()),
+            });
+            self.reporter
+                .patch_status(object, &json!({"status": {"conditions": [condition]}}))
+                .await;
+            let path = format!("/api/v1/namespaces/{}/pods/{}", object.namespace(), object.name());
+            let options = json!({"preconditions": {"uid": object.uid()}});
+            if let Err(error) = self
+                .reporter
+                .send(http::Method::DELETE, &path, "application/json", &options)
+                .await
+            {
+                tracing::debug!(%error, pod = %object.name(), "preempt a pod");
+                continue;
+            }
+            let text = format!("Preempted by pod {} on node {}", pod.object.uid(), victims.node);
+            self.reporter
+                .event(object, "Normal", "Preempted", "Preempting", text)
+                .await;
+        }
+    }
+}
+
+/// How many nodes that fit are enough to choose among.
+fn enough(nodes: usize) -> usize {
+    if nodes <= NODES_ALWAYS {
+        return nodes;
+    }
+    let percent = 50_usize.saturating_sub(nodes / 125).max(5);
+    (nodes * percent / 100).max(NODES_ALWAYS)
+}
+
+fn is_ours(pod: &Value) -> bool {
+    let scheduler = at(pod, "spec.schedulerName")
+        .and_then(Value::as_str)
+        .unwrap_or(NAME);
+    let gated = at(pod, "spec.schedulingGates")
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty());
+    scheduler == NAME && !gated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_nodes_a_share_is_enough() {
+        let shares: Vec<usize> = [1, 100, 200, 1000, 5000, 20_000]
+            .into_iter()
+            .map(enough)
+            .collect();
+        assert_eq!(shares, [1, 100, 100, 420, 500, 1000]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Served mode: the same service behind a socket.
+//!
+//! TLS with a certificate authority of the server's own ([`Identity`]), HTTP/1.1 and HTTP/2, client certificates and bearer
+//! tokens; or plain HTTP, which trusts whoever shows no token and is meant for loopback. A served cluster runs on an ordinary
+//! runtime, so its time is real: let its clock begin now, as the binary does.
+
+mod certificates;
+mod der;
+mod kubeconfig;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt as _;
+
+pub use certificates::{CertificateError, Identity};
+pub use kubeconfig::kubeconfig;
+
+use crate::authn::{AUTHENTICATED, MASTERS, Peer, User};
+use crate::server::Server;
+
+/// How long requests under way may take once the server is told to stop.
+const DRAIN: Duration = Duration::from_secs(2);
+/// How long a client may take to agree on a connection's encryption.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How a server is reached and whom it believes.
+#[derive(Clone, Default)]
+pub struct Transport {
+    /// The server's certificates; plain HTTP without them.
+    pub identity: Option<Arc<Identity>>,
+    /// Tokens of administrators, besides those of service accounts.
+    pub tokens: Vec<String>,
+}
+
+impl Transport {
+    fn peer(&self) -> Peer {
+        let administrator = Arc::new(User {
+            name: "kubernetes-admin".to_owned(),
+            groups: vec![MASTERS.to_owned(), AUTHENTICATED.to_owned()],
+            ..User::default()
+        });
+        let tokens: BTreeMap<String, Arc<User>> = self
+            .tokens
+            .iter()
+            .map(|token| (token.clone(), Arc::clone(&administrator)))
+            .collect();
+        Peer {
+            trusted: self.identity.is_none(),
+            certificate: None,
+            tokens: Arc::new(tokens),
+        }
+    }
+}
+
+/// Answers the connections of `listener` until `stop` is ready; then no more are taken, and those that are there have two
+/// seconds for the requests under way.
+///
+/// # Errors
+/// If the listener fails. A connection that fails ends alone.
+pub async fn serve(
+    server: Server,
+    listener: TcpListener,
+    transport: Transport,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let acceptor = transport
+        .identity
+        .as_ref()
+        .map(|identity| TlsAcceptor::from(identity.server_config()));
+    let peer = transport.peer();
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        let (stream, address) = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept() => accepted?,
+        };
+        let connection = Connection {
+            server: server.clone(),
+            peer: peer.clone(),
+            acceptor: acceptor.clone(),
+            address,
+        };
+        connections.spawn(connection.run(stream, graceful.watcher()));
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+        // Watches never end by themselves.
+        tracing::debug!("close what is still open");
+    }
+    Ok(())
+}
+
+struct Connection {
+    server: Server,
+    peer: Peer,
+    acceptor: Option<TlsAcceptor>,
+    address: SocketAddr,
+}
+
+impl Connection {
+    async fn run(mut self, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+        // Small answers must not wait for the acknowledgement of others.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, peer = %self.address, "set up a connection");
+        }
+        let Some(acceptor) = self.acceptor.take() else {
+            return self.answer(stream, watcher).await;
+        };
+        match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                self.peer.certificate = shown.and_then(|certificate| user_of(certificate)).map(Arc::new);
+                self.answer(stream, watcher).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, peer = %self.address, "agree on encryption"),
+            Err(_) => tracing::debug!(peer = %self.address, "agree on encryption in time"),
+        }
+    }
+
+    async fn answer<S>(self, stream: S, watcher: hyper_util::server::graceful::Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self {
+            server,
+            peer,
+            address,
+            ..
+        } = self;
+        let service = server.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            request
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // Watches are streams: an HTTP/2 connection carries many.
+        builder.http2().max_concurrent_streams(1000);
+        let connection =
+            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+        if let Err(error) = watcher.watch(connection.into_owned()).await {
+            tracing::debug!(%error, peer = %address, "serve a connection");
+        }
+    }
+}
+
+/// The user that a client certificate names: the common name, and each organization as a group.
+fn user_of(certificate: &[u8]) -> Option<User> {
+    let subject = der::subject(certificate)?;
+    let mut groups = subject.organizations;
+    groups.push(AUTHENTICATED.to_owned());
+    Some(User {
+        name: subject.common_name,
+        groups,
+        ..User::default()
+    })
+}

@@ -1,0 +1,141 @@
+//! Complaints as they are found.
+
+use serde_json::Value;
+
+use super::path::Path;
+use crate::field_error::{FieldError, FieldErrorKind};
+
+/// The complaints so far, in the order in which they were found.
+#[derive(Default)]
+pub(crate) struct Errors(Vec<FieldError>);
+
+impl Errors {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<FieldError> {
+        self.0
+    }
+
+    pub(crate) fn push(&mut self, error: FieldError) {
+        self.0.push(error);
+    }
+
+    pub(crate) fn required(&mut self, path: &Path<'_>, detail: &str) {
+        self.0.push(FieldError::required(path.to_string(), detail));
+    }
+
+    pub(crate) fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
+        self.0.push(FieldError::forbidden(path.to_string(), detail));
+    }
+
+    pub(crate) fn invalid(&mut self, path: &Path<'_>, value: impl Into<Value>, detail: impl Into<String>) {
+        self.0.push(FieldError::invalid(path.to_string(), value, detail));
+    }
+
+    /// The same for a value that is printed as this text.
+    pub(crate) fn invalid_shown(&mut self, path: &Path<'_>, shown: String, detail: impl Into<String>) {
+        let mut error = FieldError::invalid(path.to_string(), Value::Null, detail);
+        error.shown = Some(shown);
+        self.0.push(error);
+    }
+
+    /// `Unsupported value: <shown>: supported values: …`
+    pub(crate) fn not_supported_shown(&mut self, path: &Path<'_>, shown: String, supported: &[&str]) {
+        let mut error = FieldError::not_supported(path.to_string(), Value::Null, supported);
+        error.shown = Some(shown);
+        self.0.push(error);
+    }
+
+    /// `Duplicate value: <shown>: <detail>`
+    pub(crate) fn duplicate_shown(&mut self, path: &Path<'_>, shown: String, detail: &str) {
+        let mut error = FieldError::duplicate(path.to_string(), Value::Null);
+        error.shown = Some(shown);
+        error.detail = detail.to_owned();
+        self.0.push(error);
+    }
+
+    /// One complaint for each problem with a value.
+    pub(crate) fn problems(&mut self, path: &Path<'_>, value: &str, problems: Vec<String>) {
+        for problem in problems {
+            self.invalid(path, value, problem);
+        }
+    }
+
+    pub(crate) fn not_supported(&mut self, path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) {
+        self.0
+            .push(FieldError::not_supported(path.to_string(), value, supported));
+    }
+
+    pub(crate) fn duplicate(&mut self, path: &Path<'_>, value: impl Into<Value>) {
+        self.0.push(FieldError::duplicate(path.to_string(), value));
+    }
+
+    pub(crate) fn not_found(&mut self, path: &Path<'_>, value: impl Into<Value>) {
+        self.0.push(FieldError::not_found(path.to_string(), value));
+    }
+
+    pub(crate) fn too_long(&mut self, path: &Path<'_>, bytes_max: usize) {
+        self.0.push(FieldError::too_long(path.to_string(), bytes_max));
+    }
+
+    pub(crate) fn too_many(&mut self, path: &Path<'_>, actual: usize, items_max: u64) {
+        self.0
+            .push(FieldError::too_many(path.to_string(), actual, items_max));
+    }
+
+    /// `Invalid value: <detail>`, for values that are not shown.
+    pub(crate) fn invalid_unshown(&mut self, path: &Path<'_>, detail: &str) {
+        self.0.push(FieldError::new(
+            FieldErrorKind::InvalidUnshown,
+            path.to_string(),
+            None,
+            detail,
+        ));
+    }
+
+    /// A value that must be one of a few: required if it is empty.
+    pub(crate) fn one_of(&mut self, path: &Path<'_>, value: &str, allowed: &[&str]) {
+        if value.is_empty() {
+            self.required(path, "");
+        } else {
+            self.one_of_or_empty(path, value, allowed);
+        }
+    }
+
+    /// A value that must be one of a few, an empty one too.
+    pub(crate) fn one_of_or_empty(&mut self, path: &Path<'_>, value: &str, allowed: &[&str]) {
+        if !allowed.contains(&value) {
+            self.not_supported(path, value, allowed);
+        }
+    }
+
+    /// A number, if there is one, that must not be negative.
+    pub(crate) fn not_negative(&mut self, path: &Path<'_>, value: Option<i64>) {
+        if let Some(value) = value.filter(|value| *value < 0) {
+            self.invalid(path, value, NEGATIVE);
+        }
+    }
+
+    /// A number that must be between two, both included.
+    pub(crate) fn in_range(&mut self, path: &Path<'_>, value: i64, least: i64, most: i64) {
+        if value < least || value > most {
+            self.invalid(path, value, range_text(least, most));
+        }
+    }
+}
+
+/// What a negative number is told.
+pub(crate) const NEGATIVE: &str = "must be greater than or equal to 0";
+/// What a change of an immutable field is told.
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+
+/// What a number out of range is told.
+pub(crate) fn range_text(least: i64, most: i64) -> String {
+    format!("must be between {least} and {most}, inclusive")
+}

@@ -1,0 +1,88 @@
+//! Reading the fields of JSON objects: what is absent, null or of another type reads as Go's zero value.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+static NO_FIELDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+/// The fields of an object.
+pub(crate) trait Fields {
+    /// The field, unless it is absent or null.
+    fn part(&self, field: &str) -> Option<&Value>;
+
+    fn has(&self, field: &str) -> bool {
+        self.part(field).is_some()
+    }
+    fn text(&self, field: &str) -> &str {
+        self.part(field).and_then(Value::as_str).unwrap_or_default()
+    }
+    /// The text, if it is set, be it empty.
+    fn text_if_set(&self, field: &str) -> Option<&str> {
+        self.part(field).and_then(Value::as_str)
+    }
+    fn int(&self, field: &str) -> Option<i64> {
+        self.part(field).and_then(Value::as_i64)
+    }
+    fn flag(&self, field: &str) -> Option<bool> {
+        self.part(field).and_then(Value::as_bool)
+    }
+    fn is_true(&self, field: &str) -> bool {
+        self.flag(field) == Some(true)
+    }
+    fn list(&self, field: &str) -> &[Value] {
+        self.part(field)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+    fn map(&self, field: &str) -> &Map<String, Value> {
+        self.part(field).and_then(Value::as_object).unwrap_or(&NO_FIELDS)
+    }
+    /// The texts of a list.
+    fn texts(&self, field: &str) -> impl Iterator<Item = &str> {
+        self.list(field)
+            .iter()
+            .map(|value| value.as_str().unwrap_or_default())
+    }
+}
+
+impl Fields for Value {
+    fn part(&self, field: &str) -> Option<&Value> {
+        self.get(field).filter(|value| !value.is_null())
+    }
+}
+
+impl Fields for Map<String, Value> {
+    fn part(&self, field: &str) -> Option<&Value> {
+        self.get(field).filter(|value| !value.is_null())
+    }
+}
+
+/// A value that stands where there is none.
+pub(crate) static NOTHING: Value = Value::Null;
+
+/// Whether two optional values are equal as Go's semantic equality has it: nothing, an empty list and an empty map are one.
+pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (
+        a.filter(|value| !is_empty(value)),
+        b.filter(|value| !is_empty(value)),
+    ) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            a.keys().chain(b.keys()).all(|key| same(a.get(key), b.get(key)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || same(Some(a), Some(b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

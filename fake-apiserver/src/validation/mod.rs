@@ -1,0 +1,267 @@
+//! What the API server accepts of built-in resources, beyond the types of their fields.
+//!
+//! A file per family of kinds; each function takes an object (and for a change its former state) and adds its complaints,
+//! in the real server's order, to [`Errors`]. [`path::Path`] is written out only for a complaint, so that an object that
+//! is valid costs no allocation. What several families share: `fields` (reading JSON), `amounts`, `addresses`,
+//! `selectors`, `volume_sources`, and `go` for values that complaints print as the real server's own structs.
+//!
+//! Metadata is not looked at here: it is the same for all kinds (`rest::metadata`).
+//!
+//! Functions are pure: whatever needs other objects is admission or a strategy.
+
+mod addresses;
+mod admission_policies;
+mod amounts;
+mod apps;
+mod claim;
+mod core;
+mod cron;
+mod errors;
+mod events;
+pub(crate) mod fields;
+pub(crate) mod go;
+mod job_update;
+mod jobs;
+mod networking;
+mod path;
+mod pod;
+mod policies;
+mod registrations;
+mod scaling;
+mod selectors;
+mod service;
+mod storage;
+mod unified;
+mod volume_sources;
+
+use serde_json::Value;
+
+use crate::field_error::FieldError;
+use crate::store::GroupResource;
+use errors::{Errors, IMMUTABLE};
+use path::Path;
+
+pub(crate) use service::{address_errors as cluster_address_errors, is_headless, needs_health_check};
+
+type Create = fn(&Value, &mut Errors);
+type Update = fn(&Value, &Value, &mut Errors);
+
+/// The rules of one resource.
+#[derive(Clone, Copy)]
+struct Rules {
+    create: Create,
+    update: Update,
+    status: Update,
+}
+
+fn nothing(_: &Value, _: &mut Errors) {}
+
+fn no_change(_: &Value, _: &Value, _: &mut Errors) {}
+
+impl Rules {
+    const fn new(create: Create, update: Update) -> Self {
+        Self {
+            create,
+            update,
+            status: no_change,
+        }
+    }
+
+    const fn with_status(self, status: Update) -> Self {
+        Self { status, ..self }
+    }
+}
+
+/// An update that is judged as if the object were new.
+macro_rules! anew {
+    ($create:path) => {
+        Rules::new($create, |new, _, errors| $create(new, errors))
+    };
+}
+
+macro_rules! counted {
+    ($kind:literal) => {
+        |new, old, errors| apps::status($kind, new, old, errors)
+    };
+}
+
+fn rules(table: &GroupResource) -> Rules {
+    match (table.group.as_str(), table.resource.as_str()) {
+        ("", "pods") => Rules::new(pod::create, pod::update).with_status(pod::status_update),
+        ("", "podtemplates") => anew!(pod::pod_template),
+        ("", "services") => Rules::new(service::create, service::update).with_status(service::status),
+        ("", "configmaps") => Rules::new(core::config_map, core::config_map_update),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            Rules::new(core::signing_request, |new, _, errors| {
+                core::signing_request(new, errors)
+            })
+        }
+        ("", "secrets") => Rules::new(core::secret, core::secret_update),
+        ("", "namespaces") => Rules::new(core::namespace, no_change).with_status(core::namespace_status),
+        ("", "nodes") => Rules::new(core::node, core::node_update).with_status(core::node_update),
+        ("", "limitranges") => anew!(core::limit_range),
+        ("", "resourcequotas") => Rules::new(core::quota, core::quota_update).with_status(core::quota_status),
+        ("", "endpoints") => Rules::new(core::endpoints, core::endpoints_update),
+        ("", "events") => Rules::new(events::create, events::update),
+        ("", "persistentvolumeclaims") => Rules::new(claim::create, claim::update).with_status(claim::status),
+        ("", "persistentvolumes") => Rules::new(storage::volume, storage::volume_update),
+        ("", "replicationcontrollers") => {
+            anew!(apps::replication_controller).with_status(counted!("ReplicationController"))
+        }
+        ("apps", "deployments") => {
+            Rules::new(apps::deployment, apps::deployment_update).with_status(counted!("Deployment"))
+        }
+        ("apps", "replicasets") => {
+            Rules::new(apps::replica_set, apps::replica_set_update).with_status(counted!("ReplicaSet"))
+        }
+        ("apps", "statefulsets") => {
+            Rules::new(apps::stateful_set, apps::stateful_set_update).with_status(counted!("StatefulSet"))
+        }
+        ("apps", "daemonsets") => {
+            Rules::new(apps::daemon_set, apps::daemon_set_update).with_status(counted!("DaemonSet"))
+        }
+        ("apps", "controllerrevisions") => Rules::new(apps::revision, apps::revision_update),
+        ("batch", "jobs") => {
+            Rules::new(jobs::job, job_update::job_update).with_status(job_update::job_status)
+        }
+        ("batch", "cronjobs") => Rules::new(jobs::cron_job, jobs::cron_job_update),
+        ("autoscaling", "horizontalpodautoscalers") => {
+            Rules::new(scaling::autoscaler, scaling::autoscaler_update)
+                .with_status(scaling::autoscaler_status)
+        }
+        ("policy", "poddisruptionbudgets") => anew!(policies::budget).with_status(policies::budget_status),
+        ("rbac.authorization.k8s.io", "roles") => anew!(policies::role),
+        ("rbac.authorization.k8s.io", "clusterroles") => anew!(policies::cluster_role),
+        ("rbac.authorization.k8s.io", "rolebindings") => {
+            Rules::new(policies::role_binding, |new, old, errors| {
+                policies::role_binding(new, errors);
+                policies::binding_stays(new, old, errors);
+            })
+        }
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => {
+            Rules::new(policies::cluster_role_binding, |new, old, errors| {
+                policies::cluster_role_binding(new, errors);
+                policies::binding_stays(new, old, errors);
+            })
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            Rules::new(policies::priority_class, policies::priority_class_update)
+        }
+        ("coordination.k8s.io", "leases") => Rules::new(policies::lease, policies::lease_update),
+        ("node.k8s.io", "runtimeclasses") => {
+            Rules::new(policies::runtime_class, policies::runtime_class_update)
+        }
+        ("networking.k8s.io", "networkpolicies") => Rules::new(networking::policy, networking::policy_update),
+        ("networking.k8s.io", "ingresses") => Rules::new(networking::ingress, networking::ingress_update)
+            .with_status(networking::ingress_status),
+        ("networking.k8s.io", "ingressclasses") => {
+            Rules::new(networking::ingress_class, networking::ingress_class_update)
+        }
+        ("networking.k8s.io", "ipaddresses") => {
+            Rules::new(networking::ip_address, networking::ip_address_update)
+        }
+        ("networking.k8s.io", "servicecidrs") => {
+            Rules::new(networking::service_cidr, networking::service_cidr_update)
+        }
+        ("discovery.k8s.io", "endpointslices") => Rules::new(networking::slice, networking::slice_update),
+        ("storage.k8s.io", "storageclasses") => Rules::new(storage::class, storage::class_update),
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            Rules::new(storage::attributes_class, storage::attributes_class_update)
+        }
+        ("storage.k8s.io", "csidrivers") => Rules::new(storage::driver, storage::driver_update),
+        ("storage.k8s.io", "csinodes") => Rules::new(storage::node, storage::node_update),
+        ("storage.k8s.io", "volumeattachments") => {
+            Rules::new(storage::attachment, storage::attachment_update)
+        }
+        ("storage.k8s.io", "csistoragecapacities") => Rules::new(storage::capacity, storage::capacity_update),
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations" | "mutatingwebhookconfigurations",
+        ) => Rules::new(registrations::webhooks, registrations::webhooks_update),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => Rules::new(
+            admission_policies::validating_policy,
+            admission_policies::validating_policy_update,
+        ),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => Rules::new(
+            admission_policies::validating_binding,
+            admission_policies::validating_binding_update,
+        ),
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => Rules::new(
+            admission_policies::mutating_policy,
+            admission_policies::mutating_policy_update,
+        ),
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => Rules::new(
+            admission_policies::mutating_binding,
+            admission_policies::mutating_binding_update,
+        ),
+        ("apiregistration.k8s.io", "apiservices") => anew!(registrations::api_service),
+        _ => Rules::new(nothing, no_change),
+    }
+}
+
+/// What is wrong with a new object of a built-in resource, besides its metadata.
+pub(crate) fn create(table: &GroupResource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    (rules(table).create)(object, &mut errors);
+    errors.into_vec()
+}
+
+/// What is wrong with a change, of the object itself (`""`) or of a part of it by a subresource.
+pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    match (subresource, table.resource.as_str()) {
+        ("", _) => (rules(table).update)(new, old, &mut errors),
+        ("status", _) => (rules(table).status)(new, old, &mut errors),
+        ("ephemeralcontainers", "pods") => pod::ephemeral_containers(new, old, &mut errors),
+        ("resize", "pods") => {
+            let classes = (crate::strategy::qos_class(new), crate::strategy::qos_class(old));
+            pod::resize(new, old, classes, &mut errors);
+        }
+        ("finalize", "namespaces") => core::namespace_finalize(new, old, &mut errors),
+        _ => {}
+    }
+    errors.into_vec()
+}
+
+/// What a client should be told of an object that is accepted.
+pub(crate) fn warnings(table: &GroupResource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    use fields::Fields;
+    let template = |holder: Option<&Value>, prefix: &str| {
+        holder
+            .and_then(|holder| holder.part("template"))
+            .map(|template| pod::warnings(template, prefix))
+            .unwrap_or_default()
+    };
+    // Changes of workloads are looked at only where they change what is asked for.
+    let generation = |object: &Value| object.part("metadata").and_then(|meta| meta.int("generation"));
+    if old.is_some_and(|old| generation(old) == generation(object) && generation(old).is_some()) {
+        return Vec::new();
+    }
+    match (table.group.as_str(), table.resource.as_str()) {
+        ("", "pods") if old.is_none() => pod::warnings(object, ""),
+        ("", "pods") => Vec::new(),
+        ("", "services") => service::warnings(object),
+        ("", "secrets") => core::secret_warnings(object),
+        ("", "podtemplates") => template(Some(object), "template."),
+        ("batch", "cronjobs") => {
+            let job = object.part("spec").and_then(|spec| spec.part("jobTemplate"));
+            template(
+                job.and_then(|job| job.part("spec")),
+                "spec.jobTemplate.spec.template.",
+            )
+        }
+        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs")
+        | ("", "replicationcontrollers") => template(object.part("spec"), "spec.template."),
+        _ => Vec::new(),
+    }
+}
+
+/// A field that must stay what it was.
+fn immutable(new: &Value, old: &Value, pointer: &str, path: &Path<'_>, errors: &mut Errors) {
+    let value = new.pointer(pointer);
+    if !fields::same(value, old.pointer(pointer)) {
+        let shown = value.cloned().unwrap_or_default();
+        errors.invalid(path, shown, IMMUTABLE);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a node may say of a pod.
+
+use serde_json::Value;
+
+use super::super::addresses;
+use super::super::errors::{Errors, IMMUTABLE};
+use super::super::fields::{Fields, NOTHING};
+use super::super::path::Path;
+use super::security;
+use crate::names;
+
+/// A changed status.
+pub(crate) fn update(pod: &Value, old: &Value, errors: &mut Errors) {
+    super::update::annotations(pod, old, errors);
+    let path = Path::new("status");
+    let status = pod.part("status").unwrap_or(&NOTHING);
+    let before = old.part("status").unwrap_or(&NOTHING);
+    let spec = old.part("spec").unwrap_or(&NOTHING);
+    let conditions = path.field("conditions");
+    for (index, condition) in status.list("conditions").iter().enumerate() {
+        let at = conditions.index(index);
+        if let Some(generation) = condition.int("observedGeneration").filter(|n| *n < 0) {
+            let detail = "must be a non-negative integer";
+            errors.invalid(&at.field("observedGeneration"), generation, detail);
+        }
+        let kind = condition.text("type");
+        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
+            errors.problems(&at.field("Type"), kind, names::qualified_problems(kind));
+        }
+    }
+    let node = status.text("nominatedNodeName");
+    if node != before.text("nominatedNodeName") && !node.is_empty() {
+        let at = path.field("nominatedNodeName");
+        errors.problems(&at, node, names::subdomain_problems(node));
+        if !spec.text("nodeName").is_empty() {
+            errors.forbidden(&at, "may not be set on pods that are already bound to a node");
+        }
+    }
+    if let Some(generation) = status.int("observedGeneration").filter(|n| *n < 0) {
+        let detail = "must be a non-negative integer";
+        errors.invalid(&path.field("observedGeneration"), generation, detail);
+    }
+    if status.text("qosClass") != before.text("qosClass") {
+        errors.invalid(&path.field("qosClass"), status.text("qosClass"), IMMUTABLE);
+    }
+    for field in [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
+        restarts(status, before, spec, field, &path.field(field), errors);
+    }
+    addresses_of(status, before, "podIPs", &path, errors);
+    let hosts = status.list("hostIPs");
+    if let Some(first) = hosts.first()
+        && first.text("ip") != status.text("hostIP")
+    {
+        let at = path.field("hostIPs");
+        errors.invalid(
+            &at.index(0).field("ip"),
+            first.text("ip"),
+            "must be equal to `hostIP`",
+        );
+    }
+    addresses_of(status, before, "hostIPs", &path, errors);
+    for field in [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ] {
+        let at = path.field(field);
+        for (index, status) in status.list(field).iter().enumerate() {
+            let user = status.part("user").and_then(|user| user.part("linux"));
+            security::linux_user(user, &at.index(index).field("user.linux"), errors);
+        }
+    }
+}
+
+/// A container that has ended for good does not come back.
+fn restarts(status: &Value, before: &Value, spec: &Value, field: &str, path: &Path<'_>, errors: &mut Errors) {
+    for (index, old) in before.list(field).iter().enumerate() {
+        let Some(ended) = old.part("state").and_then(|state| state.part("terminated")) else {
+            continue;
+        };
+        let name = old.text("name");
+        let back = status.list(field).iter().any(|new| {
+            new.text("name") == name && !new.part("state").is_some_and(|state| state.has("terminated"))
+        });
+        if back && !may_restart(spec, field, name, ended.int("exitCode").unwrap_or_default()) {
+            let detail = "may not be transitioned to non-terminated state";
+            errors.forbidden(&path.index(index).field("state"), detail);
+        }
+    }
+}
+
+fn may_restart(spec: &Value, field: &str, name: &str, code: i64) -> bool {
+    let list = match field {
+        "containerStatuses" => "containers",
+        "initContainerStatuses" => "initContainers",
+        _ => return false,
+    };
+    let container = spec
+        .list(list)
+        .iter()
+        .find(|container| container.text("name") == name)
+        .unwrap_or(&NOTHING);
+    for rule in container.list("restartPolicyRules") {
+        let codes = rule.part("exitCodes").unwrap_or(&NOTHING);
+        let listed = codes
+            .list("values")
+            .iter()
+            .any(|value| value.as_i64() == Some(code));
+        if listed == (codes.text("operator") == "In") {
+            return true;
+        }
+    }
+    let policy = container
+        .text_if_set("restartPolicy")
+        .unwrap_or_else(|| spec.text("restartPolicy"));
+    match policy {
+        "Always" => true,
+        "OnFailure" => code != 0,
+        _ => false,
+    }
+}
+
+fn addresses_of(status: &Value, before: &Value, field: &str, path: &Path<'_>, errors: &mut Errors) {
+    let at = path.field(field);
+    let known: Vec<&str> = before.list(field).iter().map(|entry| entry.text("ip")).collect();
+    let list = status.list(field);
+    for (index, entry) in list.iter().enumerate() {
+        addresses::address(&at.index(index), entry.text("ip"), &known, errors);
+    }
+    if list.len() > 1 {
+        let kinds: Vec<bool> = list
+            .iter()
+            .filter_map(|entry| addresses::parse(entry.text("ip")))
+            .map(|address| address.is_ipv4())
+            .collect();
+        if list.len() > 2 || kinds.first() == kinds.get(1) {
+            let detail = "may specify no more than one IP for each IP family";
+            errors.invalid(&at, list.to_vec(), detail);
+        }
+    }
+}

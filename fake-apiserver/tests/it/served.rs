@@ -1,0 +1,193 @@
+//! A server behind a socket: encryption, certificates, tokens, and what they allow.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fake_apiserver::Cluster;
+use fake_apiserver::serve::{self, Identity, Transport};
+use http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+struct Served {
+    kubeconfig: Value,
+    stop: oneshot::Sender<()>,
+    done: tokio::task::JoinHandle<std::io::Result<()>>,
+    _cluster: Cluster,
+}
+
+async fn start(encrypted: bool) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address: SocketAddr = listener.local_addr().expect("an address");
+    let transport = Transport {
+        identity: encrypted.then(|| Arc::new(Identity::generate(&[]).expect("certificates"))),
+        tokens: vec!["secret".to_owned()],
+    };
+    let cluster = Cluster::builder()
+        .nodes(0)
+        .controllers(false)
+        .system_objects(true)
+        .start()
+        .await
+        .expect("a cluster");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let kubeconfig = serve::kubeconfig(address, &transport);
+    let ended = async move {
+        let _ = stopped.await;
+    };
+    let done = tokio::spawn(serve::serve(cluster.server().clone(), listener, transport, ended));
+    Served {
+        kubeconfig,
+        stop,
+        done,
+        _cluster: cluster,
+    }
+}
+
+async fn client(kubeconfig: &Value) -> Client {
+    let parsed: Kubeconfig = serde_json::from_value(kubeconfig.clone()).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
+        .await
+        .expect("a configuration");
+    Client::try_from(config).expect("a client")
+}
+
+/// The answer's code and body.
+async fn ask(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Value,
+    headers: &[(&str, &str)],
+) -> (u16, Value) {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    let response = client
+        .send(request.body(body.into()).expect("a request"))
+        .await
+        .expect("an answer");
+    let code = response.status().as_u16();
+    let bytes = http_body_util::BodyExt::collect(response.into_body())
+        .await
+        .expect("a body")
+        .to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The kubeconfig without its certificate, with a token if there is one.
+fn with_token(kubeconfig: &Value, token: Option<&str>) -> Value {
+    let mut out = kubeconfig.clone();
+    out["users"][0]["user"] = token.map_or_else(|| json!({}), |token| json!({"token": token}));
+    out
+}
+
+#[tokio::test]
+async fn a_certificate_makes_an_administrator_and_nothing_makes_a_stranger() {
+    let served = start(true).await;
+    let administrator = client(&served.kubeconfig).await;
+    let (code, list) = ask(&administrator, "GET", "/api/v1/namespaces", Value::Null, &[]).await;
+    assert_eq!((code, list["kind"].as_str()), (200, Some("NamespaceList")));
+    let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let (_, me) = ask(&administrator, "POST", review, json!({}), &[]).await;
+    assert_eq!(
+        me["status"]["userInfo"],
+        json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]})
+    );
+
+    let stranger = client(&with_token(&served.kubeconfig, None)).await;
+    let (code, refusal) = ask(&stranger, "GET", "/api/v1/namespaces", Value::Null, &[]).await;
+    let expected = "namespaces is forbidden: User \"system:anonymous\" cannot list resource \"namespaces\" in API group \"\" at \
+                    the cluster scope";
+    assert_eq!((code, refusal["message"].as_str()), (403, Some(expected)));
+    let (code, _) = ask(&stranger, "GET", "/version", Value::Null, &[]).await;
+    assert_eq!(code, 200);
+
+    let impostor = client(&with_token(&served.kubeconfig, Some("wrong"))).await;
+    let (code, refusal) = ask(&impostor, "GET", "/version", Value::Null, &[]).await;
+    assert_eq!((code, refusal["reason"].as_str()), (401, Some("Unauthorized")));
+    let known = client(&with_token(&served.kubeconfig, Some("secret"))).await;
+    assert_eq!(ask(&known, "GET", "/api/v1/nodes", Value::Null, &[]).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_service_account_may_do_what_it_is_bound_to() {
+    let served = start(true).await;
+    let administrator = client(&served.kubeconfig).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    ask(
+        &administrator,
+        "POST",
+        accounts,
+        json!({"metadata": {"name": "robot"}}),
+        &[],
+    )
+    .await;
+    let (code, request) = ask(
+        &administrator,
+        "POST",
+        &format!("{accounts}/robot/token"),
+        json!({}),
+        &[],
+    )
+    .await;
+    assert_eq!(code, 201);
+    let token = request["status"]["token"].as_str().expect("a token").to_owned();
+    let robot = client(&with_token(&served.kubeconfig, Some(&token))).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(ask(&robot, "GET", maps, Value::Null, &[]).await.0, 403);
+    let binding = json!({
+        "metadata": {"name": "robot"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    ask(&administrator, "POST", bindings, binding, &[]).await;
+    // The role `view` is put together from others.
+    assert_eq!(ask(&robot, "GET", maps, Value::Null, &[]).await.0, 200);
+    assert_eq!(
+        ask(&robot, "POST", maps, json!({"metadata": {"name": "a"}}), &[])
+            .await
+            .0,
+        403
+    );
+    let as_robot = [("impersonate-user", "system:serviceaccount:default:robot")];
+    assert_eq!(
+        ask(&administrator, "GET", maps, Value::Null, &as_robot).await.0,
+        200
+    );
+    ask(
+        &administrator,
+        "DELETE",
+        &format!("{accounts}/robot"),
+        Value::Null,
+        &[],
+    )
+    .await;
+    assert_eq!(ask(&robot, "GET", maps, Value::Null, &[]).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_ends_though_a_watch_is_open() {
+    let served = start(false).await;
+    let client = client(&served.kubeconfig).await;
+    let request = Request::get("/api/v1/namespaces?watch=1")
+        .body(Vec::new().into())
+        .expect("a request");
+    let watch = client.send(request).await.expect("a watch");
+    assert_eq!(watch.status(), 200);
+    served.stop.send(()).expect("a server that runs");
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(10), served.done).await;
+    ended.expect("an end").expect("no panic").expect("no error");
+}

@@ -1,0 +1,185 @@
+//! Admission webhooks that configurations name, called over HTTPS.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_apiserver::Cluster;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{ServerConfig, crypto};
+
+use super::support::request;
+
+/// A webhook that gives the same answer to everyone and remembers what it was asked.
+struct Hook {
+    address: SocketAddr,
+    bundle: String,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Hook {
+    async fn start(response: Value) -> Self {
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .expect("a configuration");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let heard = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else {
+                    continue;
+                };
+                let review = read(&mut stream).await;
+                let mut response = response.clone();
+                response["uid"] = review["request"]["uid"].clone();
+                heard.lock().expect("a lock").push(review);
+                let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}).to_string();
+                let text = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}",
+                    answer.len()
+                );
+                stream.write_all(text.as_bytes()).await.expect("an answer sent");
+                let _ = stream.shutdown().await;
+            }
+        });
+        let bundle = STANDARD.encode(certified.cert.pem());
+        Self {
+            address,
+            bundle,
+            asked,
+        }
+    }
+
+    fn configuration(&self, kind: &str, more: Value) -> Value {
+        let mut webhook = json!({
+            "name": "h.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": format!("https://{}/hook", self.address), "caBundle": self.bundle},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["*"], "resources": ["configmaps"]}],
+        });
+        for (key, value) in more.as_object().expect("an object") {
+            webhook[key] = value.clone();
+        }
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": format!("{kind}WebhookConfiguration"),
+            "metadata": {"name": "hooks"}, "webhooks": [webhook],
+        })
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        self.asked.lock().expect("a lock").clone()
+    }
+}
+
+/// Reads one request and gives its body.
+async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Value {
+    let mut bytes = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        let count = stream.read(&mut part).await.expect("a request");
+        bytes.extend_from_slice(&part[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((_, body)) = text.split_once("\r\n\r\n")
+            && let Ok(value) = serde_json::from_str(body)
+        {
+            return value;
+        }
+        assert!(count > 0, "the request is cut short: {text}");
+    }
+}
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn cluster() -> Cluster {
+    let builder = Cluster::builder().nodes(0).controllers(false);
+    builder.start().await.expect("a cluster")
+}
+
+#[tokio::test]
+async fn a_validating_webhook_refuses_in_its_own_words() {
+    let hook =
+        Hook::start(json!({"allowed": false, "status": {"message": "not on my watch", "code": 403}})).await;
+    let cluster = cluster().await;
+    let selector = json!({"objectSelector": {"matchLabels": {"check": "me"}}});
+    let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    let (code, made) = request(
+        &cluster,
+        "POST",
+        &path,
+        &hook.configuration("Validating", selector),
+    )
+    .await;
+    assert_eq!(code, 201, "{made}");
+    let unselected = json!({"metadata": {"name": "a"}});
+    assert_eq!(request(&cluster, "POST", MAPS, &unselected).await.0, 201);
+    let selected = json!({"metadata": {"name": "b", "labels": {"check": "me"}}});
+    let (code, refusal) = request(&cluster, "POST", MAPS, &selected).await;
+    let expected = "admission webhook \"h.example.com\" denied the request: not on my watch";
+    assert_eq!((code, refusal["message"].as_str()), (403, Some(expected)));
+    let asked = hook.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0]["request"]["object"]["metadata"]["name"], "b");
+    assert_eq!(asked[0]["request"]["userInfo"]["username"], "system:admin");
+}
+
+#[tokio::test]
+async fn a_mutating_webhook_changes_the_object() {
+    let patch = json!([{"op": "add", "path": "/data", "value": {"k": "v"}}, {"op": "add", "path": "/unknown", "value": 1}]);
+    let response =
+        json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch.to_string())});
+    let hook = Hook::start(response).await;
+    let cluster = cluster().await;
+    let path = format!("{CONFIGURATIONS}/mutatingwebhookconfigurations");
+    request(
+        &cluster,
+        "POST",
+        &path,
+        &hook.configuration("Mutating", json!({})),
+    )
+    .await;
+    let (code, made) = request(&cluster, "POST", MAPS, &json!({"metadata": {"name": "a"}})).await;
+    assert_eq!((code, &made["data"]), (201, &json!({"k": "v"})));
+    assert_eq!(made.get("unknown"), None);
+}
+
+#[tokio::test]
+async fn a_webhook_that_cannot_be_reached_fails_the_write_unless_it_may_be_ignored() {
+    let hook = Hook::start(json!({"allowed": true})).await;
+    let cluster = cluster().await;
+    let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    let gone = json!({"clientConfig": {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle}});
+    request(&cluster, "POST", &path, &hook.configuration("Validating", gone)).await;
+    let (code, refusal) = request(&cluster, "POST", MAPS, &json!({"metadata": {"name": "a"}})).await;
+    let expected = "Internal error occurred: failed calling webhook \"h.example.com\": failed to call webhook: Post \
+                    \"https://127.0.0.1:1/x?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused";
+    assert_eq!((code, refusal["message"].as_str()), (500, Some(expected)));
+    let ignoring = json!({"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"});
+    let one = format!("{path}/hooks");
+    super::support::send(
+        &cluster,
+        "PATCH",
+        &one,
+        "application/json-patch+json",
+        &json!([ignoring]),
+    )
+    .await;
+    assert_eq!(
+        request(&cluster, "POST", MAPS, &json!({"metadata": {"name": "a"}}))
+            .await
+            .0,
+        201
+    );
+}
