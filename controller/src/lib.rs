@@ -6,6 +6,7 @@
 //! * [`cloneset`]: the CloneSet controller as `observe → plan → act`. The rules are in `plan`, which is pure.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`Manager`]: everything wired to a `kube::Client`.
+//! * [`process`]: the process around it, which the binary `kruise-manager` runs: flags, gates, election, TLS, endpoints.
 //!
 //! **Invariant:** nothing here knows whether it talks to a real cluster, reads the wall clock other than through
 //! `client_kit::Clock`, or draws random numbers other than from a seed.
@@ -21,7 +22,9 @@ pub use manager::{Manager, Options};
 pub mod cloneset;
 mod json;
 mod manager;
+pub mod metrics;
 mod pod;
+pub mod process;
 mod readiness;
 mod runtime;
 mod template;

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::act::Actor;
@@ -16,9 +17,12 @@ use crate::cloneset::controller::Controller;
 use crate::cloneset::expectations::{Expectations, Expected, Member};
 use crate::cloneset::owner::controller_of;
 use crate::cloneset::{CloneSetPlanner, Planner};
+use crate::metrics::Metrics;
 use crate::readiness;
 use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
 
+/// The controller's name in events, metrics and logs.
+const CONTROLLER: &str = "cloneset-controller";
 /// How many sets are worked on at the same time, unless said otherwise (OpenKruise: 3).
 const DEFAULT_WORKERS: usize = 3;
 /// How long a manager that is told to stop waits for the passes that run.
@@ -39,6 +43,8 @@ pub struct Options {
     pub rest: Duration,
     /// The rules of CloneSets. Tests put a broken one here to see that it is caught.
     pub planner: Arc<dyn Planner>,
+    /// Where passes are counted.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Default for Options {
@@ -54,6 +60,7 @@ impl Default for Options {
             workers: DEFAULT_WORKERS,
             rest: Duration::ZERO,
             planner: Arc::new(CloneSetPlanner::default()),
+            metrics: Arc::default(),
         }
     }
 }
@@ -69,6 +76,7 @@ struct Shared {
     sets: WorkQueue<ObjectKey>,
     pods: WorkQueue<ObjectKey>,
     expectations: Arc<Expectations>,
+    metrics: Arc<Metrics>,
 }
 
 impl Manager {
@@ -88,6 +96,7 @@ impl Manager {
             workers,
             rest,
             planner,
+            metrics,
         } = self.options;
         let client = self.client;
         let expectations = Arc::new(Expectations::default());
@@ -95,8 +104,9 @@ impl Manager {
             sets: WorkQueue::with_rest(rest),
             pods: WorkQueue::new(),
             expectations: Arc::clone(&expectations),
+            metrics: Arc::clone(&metrics),
         });
-        let recorder = EventRecorder::new(client.clone(), "cloneset-controller", None, Arc::clone(&clock));
+        let recorder = EventRecorder::new(client.clone(), CONTROLLER, None, Arc::clone(&clock));
         let actor = Actor {
             client: client.clone(),
             recorder,
@@ -112,6 +122,7 @@ impl Manager {
             actor,
             planner,
             written: Mutex::default(),
+            metrics,
         });
 
         let mut watches = JoinSet::new();
@@ -226,8 +237,30 @@ async fn work_on_sets(controller: Arc<Controller>, shared: Arc<Shared>) {
     controller.pods.wait_synced().await;
     controller.claims.wait_synced().await;
     controller.revisions.wait_synced().await;
+    let active = |change| {
+        let labels = [("controller", CONTROLLER)];
+        shared
+            .metrics
+            .add("controller_runtime_active_workers", &labels, change);
+    };
     while let Some(key) = shared.sets.next().await {
-        match controller.reconcile(&key).await {
+        active(1.0);
+        let began = tokio::time::Instant::now();
+        let span = tracing::debug_span!(
+            "reconcile",
+            controller = CONTROLLER,
+            namespace = key.namespace,
+            name = key.name
+        );
+        let result = controller.reconcile(&key).instrument(span).await;
+        let outcome = match &result {
+            Ok(None) => "success",
+            Ok(Some(_)) => "requeue_after",
+            Err(_) => "error",
+        };
+        shared.metrics.reconciled(CONTROLLER, outcome, began.elapsed());
+        active(-1.0);
+        match result {
             Ok(delay) => {
                 shared.sets.forget(&key);
                 if let Some(delay) = delay {
@@ -236,6 +269,9 @@ async fn work_on_sets(controller: Arc<Controller>, shared: Arc<Shared>) {
             }
             Err(error) => {
                 tracing::warn!(set = key.name, namespace = key.namespace, %error, "failed to reconcile");
+                shared
+                    .metrics
+                    .add("workqueue_retries_total", &[("name", CONTROLLER)], 1.0);
                 shared.sets.add_failed(key.clone());
             }
         }

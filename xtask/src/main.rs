@@ -4,6 +4,7 @@ mod apidiff;
 mod bench;
 mod ci;
 mod conformance;
+mod manifests;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Verb {
     Apidiff(apidiff::Arguments),
     /// Run what CI runs: format, lints, tests, conformance.
     Ci,
+    /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
+    Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Verb::Conformance(arguments) => conformance::run(arguments),
         Verb::Apidiff(arguments) => apidiff::run(arguments),
         Verb::Ci => ci::run(),
+        Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
     };
     match result {

@@ -21,13 +21,12 @@ const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
 
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
 /// were slow on a busy machine, volumes that its provisioner cannot delete, a probe that met a container between two lives.
-const OF_THE_TEST_BED: [(&str, &str); 6] = [
+const OF_THE_TEST_BED: [(&str, &str); 5] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
     ("FailedMount", "failed to process volumes="),
     ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
     ("VolumeFailedDelete", "host_path deleter only supports"),
     ("Unhealthy", "probe errored and resulted in unknown state"),
-    ("ProvisioningSucceeded", ""),
 ];
 
 /// Events that come again and again while an image cannot be pulled.

@@ -4,6 +4,8 @@ mod apidiff;
 mod bad_input;
 mod broken;
 mod fixtures;
+mod histories;
+mod manager;
 mod replay;
 mod reports;
 mod support;

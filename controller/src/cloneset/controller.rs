@@ -16,6 +16,7 @@ use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
 use crate::api::v1alpha1::CloneSet;
+use crate::metrics::Metrics;
 use crate::pod;
 use crate::runtime::{Informer, ObjectKey};
 
@@ -32,6 +33,7 @@ pub(crate) struct Controller {
     pub(crate) planner: Arc<dyn Planner>,
     /// Revisions that were written and that the watch has not shown yet.
     pub(crate) written: Mutex<BTreeMap<ObjectKey, ControllerRevision>>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Controller {
@@ -53,6 +55,9 @@ impl Controller {
             if age < EXPECTATION_TIMEOUT {
                 return Ok(Some(EXPECTATION_TIMEOUT - age));
             }
+            let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
+            self.metrics
+                .add("cloneset_scale_expectation_leakage", &labels, 1.0);
             if let Some(delay) = self.heal(key).await? {
                 return Ok(Some(delay));
             }

@@ -306,6 +306,12 @@ impl Scheduler {
         } else {
             0
         };
+        let wanted = self.wanted.get(cycle.pod.object.name());
+        if let Some(wanted) =
+            wanted.filter(|wanted| feasible.iter().any(|node| node.name() == wanted.as_str()))
+        {
+            return Ok((wanted.clone(), next));
+        }
         if let Some(best) = scores::best(cycle, &feasible) {
             return Ok((best, next));
         }

@@ -1,0 +1,221 @@
+//! Feature gates, with OpenKruise's names and defaults (1.9).
+
+use std::collections::BTreeMap;
+
+use super::ProcessError;
+
+/// How far a feature has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Off by default; `AllAlpha=true` switches all of them on.
+    Alpha,
+    /// On by default; `AllBeta=false` switches all of them off.
+    Beta,
+}
+
+/// A gate: its name, its default, its stage.
+pub type Gate = (&'static str, bool, Stage);
+
+/// Every gate that OpenKruise 1.9 knows.
+pub const GATES: [Gate; 32] = [
+    ("CloneSetEventHandlerOptimization", false, Stage::Alpha),
+    ("CloneSetPartitionRollback", false, Stage::Alpha),
+    ("CloneSetShortHash", false, Stage::Alpha),
+    ("DaemonWatchingPod", true, Stage::Beta),
+    ("DeletionProtectionForCRDCascadingGate", false, Stage::Alpha),
+    ("EnableExternalCerts", false, Stage::Alpha),
+    ("EnablePodProbeMarkerOnServerless", false, Stage::Alpha),
+    ("EnhancedLivenessProbe", false, Stage::Alpha),
+    ("ForceDeleteTimeoutExpectationGate", false, Stage::Alpha),
+    ("ImagePullJobGate", false, Stage::Alpha),
+    ("InPlaceUpdateEnvFromMetadata", true, Stage::Beta),
+    ("InPlaceWorkloadVerticalScaling", false, Stage::Alpha),
+    ("KruiseDaemon", true, Stage::Beta),
+    ("KruisePodReadinessGate", false, Stage::Alpha),
+    ("PodIndexLabel", true, Stage::Beta),
+    ("PodProbeMarkerGate", true, Stage::Beta),
+    ("PodUnavailableBudgetDeleteGate", true, Stage::Beta),
+    ("PodUnavailableBudgetUpdateGate", false, Stage::Alpha),
+    ("PodWebhook", true, Stage::Beta),
+    ("PreDownloadImageForDaemonSetUpdate", false, Stage::Alpha),
+    ("PreDownloadImageForInPlaceUpdate", false, Stage::Alpha),
+    ("PreparingUpdateAsUpdate", false, Stage::Alpha),
+    ("RecreatePodWhenChangeVCTInCloneSetGate", false, Stage::Alpha),
+    ("ResourceDistributionGate", false, Stage::Alpha),
+    ("ResourcesDeletionProtection", true, Stage::Beta),
+    ("SidecarSetPatchPodMetadataDefaultsAllowed", false, Stage::Alpha),
+    ("SidecarTerminator", false, Stage::Alpha),
+    ("StatefulSetAutoDeletePVC", true, Stage::Beta),
+    ("StatefulSetAutoResizePVCGate", false, Stage::Alpha),
+    ("StatefulSetStartOrdinal", false, Stage::Alpha),
+    ("TemplateNoDefaults", false, Stage::Alpha),
+    ("WorkloadSpread", true, Stage::Beta),
+];
+
+/// Gates that are off whenever the first one is.
+const NEEDS: [(&str, &[&str]); 3] = [
+    (
+        "PodWebhook",
+        &[
+            "KruisePodReadinessGate",
+            "PodUnavailableBudgetDeleteGate",
+            "PodUnavailableBudgetUpdateGate",
+            "WorkloadSpread",
+            "SidecarSetPatchPodMetadataDefaultsAllowed",
+            "EnhancedLivenessProbe",
+            "EnablePodProbeMarkerOnServerless",
+        ],
+    ),
+    (
+        "KruiseDaemon",
+        &[
+            "PreDownloadImageForInPlaceUpdate",
+            "DaemonWatchingPod",
+            "InPlaceUpdateEnvFromMetadata",
+            "PreDownloadImageForDaemonSetUpdate",
+            "PodProbeMarkerGate",
+            "SidecarTerminator",
+            "ImagePullJobGate",
+            "EnhancedLivenessProbe",
+        ],
+    ),
+    (
+        "ResourcesDeletionProtection",
+        &["DeletionProtectionForCRDCascadingGate"],
+    ),
+];
+
+/// Which features are on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureGates(BTreeMap<&'static str, bool>);
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self(GATES.iter().map(|(name, default, _)| (*name, *default)).collect())
+    }
+}
+
+impl FeatureGates {
+    /// Reads `Name=true,Other=false`, as the flag `--feature-gates` takes it, over the defaults. `AllAlpha` and `AllBeta`
+    /// stand for all of a stage that are not named.
+    ///
+    /// # Errors
+    /// If a gate is unknown (the error lists those that are known) or a value is no truth value.
+    pub fn parse(text: &str) -> Result<Self, ProcessError> {
+        let mut named: BTreeMap<&'static str, bool> = BTreeMap::new();
+        let mut stages: Vec<(Stage, bool)> = Vec::new();
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, value) = entry
+                .split_once('=')
+                .ok_or_else(|| ProcessError::Gate(format!("missing bool value for {entry}")))?;
+            let value = super::flags::truth(value)
+                .ok_or_else(|| ProcessError::Gate(format!("invalid value of {name}={value}")))?;
+            match name {
+                "AllAlpha" => stages.push((Stage::Alpha, value)),
+                "AllBeta" => stages.push((Stage::Beta, value)),
+                _ => {
+                    let (known, _, _) = GATES
+                        .iter()
+                        .find(|(known, _, _)| *known == name)
+                        .ok_or_else(|| unknown(name))?;
+                    named.insert(known, value);
+                }
+            }
+        }
+        let mut gates = Self::default();
+        for (stage, value) in stages {
+            for (name, _, of) in GATES.iter().filter(|(_, _, of)| *of == stage) {
+                debug_assert_eq!(*of, stage);
+                gates.0.insert(name, value);
+            }
+        }
+        gates.0.extend(named);
+        gates.settle();
+        Ok(gates)
+    }
+
+    /// Gates that hang on others follow them.
+    fn settle(&mut self) {
+        for (needed, dependents) in NEEDS {
+            if !self.is_on(needed) {
+                for name in dependents {
+                    self.0.insert(name, false);
+                }
+            }
+        }
+        let downloads = [
+            "PreDownloadImageForInPlaceUpdate",
+            "PreDownloadImageForDaemonSetUpdate",
+        ];
+        if downloads.iter().any(|name| self.is_on(name)) {
+            self.0.insert("ImagePullJobGate", true);
+        }
+    }
+
+    /// Whether a feature is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.0.get(name).copied().unwrap_or(false)
+    }
+}
+
+fn unknown(name: &str) -> ProcessError {
+    let known: Vec<&str> = GATES.iter().map(|(known, _, _)| *known).collect();
+    ProcessError::Gate(format!(
+        "unrecognized feature gate: {name}; there are AllAlpha, AllBeta, {}",
+        known.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", "PodWebhook", true)]
+    #[case("", "CloneSetShortHash", false)]
+    #[case("CloneSetShortHash=true", "CloneSetShortHash", true)]
+    #[case(" CloneSetShortHash=1 , WorkloadSpread=f", "WorkloadSpread", false)]
+    #[case("AllAlpha=true", "CloneSetPartitionRollback", true)]
+    #[case(
+        "AllAlpha=true,CloneSetPartitionRollback=false",
+        "CloneSetPartitionRollback",
+        false
+    )]
+    #[case(
+        "CloneSetPartitionRollback=false,AllAlpha=true",
+        "CloneSetPartitionRollback",
+        false
+    )]
+    #[case("AllBeta=false", "ResourcesDeletionProtection", false)]
+    #[case("PodWebhook=false", "WorkloadSpread", false)]
+    #[case("KruiseDaemon=false", "InPlaceUpdateEnvFromMetadata", false)]
+    #[case(
+        "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true",
+        "ImagePullJobGate",
+        false
+    )]
+    #[case("PreDownloadImageForInPlaceUpdate=true", "ImagePullJobGate", true)]
+    #[case(
+        "ResourcesDeletionProtection=false,AllAlpha=true",
+        "DeletionProtectionForCRDCascadingGate",
+        false
+    )]
+    fn gates(#[case] text: &str, #[case] gate: &str, #[case] on: bool) {
+        assert_eq!(FeatureGates::parse(text).unwrap().is_on(gate), on, "{text}");
+    }
+
+    #[rstest]
+    #[case(
+        "Nonsense=true",
+        "unrecognized feature gate: Nonsense; there are AllAlpha, AllBeta, CloneSetEvent"
+    )]
+    #[case("PodWebhook", "missing bool value for PodWebhook")]
+    #[case("PodWebhook=maybe", "invalid value of PodWebhook=maybe")]
+    fn refusals(#[case] text: &str, #[case] expected: &str) {
+        let error = FeatureGates::parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,224 @@
+//! The objects of an installation, with OpenKruise's names, and applying them.
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::ProcessError;
+use super::configurations::{kind_of, name_of};
+use crate::webhook::{WebhookKind, rules};
+
+/// The namespace of an installation, unless said otherwise.
+pub const NAMESPACE: &str = "kruise-system";
+/// The Service of the webhooks.
+pub const SERVICE: &str = "kruise-webhook-service";
+/// The Secret of the webhooks' certificates.
+pub const SECRET: &str = "kruise-webhook-certs";
+/// The port at which the manager serves its webhooks.
+pub const WEBHOOK_PORT: u16 = 9876;
+/// The manager's service account.
+const ACCOUNT: &str = "kruise-manager";
+/// The label of the manager's pods and namespace; webhooks about pods leave namespaces that have it alone, so that a manager
+/// that is down does not keep itself from starting.
+const PLANE: (&str, &str) = ("control-plane", "controller-manager");
+
+const ALL: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const READ: &[&str] = &["get", "list", "watch"];
+const STATUS: &[&str] = &["get", "patch", "update"];
+
+/// What the manager may do everywhere: groups, resources, verbs.
+const CLUSTER_RULES: [(&str, &str, &[&str]); 14] = [
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+        &["get", "list", "patch", "update", "watch"],
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        &["get", "list", "patch", "update", "watch"],
+    ),
+    ("apiextensions.k8s.io", "customresourcedefinitions", READ),
+    ("apps", "controllerrevisions", ALL),
+    ("apps.kruise.io", "clonesets", ALL),
+    ("apps.kruise.io", "clonesets/finalizers", &["update"]),
+    ("apps.kruise.io", "clonesets/status", STATUS),
+    ("", "events", ALL),
+    ("", "namespaces", READ),
+    ("", "nodes", READ),
+    ("", "persistentvolumeclaims", ALL),
+    ("", "pods", ALL),
+    ("", "pods/status", STATUS),
+    ("", "secrets", &["create", "get", "list", "update", "watch"]),
+];
+
+/// What it may do in its own namespace, to be elected.
+const ELECTION_RULES: [(&str, &str, &[&str]); 2] = [
+    ("coordination.k8s.io", "leases", ALL),
+    ("", "events", &["create"]),
+];
+
+fn role_rules(rules: &[(&str, &str, &[&str])]) -> Value {
+    rules
+        .iter()
+        .map(
+            |(group, resource, verbs)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}),
+        )
+        .collect()
+}
+
+/// A webhook configuration as it is installed, without a caBundle.
+fn configuration(kind: WebhookKind, namespace: &str) -> Value {
+    let webhooks: Vec<Value> = rules()
+        .iter()
+        .filter(|rule| rule.kind == kind)
+        .map(|rule| {
+            let mut webhook = json!({
+                "name": rule.name,
+                "admissionReviewVersions": ["v1", "v1beta1"],
+                "clientConfig": {"service": {"name": SERVICE, "namespace": namespace, "path": rule.path}},
+                "failurePolicy": "Fail",
+                "rules": [{
+                    "apiGroups": rule.groups, "apiVersions": rule.versions,
+                    "operations": rule.operations, "resources": rule.resources,
+                }],
+                "sideEffects": "None",
+            });
+            if rule.resources.contains(&"pods") {
+                webhook["namespaceSelector"] =
+                    json!({"matchExpressions": [{"key": PLANE.0, "operator": "DoesNotExist"}]});
+            }
+            webhook
+        })
+        .collect();
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind_of(kind),
+        "metadata": {"name": name_of(kind)}, "webhooks": webhooks,
+    })
+}
+
+fn deployment(namespace: &str, image: &str) -> Value {
+    let labels = json!({ PLANE.0: PLANE.1 });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "kruise-controller-manager", "namespace": namespace, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": ACCOUNT,
+                    "terminationGracePeriodSeconds": 10,
+                    "containers": [{
+                        "name": "manager",
+                        "image": image,
+                        "command": ["/manager"],
+                        "args": [
+                            "--enable-leader-election", "--logtostderr=true", "--v=4",
+                            "--metrics-addr=:8080", "--health-probe-addr=:8000",
+                            format!("--leader-election-namespace={namespace}"),
+                        ],
+                        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+                        "ports": [
+                            {"name": "webhook-server", "containerPort": WEBHOOK_PORT, "protocol": "TCP"},
+                            {"name": "metrics", "containerPort": 8080, "protocol": "TCP"},
+                            {"name": "health", "containerPort": 8000, "protocol": "TCP"},
+                        ],
+                        "livenessProbe": {"httpGet": {"path": "healthz", "port": 8000}},
+                        "readinessProbe": {"httpGet": {"path": "readyz", "port": 8000}},
+                        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "500m", "memory": "256Mi"}},
+                        "securityContext": {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true, "runAsUser": 65532},
+                    }],
+                },
+            },
+        },
+    })
+}
+
+/// Everything but the Deployment: what a manager needs that runs somewhere else.
+#[must_use]
+pub fn objects(namespace: &str) -> Vec<Value> {
+    let rbac = "rbac.authorization.k8s.io";
+    let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
+    let mut out = crate::crds();
+    out.extend([
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {PLANE.0: PLANE.1}}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role",
+            "metadata": {"name": "kruise-leader-election-role", "namespace": namespace},
+            "rules": role_rules(&ELECTION_RULES)}),
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
+            "metadata": {"name": "kruise-manager-role"}, "rules": role_rules(&CLUSTER_RULES)}),
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "kruise-leader-election-rolebinding", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "kruise-leader-election-role"}, "subjects": subjects}),
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": {"name": "kruise-manager-rolebinding"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "kruise-manager-role"}, "subjects": subjects}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": namespace},
+            "spec": {"ports": [{"port": 443, "targetPort": WEBHOOK_PORT}], "selector": {PLANE.0: PLANE.1}}}),
+        configuration(WebhookKind::Mutating, namespace),
+        configuration(WebhookKind::Validating, namespace),
+    ]);
+    out
+}
+
+/// Everything, with a Deployment of `image`.
+#[must_use]
+pub fn manifests(namespace: &str, image: &str) -> Vec<Value> {
+    let mut out = objects(namespace);
+    out.push(deployment(namespace, image));
+    out
+}
+
+/// The resource of a kind whose plural is not formed by the rule.
+fn resource(object: &Value) -> ApiResource {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, version) = text("/apiVersion")
+        .split_once('/')
+        .unwrap_or(("", text("/apiVersion")));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")))
+}
+
+/// Applies what a manager needs before it starts. A webhook configuration that is there already stays as it is: the
+/// manager that serves it looks after it.
+///
+/// # Errors
+/// If the server refuses one.
+pub async fn install(client: &Client, namespace: &str) -> Result<(), ProcessError> {
+    for object in objects(namespace) {
+        let name = object
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let failed = |error| ProcessError::request(&format!("install {kind} {name}"), error);
+        let resource = resource(&object);
+        let api: Api<DynamicObject> = match object.pointer("/metadata/namespace").and_then(Value::as_str) {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        if kind.ends_with("WebhookConfiguration")
+            && api.get_metadata_opt(name).await.map_err(failed)?.is_some()
+        {
+            continue;
+        }
+        let params = PatchParams::apply("kruise-manager-install").force();
+        api.patch(name, &params, &Patch::Apply(&object))
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "install_tests.rs"]
+mod tests;

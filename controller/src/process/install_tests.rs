@@ -1,0 +1,154 @@
+//! What is installed, compared with installations of OpenKruise's own manager.
+
+use std::collections::BTreeSet;
+
+use rstest::rstest;
+
+use super::*;
+
+fn upstream(version: &str) -> Vec<Value> {
+    let text = match version {
+        "1.0.1" => include_str!("../../../fixtures/installation/1.0.1.json"),
+        _ => include_str!("../../../fixtures/installation/1.5.0.json"),
+    };
+    serde_json::from_str(text).unwrap()
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    objects
+        .iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+        .unwrap_or_else(|| panic!("{kind} {name}"))
+}
+
+#[rstest]
+fn names_are_those_of_openkruise(#[values("1.0.1", "1.5.0")] version: &str) {
+    let theirs = upstream(version);
+    for object in manifests(NAMESPACE, "image") {
+        let (kind, name) = (
+            object["kind"].as_str().unwrap(),
+            object["metadata"]["name"].as_str().unwrap(),
+        );
+        // 1.0.1 runs as the namespace's default account.
+        if kind == "CustomResourceDefinition" || (kind == "ServiceAccount" && version == "1.0.1") {
+            continue;
+        }
+        let there = find(&theirs, kind, name);
+        assert_eq!(
+            object["metadata"].get("namespace"),
+            there["metadata"].get("namespace"),
+            "{kind} {name}"
+        );
+        assert_eq!(object["apiVersion"], there["apiVersion"], "{kind} {name}");
+    }
+}
+
+#[rstest]
+fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] version: &str) {
+    let (ours, theirs) = (manifests(NAMESPACE, "image"), upstream(version));
+    for (kind, name) in [("Service", SERVICE), ("Namespace", NAMESPACE), ("Secret", SECRET)] {
+        assert_eq!(find(&ours, kind, name), find(&theirs, kind, name));
+    }
+}
+
+#[rstest]
+fn webhooks_are_a_part_of_theirs(
+    #[values("1.0.1", "1.5.0")] version: &str,
+    #[values(WebhookKind::Mutating, WebhookKind::Validating)] kind: WebhookKind,
+) {
+    let (ours, theirs) = (manifests(NAMESPACE, "image"), upstream(version));
+    let of = |objects: &[Value]| -> Vec<Value> {
+        find(objects, kind_of(kind), name_of(kind))["webhooks"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    let theirs = of(&theirs);
+    for webhook in of(&ours) {
+        let there = theirs.iter().find(|there| there["name"] == webhook["name"]);
+        assert_eq!(Some(&webhook), there, "{version}");
+    }
+}
+
+/// OpenKruise's own role is enough for this manager: its chart needs no change.
+#[test]
+fn the_role_asks_for_no_more_than_theirs() {
+    let theirs = upstream("1.5.0");
+    let granted: BTreeSet<(String, String, String)> =
+        triples(find(&theirs, "ClusterRole", "kruise-manager-role"));
+    let ours = manifests(NAMESPACE, "image");
+    for wanted in triples(find(&ours, "ClusterRole", "kruise-manager-role")) {
+        assert!(granted.contains(&wanted), "{wanted:?}");
+    }
+    let granted = triples(find(&theirs, "Role", "kruise-leader-election-role"));
+    for wanted in triples(find(&ours, "Role", "kruise-leader-election-role")) {
+        assert!(granted.contains(&wanted), "{wanted:?}");
+    }
+}
+
+fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
+    let texts = |value: &Value| -> Vec<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|text| text.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut out = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    out.insert((group.clone(), resource.clone(), verb));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// What OpenKruise's Deployment says, this manager understands: its command, arguments, ports and probes.
+#[rstest]
+fn their_deployment_runs_this_manager(#[values("1.0.1", "1.5.0")] version: &str) {
+    let theirs = upstream(version);
+    let ours = manifests(NAMESPACE, "image");
+    let container = |objects: &[Value]| {
+        find(objects, "Deployment", "kruise-controller-manager")["spec"]["template"]["spec"]["containers"][0]
+            .clone()
+    };
+    let (there, here) = (container(&theirs), container(&ours));
+    assert_eq!(
+        (&here["name"], &here["command"]),
+        (&there["name"], &there["command"])
+    );
+    assert_eq!(here["readinessProbe"], there["readinessProbe"]);
+    let arguments = |container: &Value| -> Vec<String> {
+        container["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|text| text.as_str().unwrap().to_owned())
+            .collect()
+    };
+    for arguments in [arguments(&there), arguments(&here)] {
+        let flags = super::super::flags::Flags::parse(arguments).unwrap();
+        super::super::gates::FeatureGates::parse(flags.text("feature-gates")).unwrap();
+        assert!(flags.is_set("enable-leader-election"));
+    }
+    let environment = |container: &Value| -> BTreeSet<String> {
+        container["env"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert!(environment(&here).is_subset(&environment(&there)));
+    let labels = |objects: &[Value]| {
+        find(objects, "Deployment", "kruise-controller-manager")["spec"]["template"]["metadata"]["labels"]
+            .clone()
+    };
+    assert_eq!(labels(&ours), labels(&theirs));
+    assert_eq!(labels(&ours), find(&ours, "Service", SERVICE)["spec"]["selector"]);
+}

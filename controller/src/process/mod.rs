@@ -1,0 +1,69 @@
+//! The process around the controllers: what `kruise-manager` is beside [`Manager`](crate::Manager).
+//!
+//! `flags` and `gates` read the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
+//! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
+//! metrics, health and readiness, `install` knows the manifests, `logs` writes what happens, and `run` puts all that
+//! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
+//!
+//! **Invariant:** the manager never waits for its own webhooks: everything it does at its start is let through by the
+//! configurations' selectors, or is repeated until it works.
+
+pub mod certs;
+pub mod configurations;
+pub mod election;
+pub mod endpoints;
+pub mod flags;
+pub mod gates;
+pub mod install;
+pub mod logs;
+pub mod run;
+pub mod secret;
+pub mod webhooks;
+
+use thiserror::Error;
+
+/// Why the manager does not start, or ends.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// The command line is wrong.
+    #[error("{0}")]
+    Flag(String),
+    /// The feature gates are wrong.
+    #[error("{0}")]
+    Gate(String),
+    /// There is no cluster to speak to.
+    #[error("find a cluster: {0}")]
+    Config(String),
+    /// A request failed.
+    #[error("{what}: {source}")]
+    Request {
+        /// What was asked for.
+        what: String,
+        /// What came of it.
+        source: Box<kube::Error>,
+    },
+    /// An address cannot be listened at.
+    #[error("listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Certificates cannot be made or read.
+    #[error("certificates: {0}")]
+    Certificates(String),
+    /// Another manager leads now.
+    #[error("leader election lost")]
+    LeadershipLost,
+}
+
+impl ProcessError {
+    /// A request failed.
+    pub(crate) fn request(what: &str, source: kube::Error) -> Self {
+        Self::Request {
+            what: what.to_owned(),
+            source: Box::new(source),
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The manager's process, from its flags to its end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use client_kit::{Seed, SharedClock};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::configurations::{self, Reach};
+use super::election::{Election, Timings};
+use super::flags::Flags;
+use super::gates::FeatureGates;
+use super::{ProcessError, endpoints, install, secret, webhooks};
+use crate::cloneset::CloneSetPlanner;
+use crate::metrics::Metrics;
+use crate::{Manager, Options};
+
+/// How often certificates and configurations are looked at again (OpenKruise: a minute).
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// The first delay after that has failed; each further one is twice as long, up to `LOOK_AGAIN`.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+/// How often the definitions are asked for that have to be there.
+const DEFINITION_RETRY: Duration = Duration::from_secs(2);
+
+/// What the environment says, under OpenKruise's names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// `POD_NAMESPACE`.
+    pub namespace: String,
+    /// `SECRET_NAME`.
+    pub secret: String,
+    /// `SERVICE_NAME`.
+    pub service: String,
+    /// `WEBHOOK_HOST`: the host of a manager that runs outside of the cluster; empty inside.
+    pub host: String,
+    /// `WEBHOOK_PORT`.
+    pub port: u16,
+    /// `HOSTNAME`: the first half of the name under which it is elected.
+    pub hostname: String,
+}
+
+impl Environment {
+    /// Reads it with `get`, which gives a variable's value.
+    ///
+    /// # Errors
+    /// If the port is no port.
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, ProcessError> {
+        let text = |name: &str, default: &str| {
+            get(name)
+                .filter(|value| !value.is_empty())
+                .unwrap_or_else(|| default.to_owned())
+        };
+        let port = text("WEBHOOK_PORT", &install::WEBHOOK_PORT.to_string());
+        Ok(Self {
+            namespace: text("POD_NAMESPACE", install::NAMESPACE),
+            secret: text("SECRET_NAME", install::SECRET),
+            service: text("SERVICE_NAME", install::SERVICE),
+            host: text("WEBHOOK_HOST", ""),
+            port: port
+                .parse()
+                .map_err(|_| ProcessError::Flag(format!("WEBHOOK_PORT {port:?} is no port")))?,
+            hostname: text("HOSTNAME", "kruise-manager"),
+        })
+    }
+
+    /// How the API server reaches the webhooks: by `url` if there is one, by the host, or through the Service.
+    fn reach(&self, url: &str) -> Reach {
+        match (url, self.host.as_str()) {
+            ("", "") => Reach::Service {
+                namespace: self.namespace.clone(),
+                name: self.service.clone(),
+            },
+            ("", host) => Reach::Url(format!("https://{host}:{}", self.port)),
+            (url, _) => Reach::Url(url.to_owned()),
+        }
+    }
+
+    /// The names that the certificate has to have.
+    fn hosts(&self, reach: &Reach) -> Vec<String> {
+        match reach {
+            Reach::Service { namespace, name } => vec![format!("{name}.{namespace}.svc")],
+            Reach::Url(url) => {
+                let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+                let authority = rest.split('/').next().unwrap_or_default();
+                let host = match authority.strip_prefix('[') {
+                    Some(six) => six.split(']').next().unwrap_or_default(),
+                    None => authority.split(':').next().unwrap_or_default(),
+                };
+                vec![host.to_owned()]
+            }
+        }
+    }
+}
+
+/// The way to the cluster: the kubeconfig that is named, or what the surroundings say.
+async fn connect(flags: &Flags) -> Result<Client, ProcessError> {
+    let failed = |error: &dyn std::fmt::Display| ProcessError::Config(error.to_string());
+    let config = match flags.text("kubeconfig") {
+        "" => Config::infer().await.map_err(|error| failed(&error))?,
+        path => {
+            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .map_err(|error| failed(&error))?
+        }
+    };
+    Client::try_from(config).map_err(|error| failed(&error))
+}
+
+/// Runs the manager with `flags` until `stop` is ready.
+///
+/// # Errors
+/// If it cannot start, or loses its leadership.
+pub async fn run(flags: &Flags, environment: &Environment, stop: impl Future) -> Result<(), ProcessError> {
+    let client = connect(flags).await?;
+    run_with(client, flags, environment, Options::default(), stop).await
+}
+
+/// The same with a client and options that are there already: whose clock, names and planner it uses.
+///
+/// # Errors
+/// If it cannot start, or loses its leadership.
+pub async fn run_with(
+    client: Client,
+    flags: &Flags,
+    environment: &Environment,
+    options: Options,
+    stop: impl Future,
+) -> Result<(), ProcessError> {
+    let gates = FeatureGates::parse(flags.text("feature-gates"))?;
+    refuse_what_is_not_there(flags)?;
+    let metrics = Arc::clone(&options.metrics);
+    let clock = Arc::clone(&options.clock);
+    if flags.is_set("install") {
+        install::install(&client, &environment.namespace).await?;
+    }
+    let mut tasks = JoinSet::new();
+    let state = endpoints::State {
+        metrics: Arc::clone(&metrics),
+        webhooks_ready: Arc::new(AtomicBool::new(false)),
+    };
+    serve_endpoints(&mut tasks, flags, &state).await?;
+    let tls = webhooks::Tls::default();
+    let listener = endpoints::listen(&format!(":{}", environment.port)).await?;
+    tasks.spawn(webhooks::serve(listener, tls.clone(), client.clone()));
+    let reach = environment.reach(flags.text("webhook-url"));
+    tasks.spawn(keep_webhooks(
+        client.clone(),
+        environment.clone(),
+        reach,
+        tls,
+        Arc::clone(&state.webhooks_ready),
+        Arc::clone(&clock),
+    ));
+
+    let options = Options {
+        workers: flags.number("cloneset-workers").max(1),
+        planner: Arc::new(CloneSetPlanner {
+            partition_rollback: gates.is_on("CloneSetPartitionRollback"),
+        }),
+        ..options
+    };
+    lead(client, flags, environment, options, stop).await
+}
+
+/// What upstream's manager does for a flag and this one does not: an error says so before anything is done.
+fn refuse_what_is_not_there(flags: &Flags) -> Result<(), ProcessError> {
+    let refused = [
+        (
+            "namespace",
+            flags.text("namespace").is_empty(),
+            "every namespace is looked at",
+        ),
+        (
+            "leader-election-resource-lock",
+            flags.text("leader-election-resource-lock") == "leases",
+            "leases is the only lock",
+        ),
+    ];
+    for (flag, fine, why) in refused {
+        if !fine {
+            return Err(ProcessError::Flag(format!("--{flag} cannot be set: {why}")));
+        }
+    }
+    Ok(())
+}
+
+async fn serve_endpoints(
+    tasks: &mut JoinSet<()>,
+    flags: &Flags,
+    state: &endpoints::State,
+) -> Result<(), ProcessError> {
+    let served: [(&str, endpoints::Serves); 2] = [
+        ("metrics-addr", |path| path == "/metrics"),
+        ("health-probe-addr", |path| path != "/metrics"),
+    ];
+    for (flag, serves) in served {
+        let address = flags.text(flag);
+        if address != "0" {
+            let listener = endpoints::listen(address).await?;
+            tasks.spawn(endpoints::serve(listener, state.clone(), serves));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps certificates and configurations as they should be.
+async fn keep_webhooks(
+    client: Client,
+    environment: Environment,
+    reach: Reach,
+    tls: webhooks::Tls,
+    ready: Arc<AtomicBool>,
+    clock: SharedClock,
+) {
+    let hosts = environment.hosts(&reach);
+    let mut retry = FIRST_RETRY;
+    loop {
+        let done = async {
+            let kept = secret::ensure(
+                &client,
+                &environment.namespace,
+                &environment.secret,
+                &hosts,
+                clock.now(),
+            )
+            .await?;
+            tls.set(kept.server_config()?);
+            configurations::ensure(&client, &kept.ca_cert, &reach).await
+        };
+        let delay = match done.await {
+            Ok(()) => {
+                if !ready.swap(true, Ordering::AcqRel) {
+                    tracing::info!("webhooks are ready");
+                }
+                retry = FIRST_RETRY;
+                LOOK_AGAIN
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to look after the webhooks");
+                let delay = retry;
+                retry = (retry * 2).min(LOOK_AGAIN);
+                delay
+            }
+        };
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// Runs the controllers while this process leads.
+async fn lead(
+    client: Client,
+    flags: &Flags,
+    environment: &Environment,
+    options: Options,
+    stop: impl Future,
+) -> Result<(), ProcessError> {
+    let metrics: Arc<Metrics> = Arc::clone(&options.metrics);
+    let clock = Arc::clone(&options.clock);
+    let workers = u32::try_from(options.workers).unwrap_or(u32::MAX);
+    metrics.set(
+        "controller_runtime_max_concurrent_reconciles",
+        &[("controller", "cloneset-controller")],
+        f64::from(workers),
+    );
+    let lease = flags.text("leader-election-id").to_owned();
+    let master = |value| metrics.set("leader_election_master_status", &[("name", &lease)], value);
+    let moment = u64::try_from(clock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
+    let us = format!(
+        "{}_{}",
+        environment.hostname,
+        Seed(moment).fork(&std::process::id().to_string()).random().uuid()
+    );
+    let mut election = flags.is_set("enable-leader-election").then(|| {
+        let timings = Timings {
+            lease: flags.time("leader-election-lease-duration"),
+            renew_deadline: flags.time("leader-election-renew-deadline"),
+            retry: flags.time("leader-election-retry-period"),
+        };
+        let namespace = match flags.text("leader-election-namespace") {
+            "" => &environment.namespace,
+            namespace => namespace,
+        };
+        Election::new(client.clone(), clock, namespace, &lease, &us, timings)
+    });
+    tokio::pin!(stop);
+    master(0.0);
+    let elected = async {
+        wait_for_definitions(&client).await;
+        if let Some(election) = &mut election {
+            tracing::info!(lease, identity = us, "waiting for the lease");
+            election.acquire().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = &mut stop => return Ok(()),
+        () = elected => {}
+    }
+    master(1.0);
+    tracing::info!(identity = us, "leading");
+    let (tell, told) = oneshot::channel::<()>();
+    let manager = tokio::spawn(Manager::new(client, options).run(told));
+    let lost = {
+        let held = async {
+            match &mut election {
+                Some(election) => election.hold().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = &mut stop => false,
+            () = held => true,
+        }
+    };
+    if lost {
+        // Whoever leads now must not find us at work: the passes that run are cut off.
+        manager.abort();
+        master(0.0);
+        return Err(ProcessError::LeadershipLost);
+    }
+    // The manager may have ended by itself; there is nobody to tell then.
+    let _ended = tell.send(());
+    if let Err(error) = manager.await {
+        tracing::warn!(%error, "the controllers did not end well");
+    }
+    if let Some(election) = &mut election {
+        election.release().await;
+    }
+    Ok(())
+}
+
+/// Waits until the API server serves CloneSets.
+async fn wait_for_definitions(client: &Client) {
+    let mut told = false;
+    loop {
+        let served = client.list_api_group_resources("apps.kruise.io/v1alpha1").await;
+        if served.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == "clonesets")) {
+            return;
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::info!("waiting for CustomResourceDefinition clonesets.apps.kruise.io");
+        }
+        tokio::time::sleep(DEFINITION_RETRY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", "", "kruise-webhook-service.kruise-system.svc")]
+    #[case("", "10.0.0.1", "10.0.0.1")]
+    #[case("https://host.example:9/x", "", "host.example")]
+    #[case("https://[::1]:9", "", "::1")]
+    fn hosts(#[case] url: &str, #[case] host: &str, #[case] expected: &str) {
+        let environment =
+            Environment::read(|name| (name == "WEBHOOK_HOST").then(|| host.to_owned())).unwrap();
+        let reach = environment.reach(url);
+        assert_eq!(environment.hosts(&reach), [expected]);
+    }
+
+    #[test]
+    fn the_environment_has_openkruises_names() {
+        let environment = Environment::read(|name| Some(format!("{}1", name.len()))).unwrap();
+        assert_eq!((environment.namespace.as_str(), environment.port), ("131", 121));
+        assert!(Environment::read(|_| Some("x".to_owned())).is_err());
+    }
+
+    #[rstest]
+    #[case("--namespace=a", "--namespace cannot be set: every namespace")]
+    #[case("--leader-election-resource-lock=configmaps", "leases is the only lock")]
+    fn refusals(#[case] flag: &str, #[case] expected: &str) {
+        let flags = Flags::parse([flag.to_owned()]).unwrap();
+        let error = refuse_what_is_not_there(&flags).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

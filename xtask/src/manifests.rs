@@ -1,0 +1,26 @@
+//! `cargo xtask manifests`: the objects of an installation, as YAML.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use controller::process::install;
+use miette::IntoDiagnostic as _;
+
+/// Print the objects that install the manager.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The namespace of the manager.
+    #[arg(long, default_value = install::NAMESPACE)]
+    namespace: String,
+    /// The manager's image.
+    #[arg(long, default_value = "kruise-manager:latest")]
+    image: String,
+}
+
+/// Prints them to standard output.
+pub fn run(arguments: Arguments) -> miette::Result<ExitCode> {
+    for object in install::manifests(&arguments.namespace, &arguments.image) {
+        print!("---\n{}", serde_saphyr::to_string(&object).into_diagnostic()?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
