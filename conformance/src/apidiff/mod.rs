@@ -10,6 +10,7 @@ mod play;
 mod pointer;
 mod reduce;
 mod report;
+mod request;
 mod suite;
 mod view;
 

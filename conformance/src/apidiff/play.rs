@@ -1,11 +1,8 @@
 //! One case, played on one server.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use client_kit::{Seed, SharedClock};
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -21,10 +18,9 @@ use super::case::{Case, Part, Step, Until};
 use super::compare::sorted_text;
 use super::normalise::Normaliser;
 use super::reduce::{Reduction, is_automatic_event};
+use super::request::{Answer, Prepared, Variables, escaped, headers_of};
 use super::{pointer, view};
 
-/// What the requests say they come from: it is in managed fields.
-const USER_AGENT: &str = "apidiff";
 /// The letters of the text that makes names unique.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz";
 const UNIQUE_LETTERS: usize = 6;
@@ -67,19 +63,12 @@ struct Player<'a> {
     case: &'a Case,
     server: &'a Server,
     namespace: String,
-    variables: BTreeMap<String, Value>,
+    variables: Variables,
     normaliser: Normaliser,
     watches: BTreeMap<String, Watch>,
     /// What was made outside the namespace, and in it: paths.
     created: Vec<String>,
     created_inside: Vec<String>,
-}
-
-struct Answer {
-    status: u16,
-    headers: BTreeMap<String, Vec<String>>,
-    json: Option<Value>,
-    text: String,
 }
 
 struct Watch {
@@ -88,14 +77,6 @@ struct Watch {
     events: mpsc::UnboundedReceiver<Value>,
     /// Aborts the reader when dropped.
     _reader: JoinSet<()>,
-}
-
-struct Prepared {
-    method: String,
-    uri: String,
-    headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
-    anonymous: bool,
 }
 
 impl<'a> Player<'a> {
@@ -133,7 +114,7 @@ impl<'a> Player<'a> {
             case,
             server,
             namespace,
-            variables: BTreeMap::from(variables),
+            variables: Variables(BTreeMap::from(variables)),
             normaliser,
             watches: BTreeMap::new(),
             created: Vec::new(),
@@ -172,7 +153,7 @@ impl<'a> Player<'a> {
             ("annotations", &self.case.ns_annotations),
         ] {
             if let Some(given) = given {
-                metadata[field] = self.filled(given);
+                metadata[field] = self.variables.filled(given);
             }
         }
         let namespace = self.namespace.clone();
@@ -225,7 +206,7 @@ impl<'a> Player<'a> {
         if let Some(requests) = &step.parallel {
             let requests = requests
                 .iter()
-                .map(|step| self.prepared(step))
+                .map(|step| self.variables.prepared(step))
                 .collect::<Vec<_>>();
             let answers = join_all(requests.iter().map(|request| self.send(request))).await;
             let mut statuses = answers
@@ -274,13 +255,13 @@ impl<'a> Player<'a> {
             return false;
         }
         let Some(at) = &until.ptr else { return true };
-        let at = self.filled_text(at);
+        let at = self.variables.filled_text(at);
         let found = answer
             .json
             .as_ref()
             .map_or_else(Vec::new, |json| pointer::find(json, &at));
         if let Some(wanted) = &until.equals {
-            found.contains(&&self.filled(wanted))
+            found.contains(&&self.variables.filled(wanted))
         } else if let Some(expression) = &until.matches {
             found.iter().any(|value| {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -295,7 +276,7 @@ impl<'a> Player<'a> {
         for (variable, at) in &step.capture {
             let value = answer.json.as_ref().and_then(|json| pointer::get(json, at));
             let value = value.cloned().unwrap_or_else(|| Value::from(""));
-            self.variables.insert(variable.clone(), value);
+            self.variables.0.insert(variable.clone(), value);
         }
     }
 
@@ -432,135 +413,6 @@ impl<'a> Player<'a> {
 
     // Requests.
 
-    fn filled_text(&self, text: &str) -> String {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("${") {
-            out.push_str(before);
-            let known = after
-                .split_once('}')
-                .and_then(|(name, rest)| Some((self.variables.get(name)?, rest)));
-            match known {
-                Some((Value::String(value), after)) => {
-                    out.push_str(value);
-                    rest = after;
-                }
-                Some((value, after)) => {
-                    out.push_str(&sorted_text(value));
-                    rest = after;
-                }
-                None => {
-                    out.push_str("${");
-                    rest = after;
-                }
-            }
-        }
-        out + rest
-    }
-
-    /// A value with its variables replaced; a text that is one variable becomes that variable's value, of whatever type.
-    fn filled(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => {
-                let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-                match name.and_then(|name| self.variables.get(name)) {
-                    Some(value) => value.clone(),
-                    None => Value::from(self.filled_text(text)),
-                }
-            }
-            Value::Array(items) => items.iter().map(|item| self.filled(item)).collect(),
-            Value::Object(map) => map
-                .iter()
-                .map(|(key, value)| (self.filled_text(key), self.filled(value)))
-                .collect::<Map<_, _>>()
-                .into(),
-            other => other.clone(),
-        }
-    }
-
-    fn prepared(&self, step: &Step) -> Prepared {
-        let mut uri = self.filled_text(&step.path);
-        let query = match step.query.as_ref().map(|query| self.filled(query)) {
-            None => String::new(),
-            Some(Value::Object(map)) => {
-                let mut pairs = form_urlencoded::Serializer::new(String::new());
-                for (name, value) in &map {
-                    for value in value.as_array().unwrap_or(&vec![value.clone()]) {
-                        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                        pairs.append_pair(name, &text);
-                    }
-                }
-                pairs.finish()
-            }
-            Some(other) => other.as_str().unwrap_or_default().to_owned(),
-        };
-        if !query.is_empty() {
-            uri.push('?');
-            uri.push_str(&query);
-        }
-        let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        headers.insert("user-agent".to_owned(), vec![USER_AGENT.to_owned()]);
-        headers.insert("accept".to_owned(), vec!["application/json".to_owned()]);
-        if let Some(token) = step.identity.as_deref().filter(|identity| *identity != "none") {
-            let bearer = format!("Bearer {}", self.filled_text(token));
-            headers.insert("authorization".to_owned(), vec![bearer]);
-        }
-        let body = if let Some(body) = &step.body {
-            let mut body = self.filled(body);
-            for (at, value) in &step.set {
-                pointer::set(&mut body, &self.filled_text(at), self.filled(value));
-            }
-            step.unset.iter().for_each(|at| pointer::remove(&mut body, at));
-            // Some answers quote what was sent.
-            Some(sorted_text(&body).into_bytes())
-        } else if let Some(raw) = &step.raw {
-            Some(self.filled_text(raw).into_bytes())
-        } else if let Some(raw) = &step.raw_b64 {
-            Some(STANDARD.decode(raw).unwrap_or_default())
-        } else {
-            step.raw_repeat.as_ref().map(|(prefix, unit, count, suffix)| {
-                format!(
-                    "{}{}{}",
-                    self.filled_text(prefix),
-                    unit.repeat(*count),
-                    self.filled_text(suffix)
-                )
-                .into_bytes()
-            })
-        };
-        if body.is_some() {
-            headers.insert("content-type".to_owned(), vec!["application/json".to_owned()]);
-        }
-        for (name, value) in &step.headers {
-            let name = name.to_ascii_lowercase();
-            let text = |value: &Value| match value {
-                Value::String(text) => self.filled_text(text),
-                other => other.to_string(),
-            };
-            match value {
-                Value::Null => {
-                    headers.remove(&name);
-                }
-                Value::Array(values) => {
-                    headers.insert(name, values.iter().map(text).collect());
-                }
-                value => {
-                    headers.insert(name, vec![text(value)]);
-                }
-            }
-        }
-        Prepared {
-            method: step.method().to_owned(),
-            uri,
-            headers: headers
-                .into_iter()
-                .flat_map(|(name, values)| values.into_iter().map(move |value| (name.clone(), value)))
-                .collect(),
-            body,
-            anonymous: step.identity.is_some(),
-        }
-    }
-
     async fn open_response(&self, request: &Prepared) -> Result<http::Response<Body>, String> {
         let failed = |why: &dyn std::fmt::Display| format!("ask {} {}: {why}", request.method, request.uri);
         let uri: Uri = escaped(&request.uri)
@@ -607,7 +459,7 @@ impl<'a> Player<'a> {
 
     /// Makes a step's request, and remembers what it made.
     async fn request(&mut self, step: &Step) -> Result<Answer, String> {
-        let request = self.prepared(step);
+        let request = self.variables.prepared(step);
         let answer = self.send(&request).await?;
         if let Some(json) = &answer.json {
             if pointer::text(json, "/kind") == "Service" {
@@ -644,7 +496,7 @@ impl<'a> Player<'a> {
     }
 
     async fn open(&self, step: &Step) -> Result<Watch, String> {
-        let request = self.prepared(step);
+        let request = self.variables.prepared(step);
         let opened = tokio::time::timeout(OPENING, self.open_response(&request)).await;
         let response = opened.map_err(|_| format!("watch {}: no answer", request.uri))??;
         let (head, body) = response.into_parts();
@@ -742,58 +594,7 @@ impl<'a> Player<'a> {
     }
 
     async fn quietly(&mut self, step: &Step) -> Option<Answer> {
-        let request = self.prepared(step);
+        let request = self.variables.prepared(step);
         self.send(&request).await.ok()
     }
-}
-
-impl Answer {
-    fn new(status: u16, headers: BTreeMap<String, Vec<String>>, bytes: &[u8]) -> Self {
-        let first = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|values| values.first())
-                .map_or("", String::as_str)
-        };
-        let mut inflated = Vec::new();
-        let zipped = first("content-encoding") == "gzip"
-            && flate2::read::GzDecoder::new(bytes)
-                .read_to_end(&mut inflated)
-                .is_ok();
-        let bytes = if zipped { &inflated } else { bytes };
-        let kind = first("content-type");
-        let is_json = kind.contains("json") || matches!(bytes.first(), Some(b'{' | b'['));
-        let text = if kind.contains("protobuf") {
-            bytes.iter().map(|byte| char::from(*byte)).collect()
-        } else {
-            String::from_utf8_lossy(bytes).into_owned()
-        };
-        Self {
-            status,
-            json: is_json.then(|| serde_json::from_slice(bytes).ok()).flatten(),
-            text,
-            headers,
-        }
-    }
-}
-
-fn headers_of(headers: &http::HeaderMap) -> BTreeMap<String, Vec<String>> {
-    let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in headers {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        out.entry(name.as_str().to_owned()).or_default().push(value);
-    }
-    out
-}
-
-/// A path and query as they may stand in a request; cases write some characters as they are.
-fn escaped(uri: &str) -> String {
-    uri.bytes()
-        .map(|byte| match byte {
-            b' ' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x7f.. => {
-                format!("%{byte:02X}")
-            }
-            _ => char::from(byte).to_string(),
-        })
-        .collect()
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
-use controller::{Manager, Options};
+use controller::Options;
+use controller::process::flags::Flags;
+use controller::process::install;
+use controller::process::run::{Environment, run_with};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::task::JoinSet;
@@ -18,8 +21,11 @@ use crate::action::{Applied, Kubectl};
 use crate::error::Error;
 use crate::history::text;
 
-/// How long a new definition may take to be served.
-const ESTABLISH_TRIES_MAX: u32 = 50;
+/// How often it is asked whether a new definition is served, or the webhooks are ready.
+const TRIES_MAX: u32 = 200;
+const TRY_PERIOD: Duration = Duration::from_millis(100);
+/// The configurations by which an API server knows OpenKruise's webhooks.
+const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// A running cluster.
 pub struct RealCluster {
@@ -27,7 +33,7 @@ pub struct RealCluster {
     clock: SharedClock,
     names: Arc<AliasNames>,
     collector: Arc<Collector>,
-    /// The definitions that the harness created, to be taken away again.
+    /// What the harness installed, to be taken away again.
     installed: Vec<serde_json::Value>,
     /// Aborts the manager when dropped.
     manager: JoinSet<()>,
@@ -35,10 +41,11 @@ pub struct RealCluster {
 
 impl RealCluster {
     /// Connects to the cluster of a kubeconfig (the default one for `None`), and runs our manager against it from here
-    /// unless OpenKruise is installed already.
+    /// unless someone else does: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
     ///
     /// # Errors
-    /// If the kubeconfig cannot be read, the cluster cannot be reached, or it refuses our definitions.
+    /// If the kubeconfig cannot be read, the cluster cannot be reached, refuses what is to be installed, or has OpenKruise
+    /// already.
     pub async fn connect(
         kubeconfig: Option<&Path>,
         manager: ManagerChoice,
@@ -46,6 +53,7 @@ impl RealCluster {
     ) -> Result<Self, Error> {
         let config = config(kubeconfig).await?;
         let server = config.cluster_url.to_string();
+        let address = own_address(&config.cluster_url).await;
         let client = Client::try_from(config).map_err(|error| unreachable_cluster(&server, &error))?;
         client
             .apiserver_version()
@@ -65,8 +73,8 @@ impl RealCluster {
                 names: names.clone(),
                 ..Options::default()
             };
-            let manager = Manager::new(client.clone(), options);
-            tasks.spawn(manager.run(std::future::pending::<()>()));
+            let port = run_manager(&mut tasks, client.clone(), &address, options)?;
+            webhooks_ready(&client, &format!("https://{address}:{port}")).await?;
         }
         let collector = Collector::start(&client, &clock, watched_kinds());
         Ok(Self {
@@ -99,17 +107,17 @@ impl RealCluster {
         &self.collector
     }
 
-    /// Takes away the definitions that were not there before.
+    /// Takes away what was not there before.
     pub(super) async fn clean_up(mut self) {
         self.manager.shutdown().await;
         let kubectl = Kubectl::new(self.client.clone(), "default");
-        for definition in &self.installed {
-            let Ok(api) = kubectl.api_of(definition).await else {
+        for object in self.installed.iter().rev() {
+            let Ok(api) = kubectl.api_of(object).await else {
                 continue;
             };
-            let name = text(definition, "/metadata/name");
+            let name = text(object, "/metadata/name");
             if let Err(error) = kubectl.delete(&api, &name, None, None).await {
-                tracing::warn!(%error, name, "take away a definition");
+                tracing::warn!(%error, name, "take away what was installed");
             }
         }
     }
@@ -153,34 +161,131 @@ fn unreachable_cluster(server: &str, error: &kube::Error) -> Error {
     }
 }
 
-/// Installs our definitions; returns those that were not there.
+/// The address of this machine as the API server sees it: the one that reaches the API server.
+async fn own_address(server: &http::Uri) -> String {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let port = server.port_u16().unwrap_or(443);
+    let stream = tokio::net::TcpStream::connect((host, port)).await;
+    stream
+        .and_then(|stream| stream.local_addr())
+        .map_or_else(|_| "127.0.0.1".to_owned(), |address| address.ip().to_string())
+}
+
+fn cannot_run(why: impl ToString) -> Error {
+    Error::Backend {
+        what: "run the manager".to_owned(),
+        why: why.to_string(),
+        help: "with OpenKruise installed in the cluster, --manager external needs none from here".to_owned(),
+    }
+}
+
+/// Starts our manager, with its webhooks on a free port of this machine; gives the port.
+fn run_manager(
+    tasks: &mut JoinSet<()>,
+    client: Client,
+    address: &str,
+    options: Options,
+) -> Result<u16, Error> {
+    let port = std::net::TcpListener::bind("0.0.0.0:0")
+        .and_then(|listener| listener.local_addr())
+        .map_err(cannot_run)?
+        .port();
+    let flags = Flags::parse([
+        format!("--webhook-url=https://{address}:{port}"),
+        "--health-probe-addr=0".to_owned(),
+        "--metrics-addr=0".to_owned(),
+    ])
+    .map_err(cannot_run)?;
+    let environment =
+        Environment::read(|name| (name == "WEBHOOK_PORT").then(|| port.to_string())).map_err(cannot_run)?;
+    tasks.spawn(async move {
+        let never = std::future::pending::<()>();
+        if let Err(error) = run_with(client, &flags, &environment, options, never).await {
+            tracing::error!(%error, "the manager ended");
+        }
+    });
+    Ok(port)
+}
+
+/// Waits until the API server knows where the webhooks are and whom to trust.
+async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
+    let kubectl = Kubectl::new(client.clone(), "default");
+    for _ in 0..TRIES_MAX {
+        let mut ready = true;
+        for kind in CONFIGURATIONS {
+            let found = configurations(&kubectl, kind).await?;
+            let mut webhooks = found
+                .iter()
+                .filter_map(|object| object.get("webhooks")?.as_array())
+                .flatten()
+                .peekable();
+            ready &= webhooks.peek().is_some()
+                && webhooks.all(|webhook| {
+                    text(webhook, "/clientConfig/url").starts_with(url)
+                        && !text(webhook, "/clientConfig/caBundle").is_empty()
+                });
+        }
+        if ready {
+            return Ok(());
+        }
+        tokio::time::sleep(TRY_PERIOD).await;
+    }
+    Err(cannot_run("its webhooks did not become ready"))
+}
+
+/// OpenKruise's configuration of a kind, if there is one.
+async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<serde_json::Value>, Error> {
+    let wanted = install::objects(install::NAMESPACE)
+        .into_iter()
+        .find(|object| text(object, "/kind") == kind);
+    let Some(wanted) = wanted else { return Ok(None) };
+    let api = kubectl.api_of(&wanted).await.map_err(cannot_run)?;
+    let found = api
+        .get_opt(&text(&wanted, "/metadata/name"))
+        .await
+        .map_err(cannot_run)?;
+    Ok(found.and_then(|found| serde_json::to_value(found).ok()))
+}
+
+/// Installs what a manager needs; returns what was not there.
 async fn install(client: &Client) -> Result<Vec<serde_json::Value>, Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
+    for kind in CONFIGURATIONS {
+        if configurations(&kubectl, kind).await?.is_some() {
+            return Err(cannot_run("OpenKruise is installed in the cluster already"));
+        }
+    }
     let mut installed = Vec::new();
-    for definition in controller::crds() {
-        let name = text(&definition, "/metadata/name");
+    for object in install::objects(install::NAMESPACE) {
+        let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
         let refused = |why: String| Error::Refused {
             action: "apply".to_owned(),
-            origin: Some(format!("the definition {name}")),
+            origin: Some(format!("{kind} {name}")),
             why,
         };
-        if kubectl
-            .apply(&definition)
+        let applied = kubectl
+            .apply(&object)
             .await
-            .map_err(|error| refused(error.to_string()))?
-            == Applied::Created
-        {
-            installed.push(definition.clone());
+            .map_err(|error| refused(error.to_string()))?;
+        if applied == Applied::Created {
+            installed.push(object.clone());
         }
-        let group_version = format!("{}/v1alpha1", text(&definition, "/spec/group"));
-        let plural = text(&definition, "/spec/names/plural");
-        for _ in 0..ESTABLISH_TRIES_MAX {
-            let served = client.list_api_group_resources(&group_version).await;
-            if served.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == plural)) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        if kind == "CustomResourceDefinition" {
+            served(client, &object).await;
         }
     }
     Ok(installed)
+}
+
+/// Waits until a definition's kind is served.
+async fn served(client: &Client, definition: &serde_json::Value) {
+    let group_version = format!("{}/v1alpha1", text(definition, "/spec/group"));
+    let plural = text(definition, "/spec/names/plural");
+    for _ in 0..TRIES_MAX {
+        let served = client.list_api_group_resources(&group_version).await;
+        if served.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == plural)) {
+            return;
+        }
+        tokio::time::sleep(TRY_PERIOD).await;
+    }
 }

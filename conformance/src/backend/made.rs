@@ -208,7 +208,7 @@ mod tests {
     #[case(Maker::Kind, &["docker info", "kind create cluster", "kind delete cluster"])]
     #[case(Maker::K3s, &["docker info", "docker run --detach", "docker port", "docker exec", "docker rm --force"])]
     fn a_cluster_is_made_used_and_taken_away(#[case] maker: Maker, #[case] expected: &[&str]) {
-        let folder = folder(maker.program());
+        let folder = folder(&format!("made-{maker:?}"));
         let asked = RefCell::new(Vec::new());
         let run = |program: &str, arguments: &[&str]| {
             asked
@@ -244,7 +244,7 @@ mod tests {
         "kind create cluster --name NAME --wait 120s --kubeconfig FILE: no such image"
     )]
     fn what_fails_is_told_and_leaves_nothing(#[case] failing: &str, #[case] expected: &str) {
-        let folder = folder(failing);
+        let folder = folder(&format!("failing-{failing}"));
         let deleted = RefCell::new(false);
         let run = |program: &str, arguments: &[&str]| {
             let first = arguments.first().copied().unwrap_or_default();

@@ -240,6 +240,24 @@ fn status(#[case] spec: Value, #[case] pods: &[&str], #[case] want: [i32; 7], #[
     assert_eq!(status.label_selector, "app=x");
 }
 
+#[test]
+fn a_failure_is_forgotten_by_a_pass_that_fails_at_nothing() {
+    use crate::cloneset::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
+    let mut set = set(&json!({}));
+    let mut before = crate::api::v1alpha1::CloneSetStatus::default();
+    let now = Timestamp::from_second(NOW_S - 1).unwrap();
+    for kind in [FAILED_SCALE, FAILED_UPDATE] {
+        add_failure(&mut before, &Default::default(), kind, "quota exceeded", now);
+    }
+    set.status = Some(before.clone());
+    let observed = observed(set, Vec::new());
+    let revisions = revisions::plan(&observed, 0).unwrap().revisions;
+    let status = CloneSetPlanner::default().plan(&observed, &revisions).status;
+    assert_eq!(before.conditions.len(), 2);
+    assert_eq!(status.conditions, []);
+    assert!(differs(&status, &before), "so it is written");
+}
+
 #[rstest]
 #[case::nothing_to_wait_for(json!({}), &["a", "b", "c"], None)]
 #[case::the_first_to_become_available(json!({ "minReadySeconds": 30 }), &["a ready=90", "b ready=75", "c ready=1"], Some(5_001))]

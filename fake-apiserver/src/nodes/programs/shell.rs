@@ -11,10 +11,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::arith;
 use super::builtins::{self, Call};
 use super::files::{Files, resolve};
-use super::parse::{Node, Part, Redirect, RedirectKind, Word, parse};
+use super::parse::{Node, Redirect, Word, parse};
+use idle::{duration, is_true, pure_sleep};
+
+mod expansion;
+mod idle;
 
 /// How much output a container keeps; what comes first is dropped.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
@@ -633,223 +636,12 @@ impl Shell {
             }
         }
     }
-
-    async fn redirect(&mut self, redirects: &[Redirect], streams: &Streams) -> Option<Redirected> {
-        let mut redirected = Redirected {
-            streams: streams.clone(),
-            files: Vec::new(),
-        };
-        for redirect in redirects {
-            let target = self.expand_one(&redirect.target, streams).await;
-            let path = resolve(&self.cwd, &target);
-            match (redirect.kind, redirect.stream) {
-                (RedirectKind::Duplicate, 2) => redirected.streams.err = redirected.streams.out.clone(),
-                (RedirectKind::Duplicate, _) => redirected.streams.out = redirected.streams.err.clone(),
-                (RedirectKind::Read, _) => match self.files.read(&path) {
-                    Ok(content) => redirected.streams.input = content,
-                    Err(error) => {
-                        streams
-                            .err
-                            .write(format!("sh: can't open {target}: {error}\n").as_bytes());
-                        self.status = 1;
-                        return None;
-                    }
-                },
-                (kind, stream) => {
-                    let append = kind == RedirectKind::Append;
-                    // Containers write to their log through these.
-                    let to_log = matches!(
-                        path.as_str(),
-                        "/dev/stdout" | "/dev/stderr" | "/proc/1/fd/1" | "/proc/1/fd/2"
-                    );
-                    let out = if to_log {
-                        streams.out.clone()
-                    } else {
-                        Output::default()
-                    };
-                    if !to_log {
-                        if let Err(error) = self.files.write(&path, b"", append) {
-                            streams
-                                .err
-                                .write(format!("sh: can't create {target}: {error}\n").as_bytes());
-                            self.status = 1;
-                            return None;
-                        }
-                        redirected.files.push((path, out.clone()));
-                    }
-                    if stream == 2 {
-                        redirected.streams.err = out;
-                    } else {
-                        redirected.streams.out = out;
-                    }
-                }
-            }
-        }
-        Some(redirected)
-    }
-
-    async fn expand_all(&mut self, words: &[Word], streams: &Streams) -> Vec<String> {
-        let mut out = Vec::new();
-        for word in words {
-            let mut fields: Vec<String> = Vec::new();
-            let mut open = false;
-            for part in &word.0 {
-                let (text, whole) = self.part(part, streams).await;
-                if whole {
-                    match fields.last_mut().filter(|_| open) {
-                        Some(last) => last.push_str(&text),
-                        None => fields.push(text),
-                    }
-                    open = true;
-                    continue;
-                }
-                if text.starts_with(char::is_whitespace) {
-                    open = false;
-                }
-                for (index, field) in text.split_whitespace().enumerate() {
-                    match fields.last_mut().filter(|_| open && index == 0) {
-                        Some(last) => last.push_str(field),
-                        None => fields.push(field.to_owned()),
-                    }
-                    open = true;
-                }
-                if text.ends_with(char::is_whitespace) {
-                    open = false;
-                }
-            }
-            out.extend(fields);
-        }
-        out
-    }
-
-    async fn expand_one(&mut self, word: &Word, streams: &Streams) -> String {
-        let mut out = String::new();
-        for part in &word.0 {
-            out.push_str(&self.part(part, streams).await.0);
-        }
-        out
-    }
-
-    /// A part's text, and whether it is taken as a whole.
-    async fn part(&mut self, part: &Part, streams: &Streams) -> (String, bool) {
-        match part {
-            Part::Text(text, _) => (text.clone(), true),
-            Part::Variable {
-                name,
-                default,
-                quoted,
-            } => {
-                let value = self.variable(name);
-                match default {
-                    Some(word) if value.is_empty() => {
-                        (Box::pin(self.expand_one(word, streams)).await, *quoted)
-                    }
-                    _ => (value, *quoted),
-                }
-            }
-            Part::Command(node, quoted) => {
-                let out = Output::default();
-                let inner = Streams {
-                    out: out.clone(),
-                    err: streams.err.clone(),
-                    input: Vec::new(),
-                };
-                self.run(node, &inner).await;
-                (out.text().trim_end_matches('\n').to_owned(), *quoted)
-            }
-            Part::Arithmetic(text) => {
-                let value = arith::evaluate(text, &|name| self.variable(name));
-                (value.unwrap_or_default().to_string(), true)
-            }
-        }
-    }
-
-    fn variable(&self, name: &str) -> String {
-        match name {
-            "?" => self.status.to_string(),
-            "$" => "1".to_owned(),
-            "#" => "0".to_owned(),
-            name => self.env.get(name).cloned().unwrap_or_default(),
-        }
-    }
-}
-
-/// The streams of a command, and the files that its output goes to in the end.
-struct Redirected {
-    streams: Streams,
-    files: Vec<(String, Output)>,
-}
-
-impl Redirected {
-    fn finish(self, shell: &mut Shell, streams: &Streams) {
-        for (path, out) in self.files {
-            if let Err(error) = shell.files.write(&path, &out.bytes(), true) {
-                streams
-                    .err
-                    .write(format!("sh: write error: {error}\n").as_bytes());
-                shell.status = 1;
-            }
-        }
-    }
 }
 
 async fn wait_for(term: &mut watch::Receiver<bool>) {
     if term.wait_for(|asked| *asked).await.is_err() {
         // Nobody is left who could ask.
         std::future::pending::<()>().await;
-    }
-}
-
-/// `5`, `1.5`, `2m`, `infinity`.
-fn duration(text: &str) -> Option<Duration> {
-    if matches!(text, "infinity" | "inf") {
-        return Some(Duration::MAX);
-    }
-    let (number, factor) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
-        Some(number) if text.ends_with('m') => (number, 60.0),
-        Some(number) if text.ends_with('h') => (number, 3600.0),
-        Some(number) if text.ends_with('d') => (number, 86_400.0),
-        Some(number) => (number, 1.0),
-        None => (text, 1.0),
-    };
-    let seconds: f64 = number.parse().ok()?;
-    Duration::try_from_secs_f64(seconds * factor)
-        .ok()
-        .map(|duration| duration.min(Duration::from_secs(100 * 365 * 86_400)))
-}
-
-fn words_of(node: &Node) -> Option<Vec<&str>> {
-    let node = match node {
-        Node::Sequence(nodes) => match nodes.as_slice() {
-            [only] => only,
-            _ => return None,
-        },
-        other => other,
-    };
-    match node {
-        Node::Simple {
-            assignments,
-            words,
-            redirects,
-        } if assignments.is_empty() && redirects.is_empty() => words
-            .iter()
-            .map(|word| match word.0.as_slice() {
-                [Part::Text(text, _)] => Some(text.as_str()),
-                _ => None,
-            })
-            .collect(),
-        _ => None,
-    }
-}
-
-fn is_true(node: &Node) -> bool {
-    words_of(node).is_some_and(|words| matches!(words.as_slice(), ["true" | ":"]))
-}
-
-fn pure_sleep(node: &Node) -> Option<Duration> {
-    match words_of(node)?.as_slice() {
-        ["sleep", time] => duration(time).filter(|pause| !pause.is_zero() && *pause != Duration::MAX),
-        _ => None,
     }
 }
 

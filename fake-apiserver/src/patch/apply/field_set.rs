@@ -109,6 +109,15 @@ impl FieldSet {
         }
     }
 
+    /// Whether any path is in both sets.
+    pub fn intersects(&self, other: &FieldSet) -> bool {
+        self.nodes.iter().any(|(element, ours)| {
+            other.nodes.get(element).is_some_and(|theirs| {
+                (ours.member && theirs.member) || ours.children.intersects(&theirs.children)
+            })
+        })
+    }
+
     /// The paths of this set that are not in the other. What lies below a path of the other set stays.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         if other.is_empty() {
@@ -277,6 +286,7 @@ mod tests {
     #[case(json!({"f:a": {".": {}, "f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {}}))]
     #[case(json!({"f:a": {"f:b": {}}}), json!({"f:a": {}}), json!({}))]
     fn intersection(#[case] a: Value, #[case] b: Value, #[case] shared: Value) {
+        assert_eq!(set(a.clone()).intersects(&set(b.clone())), shared != json!({}));
         assert_eq!(set(a).intersection(&set(b)).encode(), shared);
     }
 

@@ -8,6 +8,7 @@ use super::types::{Type, same};
 use super::{check, last_applied, merge, owners, to_set};
 use crate::types::Schema;
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
@@ -164,7 +165,7 @@ fn merge_owned(
         owned.time = Some(operation.now.to_owned());
     }
     if let Some(owned) = managed.0.get_mut(&actor) {
-        owned.fields = owned.fields.difference(&owners::stripped());
+        owned.fields = owned.fields.difference(owners::stripped());
         if owned.fields.is_empty() {
             managed.0.remove(&actor);
         }
@@ -242,8 +243,10 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
 fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) -> Comparison {
     compare(of, old, new)
         .without(operation.reset_fields)
-        .without(&FieldSet::of(&[&["metadata", "managedFields"]]))
+        .without(&MANAGED_FIELDS)
 }
+
+static MANAGED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["metadata", "managedFields"]]));
 
 /// Moves what changed to the operation's owner.
 fn record(changes: &Comparison, managed: &mut Managed, operation: &Operation<'_>) {
@@ -252,7 +255,7 @@ fn record(changes: &Comparison, managed: &mut Managed, operation: &Operation<'_>
         .modified
         .clone()
         .union(changes.added.clone())
-        .difference(&owners::stripped());
+        .difference(owners::stripped());
     if fields.is_empty() {
         return;
     }

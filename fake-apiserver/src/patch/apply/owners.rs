@@ -9,6 +9,7 @@ use super::to_set::to_field_set;
 use super::types::{Shape, Type};
 use crate::types::Schema;
 use serde_json::Value;
+use std::sync::LazyLock;
 
 /// Takes what changed from everybody but `actor`, and gives back what others would lose if the actor may not take it.
 pub(super) fn conflicts(
@@ -29,7 +30,7 @@ pub(super) fn take(managed: &mut Managed, changes: &Comparison, actor: Option<&M
             continue;
         }
         for gone in [&changes.modified, &changes.added, &changes.removed] {
-            if !gone.is_empty() {
+            if owned.fields.intersects(gone) {
                 owned.fields = owned.fields.difference(gone);
             }
         }
@@ -38,7 +39,11 @@ pub(super) fn take(managed: &mut Managed, changes: &Comparison, actor: Option<&M
 }
 
 /// The fields that no owner is ever recorded for.
-pub(super) fn stripped() -> FieldSet {
+pub(super) fn stripped() -> &'static FieldSet {
+    &STRIPPED
+}
+
+static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(&[
         &["apiVersion"],
         &["kind"],
@@ -53,7 +58,7 @@ pub(super) fn stripped() -> FieldSet {
         &["metadata", "managedFields"],
         &["metadata", "resourceVersion"],
     ])
-}
+});
 
 /// Takes from the merged object what `actor` applied last time and no longer does, unless somebody else owns it.
 ///

@@ -1,0 +1,166 @@
+//! What a command's words and redirections become before it runs.
+
+use super::super::arith;
+use super::super::files::resolve;
+use super::super::parse::{Part, Redirect, RedirectKind, Word};
+use super::{Output, Shell, Streams};
+
+/// The streams of a command, and the files that its output goes to in the end.
+pub(super) struct Redirected {
+    pub(super) streams: Streams,
+    files: Vec<(String, Output)>,
+}
+
+impl Redirected {
+    pub(super) fn finish(self, shell: &mut Shell, streams: &Streams) {
+        for (path, out) in self.files {
+            if let Err(error) = shell.files.write(&path, &out.bytes(), true) {
+                streams
+                    .err
+                    .write(format!("sh: write error: {error}\n").as_bytes());
+                shell.status = 1;
+            }
+        }
+    }
+}
+
+impl Shell {
+    pub(super) async fn redirect(&mut self, redirects: &[Redirect], streams: &Streams) -> Option<Redirected> {
+        let mut redirected = Redirected {
+            streams: streams.clone(),
+            files: Vec::new(),
+        };
+        for redirect in redirects {
+            let target = self.expand_one(&redirect.target, streams).await;
+            let path = resolve(&self.cwd, &target);
+            match (redirect.kind, redirect.stream) {
+                (RedirectKind::Duplicate, 2) => redirected.streams.err = redirected.streams.out.clone(),
+                (RedirectKind::Duplicate, _) => redirected.streams.out = redirected.streams.err.clone(),
+                (RedirectKind::Read, _) => match self.files.read(&path) {
+                    Ok(content) => redirected.streams.input = content,
+                    Err(error) => {
+                        streams
+                            .err
+                            .write(format!("sh: can't open {target}: {error}\n").as_bytes());
+                        self.status = 1;
+                        return None;
+                    }
+                },
+                (kind, stream) => {
+                    let append = kind == RedirectKind::Append;
+                    // Containers write to their log through these.
+                    let to_log = matches!(
+                        path.as_str(),
+                        "/dev/stdout" | "/dev/stderr" | "/proc/1/fd/1" | "/proc/1/fd/2"
+                    );
+                    let out = if to_log {
+                        streams.out.clone()
+                    } else {
+                        Output::default()
+                    };
+                    if !to_log {
+                        if let Err(error) = self.files.write(&path, b"", append) {
+                            streams
+                                .err
+                                .write(format!("sh: can't create {target}: {error}\n").as_bytes());
+                            self.status = 1;
+                            return None;
+                        }
+                        redirected.files.push((path, out.clone()));
+                    }
+                    if stream == 2 {
+                        redirected.streams.err = out;
+                    } else {
+                        redirected.streams.out = out;
+                    }
+                }
+            }
+        }
+        Some(redirected)
+    }
+
+    pub(super) async fn expand_all(&mut self, words: &[Word], streams: &Streams) -> Vec<String> {
+        let mut out = Vec::new();
+        for word in words {
+            let mut fields: Vec<String> = Vec::new();
+            let mut open = false;
+            for part in &word.0 {
+                let (text, whole) = self.part(part, streams).await;
+                if whole {
+                    match fields.last_mut().filter(|_| open) {
+                        Some(last) => last.push_str(&text),
+                        None => fields.push(text),
+                    }
+                    open = true;
+                    continue;
+                }
+                if text.starts_with(char::is_whitespace) {
+                    open = false;
+                }
+                for (index, field) in text.split_whitespace().enumerate() {
+                    match fields.last_mut().filter(|_| open && index == 0) {
+                        Some(last) => last.push_str(field),
+                        None => fields.push(field.to_owned()),
+                    }
+                    open = true;
+                }
+                if text.ends_with(char::is_whitespace) {
+                    open = false;
+                }
+            }
+            out.extend(fields);
+        }
+        out
+    }
+
+    pub(super) async fn expand_one(&mut self, word: &Word, streams: &Streams) -> String {
+        let mut out = String::new();
+        for part in &word.0 {
+            out.push_str(&self.part(part, streams).await.0);
+        }
+        out
+    }
+
+    /// A part's text, and whether it is taken as a whole.
+    async fn part(&mut self, part: &Part, streams: &Streams) -> (String, bool) {
+        match part {
+            Part::Text(text, _) => (text.clone(), true),
+            Part::Variable {
+                name,
+                default,
+                quoted,
+            } => {
+                let value = self.variable(name);
+                match default {
+                    Some(word) if value.is_empty() => {
+                        (Box::pin(self.expand_one(word, streams)).await, *quoted)
+                    }
+                    _ => (value, *quoted),
+                }
+            }
+            Part::Command(node, quoted) => {
+                let out = Output::default();
+                let inner = Streams {
+                    out: out.clone(),
+                    err: streams.err.clone(),
+                    input: Vec::new(),
+                };
+                self.run(node, &inner).await;
+                (out.text().trim_end_matches('\n').to_owned(), *quoted)
+            }
+            Part::Arithmetic(text) => {
+                let value = arith::evaluate(text, &|name| self.variable(name));
+                (value.unwrap_or_default().to_string(), true)
+            }
+        }
+    }
+
+    fn variable(&self, name: &str) -> String {
+        match name {
+            "?" => self.status.to_string(),
+            "$" => "1".to_owned(),
+            "#" => "0".to_owned(),
+            name => self.env.get(name).cloned().unwrap_or_default(),
+        }
+    }
+}
