@@ -9,8 +9,6 @@ use crate::error::Error;
 
 /// How long a cluster may take to answer.
 const READY: Duration = Duration::from_secs(120);
-/// How often it is asked meanwhile.
-const POLL: Duration = Duration::from_secs(1);
 /// The image of k3s: the Kubernetes version that everything here follows.
 const K3S_IMAGE: &str = "rancher/k3s:v1.36.1-k3s1";
 /// Where k3s writes its kubeconfig, in its container.
@@ -129,10 +127,6 @@ impl<'a> MadeCluster<'a> {
         Ok(())
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a cluster in a container takes real time"
-    )]
     fn make_with_k3s(&self) -> Result<(), Error> {
         self.tool(&[
             "run",
@@ -148,22 +142,16 @@ impl<'a> MadeCluster<'a> {
         ])?;
         let address = self.tool(&["port", &self.name, "6443/tcp"])?;
         let address = address.lines().next().unwrap_or_default().trim().to_owned();
-        let tries = READY.as_secs() / POLL.as_secs();
-        let mut last = None;
-        for _ in 0..tries {
-            match self.tool(&["exec", &self.name, "cat", K3S_KUBECONFIG]) {
-                Ok(text) => {
-                    let text = text.replace("127.0.0.1:6443", &address);
-                    return std::fs::write(&self.kubeconfig, text).map_err(|source| Error::Write {
-                        path: self.kubeconfig.clone(),
-                        source,
-                    });
-                }
-                Err(error) => last = Some(error),
+        // The container waits for its own file, so that nothing here has to.
+        let wait = format!("until [ -s {K3S_KUBECONFIG} ]; do sleep 1; done; cat {K3S_KUBECONFIG}");
+        let seconds = READY.as_secs().to_string();
+        let text = self.tool(&["exec", &self.name, "timeout", &seconds, "sh", "-c", &wait])?;
+        std::fs::write(&self.kubeconfig, text.replace("127.0.0.1:6443", &address)).map_err(|source| {
+            Error::Write {
+                path: self.kubeconfig.clone(),
+                source,
             }
-            std::thread::sleep(POLL);
-        }
-        Err(last.unwrap_or_else(|| self.maker.failed("it did not become ready")))
+        })
     }
 }
 

@@ -35,9 +35,14 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether `name` is a word that is no name in CEL.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The name by which expressions reach a declared field.
 pub(crate) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return format!("__{name}__");
     }
     if !name.contains(['.', '-', '/', '_']) {

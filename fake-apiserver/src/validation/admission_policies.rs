@@ -114,32 +114,13 @@ fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 19] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-    ];
     let first = name
         .bytes()
         .next()
         .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    first && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !RESERVED.contains(&name)
+    first
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !crate::cel::values::is_reserved(name)
 }
 
 /// A ValidatingAdmissionPolicy.
