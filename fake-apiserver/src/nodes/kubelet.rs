@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::access::NodeAccess;
 use super::images::ImageRegistry;
 use super::node::NodeSpec;
 use super::pod::PodWorker;
@@ -27,6 +28,8 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// What runs here, for those who ask.
+    pub(super) access: NodeAccess,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -56,9 +59,16 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            access: NodeAccess::default(),
             started: Instant::now(),
             seed,
         }
+    }
+
+    /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
+    #[must_use]
+    pub fn access(&self) -> NodeAccess {
+        self.access.clone()
     }
 
     /// Registers the node and runs its pods, until dropped.

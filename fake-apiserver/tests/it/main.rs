@@ -3,12 +3,15 @@
 mod collections;
 mod custom;
 mod deletions;
+mod everything;
 mod garbage;
 mod lives;
 mod patches;
 mod pods;
+mod process;
 mod rules;
 mod served;
+mod streams;
 mod support;
 mod watches;
 mod webhooks;
