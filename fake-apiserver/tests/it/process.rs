@@ -66,8 +66,8 @@ fn serve(kubeconfig: &Path, arguments: &[&str]) -> Program {
 
 async fn client(kubeconfig: &Path) -> Client {
     let read = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default());
-    Client::try_from(config.await.expect("a configuration")).expect("a client")
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
 fn real_time(body: impl Future<Output = ()>) {
