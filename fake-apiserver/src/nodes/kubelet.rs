@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::access::NodeAccess;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
@@ -30,6 +31,8 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// What runs here, for those who ask.
+    pub(super) access: NodeAccess,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -62,6 +65,7 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            access: NodeAccess::default(),
             started: Instant::now(),
             seed,
             heartbeat: None,
@@ -81,6 +85,12 @@ impl Kubelet {
     pub(crate) fn with_switch(mut self, switch: &Switch) -> Self {
         self.connected = switch.watch();
         self
+    }
+
+    /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
+    #[must_use]
+    pub fn access(&self) -> NodeAccess {
+        self.access.clone()
     }
 
     /// Registers the node and runs its pods, until dropped.

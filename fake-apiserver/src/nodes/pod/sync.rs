@@ -325,12 +325,12 @@ impl PodWorker {
             .get("terminationMessagePath")
             .and_then(Value::as_str)
             .unwrap_or("/dev/termination-log");
-        let mut bytes = process.files.read(path).unwrap_or_default();
+        let mut bytes = process.run.files.read(path).unwrap_or_default();
         bytes.truncate(TERMINATION_MESSAGE_BYTES_MAX);
         let from_log =
             at(&spec, "terminationMessagePolicy").and_then(Value::as_str) == Some("FallbackToLogsOnError");
         if bytes.is_empty() && from_log && code != 0 {
-            let log = process.logs.bytes();
+            let log = process.run.logs.bytes();
             let from = log.len().saturating_sub(LOG_TAIL_BYTES_MAX);
             bytes = log.get(from..).unwrap_or_default().to_vec();
         }
