@@ -16,7 +16,7 @@ use crate::controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
-use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use crate::server::Server;
 
 /// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
@@ -30,6 +30,7 @@ pub struct ClusterBuilder {
     nodes: Vec<NodeSpec>,
     placements: BTreeMap<String, String>,
     images: ImageRegistry,
+    containers: Option<Containers>,
     timing: Timing,
     names: Option<SharedNames>,
     objects: Vec<Value>,
@@ -48,6 +49,7 @@ impl Default for ClusterBuilder {
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
+            containers: None,
             timing: Timing::default(),
             names: None,
             objects: Vec::new(),
@@ -88,6 +90,12 @@ impl ClusterBuilder {
     /// The nodes to which pods of these names go, if they can.
     pub fn placements(mut self, placements: BTreeMap<String, String>) -> Self {
         self.placements = placements;
+        self
+    }
+
+    /// Where to tell what runs on the nodes, for a program that talks to their container runtime.
+    pub fn containers(mut self, containers: Containers) -> Self {
+        self.containers = Some(containers);
         self
     }
 
@@ -187,7 +195,8 @@ impl ClusterBuilder {
                 self.seed,
                 self.images.clone(),
                 self.timing.clone(),
-            );
+            )
+            .with_containers(self.containers.clone());
             tasks.spawn(async move {
                 if let Err(error) = kubelet.run().await {
                     tracing::warn!(%error, "run a node");

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::containers::Containers;
 use super::images::ImageRegistry;
 use super::node::NodeSpec;
 use super::pod::PodWorker;
@@ -27,6 +28,8 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// Where others may look at what runs here, if anybody does.
+    pub(super) containers: Option<Containers>,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -56,9 +59,17 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            containers: None,
             started: Instant::now(),
             seed,
         }
+    }
+
+    /// The same kubelet, which tells `containers` what runs.
+    #[must_use]
+    pub fn with_containers(mut self, containers: Option<Containers>) -> Self {
+        self.containers = containers;
+        self
     }
 
     /// Registers the node and runs its pods, until dropped.
@@ -79,6 +90,9 @@ impl Kubelet {
             match change {
                 JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
                 JsonChange::Gone(pod) => {
+                    if let Some(containers) = &kubelet.containers {
+                        containers.forget(pod.uid());
+                    }
                     workers.remove(pod.uid());
                 }
                 JsonChange::Synced => {}

@@ -4,6 +4,7 @@
 //! any API server its nodes.
 
 mod config;
+mod containers;
 mod images;
 mod kubelet;
 mod node;
@@ -14,6 +15,7 @@ mod status;
 mod timing;
 
 pub use config::NodeConfigError;
+pub use containers::{ContainerInfo, Containers};
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
 pub use node::{NodeSpec, Taint};
