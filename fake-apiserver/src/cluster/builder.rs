@@ -18,7 +18,7 @@ use crate::controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
-use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
+use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
 use crate::server::Server;
 use crate::store::{Journal, Store};
 
@@ -33,6 +33,7 @@ pub struct ClusterBuilder {
     nodes: Vec<NodeSpec>,
     placements: BTreeMap<String, String>,
     images: ImageRegistry,
+    containers: Option<Containers>,
     timing: Timing,
     names: Option<SharedNames>,
     objects: Vec<Value>,
@@ -52,6 +53,7 @@ impl Default for ClusterBuilder {
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
+            containers: None,
             timing: Timing::default(),
             names: None,
             objects: Vec::new(),
@@ -93,6 +95,12 @@ impl ClusterBuilder {
     /// The nodes to which pods of these names go, if they can.
     pub fn placements(mut self, placements: BTreeMap<String, String>) -> Self {
         self.placements = placements;
+        self
+    }
+
+    /// Where to tell what runs on the nodes, for a program that talks to their container runtime.
+    pub fn containers(mut self, containers: Containers) -> Self {
+        self.containers = Some(containers);
         self
     }
 
@@ -250,7 +258,8 @@ impl ClusterBuilder {
                 self.images.clone(),
                 self.timing.clone(),
             )
-            .with_switch(&switch);
+            .with_switch(&switch)
+            .with_containers(self.containers.clone());
             if let Some(period) = self.heartbeat {
                 kubelet = kubelet.with_heartbeat(period);
             }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::access::NodeAccess;
+use super::containers::Containers;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
@@ -33,6 +34,8 @@ pub struct Kubelet {
     pub(super) recorder: EventRecorder,
     /// What runs here, for those who ask.
     pub(super) access: NodeAccess,
+    /// Where others may look at what runs here, if anybody does.
+    pub(super) containers: Option<Containers>,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -66,6 +69,7 @@ impl Kubelet {
             timing,
             recorder,
             access: NodeAccess::default(),
+            containers: None,
             started: Instant::now(),
             seed,
             heartbeat: None,
@@ -91,6 +95,13 @@ impl Kubelet {
     #[must_use]
     pub fn access(&self) -> NodeAccess {
         self.access.clone()
+    }
+
+    /// The same kubelet, which tells `containers` what runs.
+    #[must_use]
+    pub fn with_containers(mut self, containers: Option<Containers>) -> Self {
+        self.containers = containers;
+        self
     }
 
     /// Registers the node and runs its pods, until dropped.
@@ -124,6 +135,9 @@ impl Kubelet {
                     match change {
                         JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
                         JsonChange::Gone(pod) => {
+                            if let Some(containers) = &kubelet.containers {
+                                containers.forget(pod.uid());
+                            }
                             workers.remove(pod.uid());
                         }
                         JsonChange::Synced => {}

@@ -5,6 +5,7 @@
 
 mod access;
 mod config;
+mod containers;
 mod heartbeat;
 mod images;
 mod kubelet;
@@ -19,6 +20,7 @@ mod timing;
 pub use access::NodeAccess;
 pub(crate) use access::{LogQuery, Refused};
 pub use config::NodeConfigError;
+pub use containers::{ContainerInfo, Containers};
 pub(crate) use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
