@@ -22,7 +22,7 @@ const REPEATS: usize = 10;
 /// How long a large CloneSet may take, in virtual time.
 const VIRTUAL_LIMIT: Duration = Duration::from_secs(3600 * 24);
 
-fn simulate_on<T: Send>(
+pub(crate) fn simulate_on<T: Send>(
     simulate: Simulate<'_>,
     body: impl AsyncFnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
@@ -52,7 +52,7 @@ fn fastest(mut measure: impl FnMut() -> Result<Duration, Error>) -> Result<Durat
     Ok(best)
 }
 
-fn ms(duration: Duration) -> String {
+pub(crate) fn ms(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 

@@ -8,6 +8,7 @@ pub mod apidiff;
 pub mod assertion;
 pub mod backend;
 pub mod bench;
+pub mod bench_cluster;
 pub mod error;
 pub mod files;
 pub mod history;

@@ -24,7 +24,12 @@ struct Hook {
 
 impl Hook {
     async fn start(response: Value) -> Self {
-        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        Self::start_as("127.0.0.1", response).await
+    }
+
+    /// With a certificate for this name.
+    async fn start_as(name: &str, response: Value) -> Self {
+        let certified = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -182,4 +187,82 @@ async fn a_webhook_that_cannot_be_reached_fails_the_write_unless_it_may_be_ignor
             .0,
         201
     );
+}
+
+/// Nothing forwards cluster addresses here: a service stands for its endpoints, or for another name.
+#[tokio::test]
+async fn a_service_is_where_its_endpoints_are() {
+    let refusal = json!({"allowed": false, "status": {"message": "not today"}});
+    let hook = Hook::start_as("hooks.default.svc", refusal).await;
+    let cluster = cluster().await;
+    let port = hook.address.port();
+    let service = json!({"name": "hooks", "namespace": "default", "path": "/hook", "port": port});
+    let client = json!({"caBundle": hook.bundle, "service": service});
+    let configuration = hook.configuration("Validating", json!({"clientConfig": client}));
+    let configurations = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let refused = async || {
+        let (code, answer) = request(&cluster, "POST", MAPS, &map).await;
+        let message = answer["message"].as_str().unwrap_or_default().to_owned();
+        (code, message)
+    };
+    assert_eq!(
+        request(&cluster, "POST", &configurations, &configuration).await.0,
+        201
+    );
+    assert!(
+        refused().await.1.ends_with("service \"hooks\" not found"),
+        "{:?}",
+        refused().await
+    );
+
+    let services = "/api/v1/namespaces/default/services";
+    let service = |spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hooks"}, "spec": spec});
+    let plain = service(json!({"ports": [{"port": port}]}));
+    assert_eq!(request(&cluster, "POST", services, &plain).await.0, 201);
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "hooks-1", "labels": {"kubernetes.io/service-name": "hooks"}},
+        "ports": [{"port": port}], "endpoints": [{"addresses": ["10.9.9.9"], "conditions": {"ready": false}}],
+    });
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    assert_eq!(request(&cluster, "POST", slices, &slice).await.0, 201);
+    let message = refused().await.1;
+    assert!(
+        message.ends_with("no endpoints available for service \"hooks\""),
+        "{message}"
+    );
+
+    assert_eq!(
+        request(&cluster, "DELETE", &format!("{services}/hooks"), &Value::Null)
+            .await
+            .0,
+        200
+    );
+    let named =
+        service(json!({"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}));
+    assert_eq!(request(&cluster, "POST", services, &named).await.0, 201);
+    let (code, message) = refused().await;
+    assert_eq!((code, hook.asked().len()), (400, 1), "{message}");
+    assert!(message.ends_with("denied the request: not today"), "{message}");
+}
+
+#[tokio::test]
+async fn without_a_bundle_no_authority_is_trusted() {
+    let hook = Hook::start(json!({"allowed": true})).await;
+    let cluster = cluster().await;
+    let client = json!({"url": format!("https://{}/hook", hook.address)});
+    let configuration = hook.configuration("Validating", json!({"clientConfig": client}));
+    let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+    assert_eq!(request(&cluster, "POST", &path, &configuration).await.0, 201);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let (code, answer) = request(&cluster, "POST", MAPS, &map).await;
+    assert_eq!(code, 500, "{answer}");
+    let message = answer["message"].as_str().expect("a message");
+    assert!(
+        message.contains("failed calling webhook \"h.example.com\""),
+        "{message}"
+    );
+    assert!(message.contains("certificate"), "{message}");
+    assert!(hook.asked().is_empty());
 }

@@ -594,3 +594,30 @@ fn budgets_count_what_may_go() {
         );
     });
 }
+
+/// The real one hashes a dump of a Go struct; ours hashes the template's JSON. It follows from the template alone.
+#[test]
+fn a_replica_set_is_named_after_its_template() {
+    let name = |image: &'static str| {
+        let mut name = String::new();
+        simulate(async || {
+            let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+            let mut web = workload("Deployment", json!({"replicas": 0}));
+            web["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+            post(&cluster, &format!("{APPS}/deployments"), &web).await;
+            cluster.run_for(Duration::from_secs(1)).await;
+            let sets = items(&get(&cluster, &format!("{APPS}/replicasets")).await);
+            let [set] = sets.as_slice() else {
+                panic!("{sets:?}")
+            };
+            let hash = set["metadata"]["labels"]["pod-template-hash"]
+                .as_str()
+                .expect("a hash");
+            name = set["metadata"]["name"].as_str().expect("a name").to_owned();
+            assert_eq!(name, format!("w-{hash}"));
+        });
+        name
+    };
+    assert_eq!(name("web:1"), name("web:1"));
+    assert_ne!(name("web:1"), name("web:2"));
+}

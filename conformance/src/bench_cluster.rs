@@ -1,0 +1,189 @@
+//! Measures how a cluster without OpenKruise grows: nodes, pods that run, pods that go, memory.
+
+use std::io::Write;
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::bench::{ms, simulate_on};
+use crate::error::Error;
+use crate::report::stopwatch::Stopwatch;
+use crate::suite::Simulate;
+
+/// How many pods a node takes.
+const PODS_PER_NODE: u32 = 110;
+/// How long pods may take to run, or to go, in virtual time.
+const VIRTUAL_LIMIT: Duration = Duration::from_secs(3600);
+
+/// Measures clusters of each of `sizes`: nodes and pods.
+///
+/// # Errors
+/// If a cluster does not start or does not come to where it should.
+pub fn run(sizes: &[(u32, u32)], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
+    let mut before: Option<(u32, Figures)> = None;
+    for (nodes, pods) in sizes {
+        let figures = simulate_on(simulate, async || measure(*nodes, *pods).await)?;
+        let mut text = figures.text(*nodes, *pods);
+        if let Some((smaller, then)) = before {
+            text.push_str(&figures.growth(*pods, smaller, &then));
+        }
+        writeln!(out, "{text}").map_err(|source| Error::Write {
+            path: "standard output".into(),
+            source,
+        })?;
+        before = Some((*pods, figures));
+    }
+    Ok(())
+}
+
+/// Wall time and virtual time.
+#[derive(Clone, Copy)]
+struct Took(Duration, Duration);
+
+struct Figures {
+    started: Took,
+    run: Took,
+    gone: Took,
+    /// Bytes; none where the system does not tell.
+    per_pod: Option<u64>,
+}
+
+impl Figures {
+    fn text(&self, nodes: u32, pods: u32) -> String {
+        let each = |took: Took| {
+            let per = took.0.as_secs_f64() * 1e6 / f64::from(pods.max(1));
+            format!(
+                "{} ({per:.0} µs a pod, {} of virtual time)",
+                ms(took.0),
+                ms(took.1)
+            )
+        };
+        let memory = match self.per_pod {
+            Some(bytes) => format!("{:.1} KiB", bytes as f64 / 1024.0),
+            None => "unknown on this system".to_owned(),
+        };
+        format!(
+            "{nodes} nodes, {pods} pods\n  all nodes ready in  {} ({} of virtual time)\n  all pods running in {}\n  all pods gone in    {}\n  memory per pod      {memory}",
+            ms(self.started.0),
+            ms(self.started.1),
+            each(self.run),
+            each(self.gone),
+        )
+    }
+
+    fn growth(&self, pods: u32, smaller: u32, then: &Self) -> String {
+        let grows = |now: Took, then: Took| now.0.as_secs_f64() / then.0.as_secs_f64();
+        format!(
+            "\n  {smaller} -> {pods} pods ({:.1} times as many): running takes {:.1} times as long, going {:.1} times",
+            f64::from(pods) / f64::from(smaller.max(1)),
+            grows(self.run, then.run),
+            grows(self.gone, then.gone),
+        )
+    }
+}
+
+/// What this process occupies, in bytes, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn defect(what: &str, why: impl ToString) -> Error {
+    Error::Backend {
+        what: what.to_owned(),
+        why: why.to_string(),
+        help: "this is a defect of Seatrial".to_owned(),
+    }
+}
+
+async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
+    let virtually = Instant::now();
+    let stopwatch = Stopwatch::start();
+    let cluster = Cluster::builder().nodes(nodes).start().await;
+    let cluster = cluster.map_err(|error| defect("start a cluster", error))?;
+    let client = cluster.client();
+    let all: Api<Node> = Api::all(client.clone());
+    let ready = all
+        .list(&ListParams::default())
+        .await
+        .map_err(|error| defect("list the nodes", error))?;
+    if ready.items.len() != nodes as usize {
+        return Err(defect(
+            "start the nodes",
+            format!("{} of {nodes} are there", ready.items.len()),
+        ));
+    }
+    drop(ready);
+    let started = Took(stopwatch.elapsed(), virtually.elapsed());
+
+    let api: Api<Pod> = Api::default_namespaced(client);
+    let empty = resident();
+    let virtually = Instant::now();
+    let stopwatch = Stopwatch::start();
+    for number in 0..pods {
+        let pod = json!({
+            "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        let pod = serde_json::from_value(pod).map_err(|error| defect("write a pod", error))?;
+        api.create(&PostParams::default(), &pod)
+            .await
+            .map_err(|error| defect("create a pod", error))?;
+    }
+    until_none(&api, "status.phase!=Running").await?;
+    let run = Took(stopwatch.elapsed(), virtually.elapsed());
+    let full = resident();
+
+    let virtually = Instant::now();
+    let stopwatch = Stopwatch::start();
+    let (delete, every) = (DeleteParams::default(), ListParams::default());
+    api.delete_collection(&delete, &every)
+        .await
+        .map_err(|error| defect("delete the pods", error))?;
+    until_none(&api, "metadata.namespace=default").await?;
+    let gone = Took(stopwatch.elapsed(), virtually.elapsed());
+    let per_pod = empty
+        .zip(full)
+        .map(|(empty, full)| full.saturating_sub(empty) / u64::from(pods.max(1)));
+    Ok(Figures {
+        started,
+        run,
+        gone,
+        per_pod,
+    })
+}
+
+/// Waits until no pod is selected any more.
+async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
+    let deadline = Instant::now() + VIRTUAL_LIMIT;
+    let one = ListParams::default().fields(selector).limit(1);
+    loop {
+        let left = api
+            .list_metadata(&one)
+            .await
+            .map_err(|error| defect("list pods", error))?;
+        let Some(left) = left.items.first() else {
+            return Ok(());
+        };
+        if Instant::now() > deadline {
+            let name = left.metadata.name.clone().unwrap_or_default();
+            return Err(defect(
+                "wait for pods",
+                format!("an hour of virtual time was not enough for {name} ({selector})"),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// So many nodes that the pods fit, with some room.
+#[must_use]
+pub fn nodes_for(pods: u32) -> u32 {
+    pods / (PODS_PER_NODE * 9 / 10) + 1
+}
