@@ -8,6 +8,7 @@ pub mod apidiff;
 pub mod assertion;
 pub mod backend;
 pub mod bench;
+pub mod bench_api;
 pub mod error;
 pub mod files;
 pub mod history;
@@ -18,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod snapshot;
+pub mod soak;
 pub mod suite;
 
 pub use error::Error;
