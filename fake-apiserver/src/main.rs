@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use client_kit::{Clock as _, SystemClock};
@@ -14,6 +15,9 @@ use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, ControllerSet, serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
+
+/// How often a node says that it is alive, as a real one.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// A Kubernetes cluster without containers: API server, simulated nodes, built-in controllers.
 #[derive(Parser)]
@@ -136,7 +140,8 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
             seed,
             images,
             Timing::default(),
-        );
+        )
+        .with_heartbeat(HEARTBEAT);
         tasks.spawn(async move {
             if let Err(error) = kubelet.run().await {
                 eprintln!("error: node {name}: {error}");
@@ -163,7 +168,8 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         .start_time(SystemClock.now())
         .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
         .controller_set(options.controllers)
-        .system_objects(true);
+        .system_objects(true)
+        .heartbeats(HEARTBEAT);
     if let Some(directory) = &options.crd {
         for definition in definitions(directory)? {
             builder = builder.object(definition);

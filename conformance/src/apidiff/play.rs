@@ -500,12 +500,19 @@ impl<'a> Player<'a> {
         let (sender, events) = mpsc::unbounded_channel();
         let mut reader = JoinSet::new();
         reader.spawn(async move {
-            let mut frames = body.into_data_stream();
+            // What is no watch ends without a line break.
+            let frames = body
+                .into_data_stream()
+                .map(|frame| frame.map(|bytes| bytes.to_vec()));
+            let mut frames = frames.chain(futures::stream::iter([Ok(vec![b'\n'])]));
             let mut line = Vec::new();
             while let Some(Ok(frame)) = frames.next().await {
                 for byte in frame {
                     if byte != b'\n' {
                         line.push(byte);
+                        continue;
+                    }
+                    if line.is_empty() {
                         continue;
                     }
                     let event = serde_json::from_slice(&line)

@@ -62,7 +62,7 @@ pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterErro
         server
             .state
             .registry
-            .define(&definition.value)
+            .define(&definition.value, server.state.store.revision())
             .map_err(|errors| {
                 let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 ClusterError::Definition {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ use crate::controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
-use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
 use crate::server::Server;
 use crate::store::{Journal, Store};
 
@@ -32,6 +33,7 @@ pub struct ClusterBuilder {
     nodes: Vec<NodeSpec>,
     placements: BTreeMap<String, String>,
     images: ImageRegistry,
+    containers: Option<Containers>,
     timing: Timing,
     names: Option<SharedNames>,
     objects: Vec<Value>,
@@ -40,6 +42,7 @@ pub struct ClusterBuilder {
     data_dir: Option<PathBuf>,
     trace: bool,
     system_objects: bool,
+    heartbeat: Option<Duration>,
 }
 
 impl Default for ClusterBuilder {
@@ -50,6 +53,7 @@ impl Default for ClusterBuilder {
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
             placements: BTreeMap::new(),
             images: ImageRegistry::default(),
+            containers: None,
             timing: Timing::default(),
             names: None,
             objects: Vec::new(),
@@ -58,6 +62,7 @@ impl Default for ClusterBuilder {
             data_dir: None,
             trace: false,
             system_objects: false,
+            heartbeat: None,
         }
     }
 }
@@ -90,6 +95,12 @@ impl ClusterBuilder {
     /// The nodes to which pods of these names go, if they can.
     pub fn placements(mut self, placements: BTreeMap<String, String>) -> Self {
         self.placements = placements;
+        self
+    }
+
+    /// Where to tell what runs on the nodes, for a program that talks to their container runtime.
+    pub fn containers(mut self, containers: Containers) -> Self {
+        self.containers = Some(containers);
         self
     }
 
@@ -155,6 +166,13 @@ impl ClusterBuilder {
     /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
     pub fn system_objects(mut self, make: bool) -> Self {
         self.system_objects = make;
+        self
+    }
+
+    /// How often each node renews its Lease. By default never, and there is none: a node counts as alive until
+    /// [`Cluster::disconnect_node`] cuts it off, and its heartbeats cost nothing.
+    pub fn heartbeats(mut self, period: Duration) -> Self {
+        self.heartbeat = Some(period);
         self
     }
 
@@ -228,17 +246,25 @@ impl ClusterBuilder {
                     .run(),
             );
         }
+        let mut switches = BTreeMap::new();
         for node in self.nodes {
+            let switch = Switch::new();
             let name = node.name.clone();
-            let kubelet = Kubelet::new(
-                client.clone(),
+            let mut kubelet = Kubelet::new(
+                switch.client(&server),
                 node,
                 Arc::clone(&clock),
                 self.seed,
                 self.images.clone(),
                 self.timing.clone(),
-            );
+            )
+            .with_switch(&switch)
+            .with_containers(self.containers.clone());
+            if let Some(period) = self.heartbeat {
+                kubelet = kubelet.with_heartbeat(period);
+            }
             server.connect_node(&name, kubelet.access());
+            switches.insert(name, switch);
             tasks.spawn(async move {
                 if let Err(error) = kubelet.run().await {
                     tracing::warn!(%error, "run a node");
@@ -252,6 +278,8 @@ impl ClusterBuilder {
             seed: self.seed,
             images: self.images,
             trace,
+            switches,
+            heartbeat: self.heartbeat,
             journal,
             _tasks: tasks,
         };

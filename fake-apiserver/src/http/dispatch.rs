@@ -265,7 +265,13 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         .iter()
         .any(|verb| verb == context.request.verb.as_str())
     {
-        return Err(ApiError::method_not_allowed());
+        let resource = &context.resource;
+        return Err(match context.request.verb {
+            Verb::Delete if resource.is_custom() => {
+                ApiError::not_supported("delete", &resource.group_resource())
+            }
+            _ => ApiError::method_not_allowed(),
+        });
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {

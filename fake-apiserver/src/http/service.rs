@@ -186,11 +186,9 @@ fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiE
         .map(|range| range.split(';').next().unwrap_or_default().trim());
     if !accept.is_empty() && !ranges.any(|range| matches!(range, TYPE | "application/*" | "*/*")) {
         let message = format!("only the following media types are accepted: {TYPE}");
-        return Err(ApiError::new(
-            StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            message,
-        ));
+        let mut error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        error.details = Some(serde_json::json!({}));
+        return Err(error);
     }
     Ok(respond::whole(
         Bytes::from(server.state.tokens.key_set().to_string()),

@@ -5,8 +5,11 @@
 
 mod access;
 mod config;
+mod containers;
+mod heartbeat;
 mod images;
 mod kubelet;
+mod link;
 mod node;
 mod pod;
 mod programs;
@@ -17,8 +20,11 @@ mod timing;
 pub use access::NodeAccess;
 pub(crate) use access::{LogQuery, Refused};
 pub use config::NodeConfigError;
+pub use containers::{ContainerInfo, Containers};
+pub(crate) use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
+pub(crate) use link::Switch;
 pub use node::{NodeSpec, Taint};
 pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
 pub(crate) use programs::{Session, Wants, failure};

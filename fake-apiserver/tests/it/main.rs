@@ -6,6 +6,7 @@ mod deletions;
 mod everything;
 mod garbage;
 mod lives;
+mod nodes;
 mod patches;
 mod pods;
 mod process;

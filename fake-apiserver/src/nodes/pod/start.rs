@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::backoff::go_duration;
 use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
+use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
 use crate::nodes::programs::{Exit, Files, Launch, argv_of, launch, program_of};
 use crate::nodes::status::{Instance, Kind, should_restart};
@@ -201,6 +202,7 @@ impl PodWorker {
             started: rfc3339(self.kubelet.clock.now_seconds()),
             ended: None,
         };
+        let id = instance.id.clone();
         let mounts = self.mounts_of(spec);
         let stop = vary(self.kubelet.timing.stop, &mut self.random);
         let Some(container) = self
@@ -249,6 +251,22 @@ impl PodWorker {
         self.kubelet
             .access
             .started(self.pod.uid(), name, &id, Arc::clone(&process.run));
+        if let Some(containers) = &self.kubelet.containers {
+            let info = ContainerInfo {
+                name: name.to_owned(),
+                id,
+                image: image.to_owned(),
+                restarts: run,
+                env: process.run.env.clone(),
+                running: true,
+            };
+            let handle = Handle {
+                term: process.term(),
+                serves: process.serves,
+                exits: self.exits.0.clone(),
+            };
+            containers.started(self.pod.uid(), info, handle);
+        }
         self.probes.add(name, spec, &process);
         self.processes.insert(name.to_owned(), process);
     }

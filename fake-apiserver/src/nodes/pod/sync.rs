@@ -4,7 +4,7 @@ use client_kit::EventType;
 use serde_json::{Value, json};
 
 use super::worker::{Gone, PodWorker, Run};
-use crate::meta::at;
+use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, should_restart};
 use crate::server::rfc3339;
@@ -277,6 +277,9 @@ impl PodWorker {
     /// Marks a running container as ended.
     pub(super) fn end(&mut self, name: &str, exit: Exit) {
         let process = self.processes.remove(name);
+        if let Some(containers) = &self.kubelet.containers {
+            containers.ended(self.pod.uid(), name);
+        }
         self.probes.forget(name);
         self.ended_at.insert(name.to_owned(), tokio::time::Instant::now());
         let message = match &process {

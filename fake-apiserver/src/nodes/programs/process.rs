@@ -80,6 +80,11 @@ impl Run {
 }
 
 impl Process {
+    /// What asks it to end, for others than the kubelet.
+    pub(in crate::nodes) fn term(&self) -> watch::Sender<bool> {
+        self.term.clone()
+    }
+
     /// Asks it to end, as `TERM` does.
     pub(in crate::nodes) fn terminate(&self) {
         self.term.send_replace(true);
