@@ -9,6 +9,7 @@ pub mod assertion;
 pub mod backend;
 pub mod bench;
 pub mod bench_cluster;
+pub mod bench_api;
 pub mod error;
 pub mod files;
 pub mod history;
@@ -19,6 +20,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod snapshot;
+pub mod soak;
 pub mod suite;
 
 pub use error::Error;

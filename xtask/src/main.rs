@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod conformance;
 mod manifests;
+mod soak;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ enum Verb {
     Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
+    /// Send random requests to a cluster with watches open, and check that all adds up.
+    Soak(soak::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Ci => ci::run(),
         Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
+        Verb::Soak(arguments) => soak::run(&arguments),
     };
     match result {
         Ok(code) => code,

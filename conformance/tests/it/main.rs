@@ -9,4 +9,5 @@ mod kubeconfig;
 mod manager;
 mod replay;
 mod reports;
+mod soak;
 mod support;

@@ -125,10 +125,17 @@ pub(super) async fn resource_request(
     let (deprecation, encoding) = (resource.deprecation.clone(), negotiated_encoding(&incoming));
     let answer = perform(server, resource, request, incoming).await;
     match (answer, deprecation) {
-        // That a version is deprecated is said whatever becomes of the request.
-        (Err(error), Some(warning)) => Ok(respond::warned_failure(&error, encoding, &[warning])),
+        // That a version is deprecated is said whatever becomes of a request that the resource has a handler for.
+        (Err(error), Some(warning)) if !is_unhandled(&error) => {
+            Ok(respond::warned_failure(&error, encoding, &[warning]))
+        }
         (answer, _) => answer,
     }
+}
+
+/// Whether the refusal says that nothing is there to handle the request.
+fn is_unhandled(error: &ApiError) -> bool {
+    *error == ApiError::method_not_allowed() || *error == ApiError::no_such_resource()
 }
 
 /// The encoding in which the client would read a refusal.

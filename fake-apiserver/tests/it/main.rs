@@ -11,6 +11,7 @@ mod patches;
 mod pods;
 mod process;
 mod rules;
+mod runtime;
 mod served;
 mod streams;
 mod support;

@@ -1,0 +1,334 @@
+//! Measures an API server: requests and watch events per second, of one client after the other and of several at once.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::AsyncBufReadExt as _;
+use futures::TryStreamExt as _;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::error::Error;
+use crate::report::stopwatch::Stopwatch;
+
+/// How many requests are under way at once.
+const CLIENTS: usize = 8;
+/// How many watches are told of each change in the measure of watches.
+const WATCHES: usize = 10;
+/// How often the whole list is read.
+const LISTS: usize = 20;
+const NAMESPACE: &str = "bench-api";
+
+/// What is measured, and what one unit of it is.
+const MEASURES: [(&str, &str); 7] = [
+    ("create", "requests/s"),
+    ("get", "requests/s"),
+    ("patch", "requests/s"),
+    ("apply", "requests/s"),
+    ("list", "objects/s"),
+    ("watch", "events/s"),
+    ("delete", "requests/s"),
+];
+
+/// The figures of one server, in the order of [`MEASURES`].
+struct Figures {
+    name: String,
+    per_second: Vec<f64>,
+}
+
+fn failed(what: &str, why: impl ToString) -> Error {
+    Error::Backend {
+        what: what.to_owned(),
+        why: why.to_string(),
+        help: "the server must answer an administrator".to_owned(),
+    }
+}
+
+/// Measures a server of this process, the same behind a socket, and those of the kubeconfigs; prints a table, with the ratio of the
+/// first to the last. Must be called within a runtime whose time is real.
+///
+/// # Errors
+/// If a server does not answer as it should.
+pub async fn run(objects: usize, kubeconfigs: &[PathBuf], out: &mut (dyn Write + Send)) -> Result<(), Error> {
+    let cluster = fake_apiserver::Cluster::builder()
+        .nodes(0)
+        .controllers(false)
+        .start()
+        .await
+        .map_err(|error| failed("start a cluster", error))?;
+    let mut all = vec![measure("in process", &cluster.client(), objects).await?];
+    let (client, _server) = served().await?;
+    all.push(measure("served", &client, objects).await?);
+    for path in kubeconfigs {
+        let client = connect(path).await?;
+        all.push(measure(&path.display().to_string(), &client, objects).await?);
+    }
+    table(&all, out).map_err(|source| Error::Write {
+        path: "standard output".into(),
+        source,
+    })
+}
+
+/// A server on a thread of its own, which ends with the sender.
+async fn served() -> Result<(Client, tokio::sync::oneshot::Sender<()>), Error> {
+    use fake_apiserver::serve::{self, Identity, Transport};
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let serving = async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+            let address = listener.local_addr()?;
+            let identity = Identity::generate(&[]).map_err(std::io::Error::other)?;
+            let transport = Transport {
+                identity: Some(std::sync::Arc::new(identity)),
+                tokens: Vec::new(),
+            };
+            let cluster = fake_apiserver::Cluster::builder().nodes(0).controllers(false);
+            let cluster = cluster.start().await.map_err(std::io::Error::other)?;
+            // If nobody wants to know, nobody will ask.
+            let _ = tell.send(serve::kubeconfig(address, &transport));
+            let ended = async {
+                let _ = stopped.await;
+            };
+            serve::serve(cluster.server().clone(), listener, transport, ended).await
+        };
+        if let Err(error) = runtime.and_then(|runtime| runtime.block_on(serving)) {
+            tracing::error!(%error, "serve a cluster");
+        }
+    });
+    let kubeconfig = told.await.map_err(|error| failed("serve a cluster", error))?;
+    let parsed: Kubeconfig =
+        serde_json::from_value(kubeconfig).map_err(|error| failed("serve a cluster", error))?;
+    Ok((client_of(parsed).await?, stop))
+}
+
+async fn connect(path: &Path) -> Result<Client, Error> {
+    let parsed = Kubeconfig::read_from(path).map_err(|error| failed("read a kubeconfig", error))?;
+    client_of(parsed).await
+}
+
+async fn client_of(parsed: Kubeconfig) -> Result<Client, Error> {
+    let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
+    let config = config.map_err(|error| failed("read a kubeconfig", error))?;
+    Client::try_from(config).map_err(|error| failed("connect", error))
+}
+
+/// One request; its answer is read.
+async fn ask(
+    client: &Client,
+    method: &str,
+    path: String,
+    kind: &str,
+    body: Option<Value>,
+) -> Result<(), Error> {
+    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind)
+        .body(body)
+        .map_err(|error| failed("ask", error))?;
+    let answered = client.request_text(request).await;
+    answered.map(|_| ()).map_err(|error| failed("ask", error))
+}
+
+/// Does something with each object, several at once; gives objects per second.
+async fn each<F>(
+    client: &Client,
+    objects: usize,
+    act: impl Fn(Client, usize) -> F + Clone + Send + 'static,
+) -> Result<f64, Error>
+where
+    F: Future<Output = Result<(), Error>> + Send,
+{
+    let stopwatch = Stopwatch::start();
+    let mut tasks = JoinSet::new();
+    for first in 0..CLIENTS {
+        let (client, act) = (client.clone(), act.clone());
+        tasks.spawn(async move {
+            for index in (first..objects).step_by(CLIENTS) {
+                act(client.clone(), index).await?;
+            }
+            Ok::<(), Error>(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.map_err(|error| failed("ask", error))??;
+    }
+    Ok(rate(objects, stopwatch.elapsed()))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate")]
+fn rate(count: usize, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64().max(1e-9)
+}
+
+async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures, Error> {
+    const JSON: &str = "application/json";
+    let root = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    ask(
+        client,
+        "POST",
+        "/api/v1/namespaces".to_owned(),
+        JSON,
+        Some(namespace),
+    )
+    .await?;
+    let object = |index: usize| {
+        let data: Value = (0..8)
+            .map(|key| (format!("key-{key}"), json!("a value of some length")))
+            .collect();
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{index}"), "labels": {"app": "bench"}}, "data": data})
+    };
+    let mut per_second = Vec::new();
+    let at = root.clone();
+    per_second.push(
+        each(client, objects, move |client, index| {
+            let at = at.clone();
+            async move { ask(&client, "POST", at, JSON, Some(object(index))).await }
+        })
+        .await?,
+    );
+    let at = root.clone();
+    per_second.push(
+        each(client, objects, move |client, index| {
+            let path = format!("{at}/m{index}");
+            async move { ask(&client, "GET", path, JSON, None).await }
+        })
+        .await?,
+    );
+    let at = root.clone();
+    per_second.push(
+        each(client, objects, move |client, index| {
+            let path = format!("{at}/m{index}");
+            let patch = json!({"data": {"key-1": index.to_string()}});
+            async move {
+                ask(
+                    &client,
+                    "PATCH",
+                    path,
+                    "application/merge-patch+json",
+                    Some(patch),
+                )
+                .await
+            }
+        })
+        .await?,
+    );
+    let at = root.clone();
+    per_second.push(
+        each(client, objects, move |client, index| {
+            let path = format!("{at}/m{index}?fieldManager=bench&force=true");
+            async move {
+                ask(
+                    &client,
+                    "PATCH",
+                    path,
+                    "application/apply-patch+yaml",
+                    Some(object(index)),
+                )
+                .await
+            }
+        })
+        .await?,
+    );
+    let stopwatch = Stopwatch::start();
+    for _ in 0..LISTS {
+        ask(client, "GET", root.clone(), JSON, None).await?;
+    }
+    per_second.push(rate(LISTS * objects, stopwatch.elapsed()));
+    per_second.push(watches(client, &root, objects).await?);
+    let at = root.clone();
+    per_second.push(
+        each(client, objects, move |client, index| {
+            let path = format!("{at}/m{index}");
+            async move { ask(&client, "DELETE", path, JSON, None).await }
+        })
+        .await?,
+    );
+    ask(
+        client,
+        "DELETE",
+        format!("/api/v1/namespaces/{NAMESPACE}"),
+        JSON,
+        None,
+    )
+    .await?;
+    Ok(Figures {
+        name: name.to_owned(),
+        per_second,
+    })
+}
+
+/// Events per second that reach watches of the same objects.
+async fn watches(client: &Client, root: &str, objects: usize) -> Result<f64, Error> {
+    let request = http::Request::get(format!("{root}?limit=1")).body(Vec::new());
+    let list: Value = client
+        .request(request.map_err(|error| failed("list", error))?)
+        .await
+        .map_err(|error| failed("list", error))?;
+    let version = list
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let mut readers = JoinSet::new();
+    for _ in 0..WATCHES {
+        let request =
+            http::Request::get(format!("{root}?watch=1&resourceVersion={version}")).body(Vec::new());
+        let stream = client
+            .request_stream(request.map_err(|error| failed("watch", error))?)
+            .await;
+        let mut lines = stream.map_err(|error| failed("watch", error))?.lines();
+        readers.spawn(async move {
+            for _ in 0..objects {
+                if lines.try_next().await.ok().flatten().is_none() {
+                    return Err(failed("watch", "the watch has ended"));
+                }
+            }
+            Ok(())
+        });
+    }
+    let stopwatch = Stopwatch::start();
+    let at = root.to_owned();
+    each(client, objects, move |client, index| {
+        let path = format!("{at}/m{index}");
+        let patch = json!({"data": {"key-2": index.to_string()}});
+        async move {
+            ask(
+                &client,
+                "PATCH",
+                path,
+                "application/merge-patch+json",
+                Some(patch),
+            )
+            .await
+        }
+    })
+    .await?;
+    while let Some(done) = readers.join_next().await {
+        done.map_err(|error| failed("watch", error))??;
+    }
+    Ok(rate(WATCHES * objects, stopwatch.elapsed()))
+}
+
+fn table(all: &[Figures], out: &mut (dyn Write + Send)) -> std::io::Result<()> {
+    for figures in all {
+        writeln!(out, "{}", figures.name)?;
+        for ((measure, unit), figure) in MEASURES.iter().zip(&figures.per_second) {
+            writeln!(out, "  {measure:<8} {figure:>12.0} {unit}")?;
+        }
+    }
+    if let [first, .., last] = all {
+        writeln!(out, "{} : {}", first.name, last.name)?;
+        for ((measure, _), (one, other)) in MEASURES.iter().zip(first.per_second.iter().zip(&last.per_second))
+        {
+            writeln!(out, "  {measure:<8} {:>12.1}", one / other.max(1e-9))?;
+        }
+    }
+    Ok(())
+}
