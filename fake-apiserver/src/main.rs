@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use client_kit::{Clock as _, SystemClock};
@@ -12,6 +13,9 @@ use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing}
 use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, serve};
 use tokio::net::TcpListener;
+
+/// How often a node says that it is alive, as a real one.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// A Kubernetes cluster without containers: API server, simulated nodes, built-in controllers.
 #[derive(Parser)]
@@ -134,7 +138,8 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
             seed,
             images,
             Timing::default(),
-        );
+        )
+        .with_heartbeat(HEARTBEAT);
         tasks.spawn(async move {
             if let Err(error) = kubelet.run().await {
                 eprintln!("error: node {name}: {error}");
@@ -162,6 +167,7 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
         .controllers(options.controllers == Controllers::All)
         .system_objects(true)
+        .heartbeats(HEARTBEAT)
         .start()
         .await?;
     let path = options.kubeconfig.unwrap_or_else(|| {

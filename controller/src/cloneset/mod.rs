@@ -19,5 +19,5 @@ pub(crate) mod revision;
 pub(crate) mod settings;
 pub(crate) mod sort;
 
-pub use observe::{Observed, Revision, Revisions};
+pub use observe::{CachedPod, Observed, Revision, Revisions};
 pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner, PodRef};

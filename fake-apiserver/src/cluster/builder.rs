@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use crate::controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
-use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use crate::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
 use crate::server::Server;
 
 /// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
@@ -38,6 +39,7 @@ pub struct ClusterBuilder {
     built_in: Vec<BuiltIn>,
     trace: bool,
     system_objects: bool,
+    heartbeat: Option<Duration>,
 }
 
 impl Default for ClusterBuilder {
@@ -56,6 +58,7 @@ impl Default for ClusterBuilder {
             built_in: BuiltIn::ALL.to_vec(),
             trace: false,
             system_objects: false,
+            heartbeat: None,
         }
     }
 }
@@ -140,6 +143,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// How often each node renews its Lease. By default never, and there is none: a node counts as alive until
+    /// [`Cluster::disconnect_node`] cuts it off, and its heartbeats cost nothing.
+    pub fn heartbeats(mut self, period: Duration) -> Self {
+        self.heartbeat = Some(period);
+        self
+    }
+
     /// Whether every commit is recorded for [`Cluster::trace`].
     pub fn trace(mut self, record: bool) -> Self {
         self.trace = record;
@@ -179,15 +189,23 @@ impl ClusterBuilder {
                     .run(),
             );
         }
+        let mut switches = BTreeMap::new();
         for node in self.nodes {
-            let kubelet = Kubelet::new(
-                client.clone(),
+            let switch = Switch::new();
+            let name = node.name.clone();
+            let mut kubelet = Kubelet::new(
+                switch.client(&server),
                 node,
                 Arc::clone(&clock),
                 self.seed,
                 self.images.clone(),
                 self.timing.clone(),
-            );
+            )
+            .with_switch(&switch);
+            if let Some(period) = self.heartbeat {
+                kubelet = kubelet.with_heartbeat(period);
+            }
+            switches.insert(name, switch);
             tasks.spawn(async move {
                 if let Err(error) = kubelet.run().await {
                     tracing::warn!(%error, "run a node");
@@ -201,6 +219,8 @@ impl ClusterBuilder {
             seed: self.seed,
             images: self.images,
             trace,
+            switches,
+            heartbeat: self.heartbeat,
             _tasks: tasks,
         };
         cluster.settle().await;

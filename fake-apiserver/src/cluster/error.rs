@@ -13,6 +13,22 @@ pub enum ClusterError {
         /// The server's refusal.
         source: Box<kube::Error>,
     },
+    /// There is no such simulated node.
+    #[error("find the node \"{name}\": the simulated nodes are {known}")]
+    UnknownNode {
+        /// Its name.
+        name: String,
+        /// The names of those that there are.
+        known: String,
+    },
+    /// The Lease of a node that is to be disconnected could not be written.
+    #[error("write the lease of node \"{name}\": {source}")]
+    Lease {
+        /// The node's name.
+        name: String,
+        /// The server's refusal.
+        source: Box<kube::Error>,
+    },
     /// An object that the builder was given is not one.
     #[error("read an object to create: {0}")]
     Object(String),

@@ -4,8 +4,10 @@
 //! any API server its nodes.
 
 mod config;
+mod heartbeat;
 mod images;
 mod kubelet;
+mod link;
 mod node;
 mod pod;
 mod programs;
@@ -14,8 +16,10 @@ mod status;
 mod timing;
 
 pub use config::NodeConfigError;
+pub(crate) use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
+pub(crate) use link::Switch;
 pub use node::{NodeSpec, Taint};
 pub use programs::{ExitScript, ProbeAnswer, Program};
 pub use scheduler::Scheduler;

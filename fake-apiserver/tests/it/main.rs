@@ -5,6 +5,7 @@ mod custom;
 mod deletions;
 mod garbage;
 mod lives;
+mod nodes;
 mod patches;
 mod pods;
 mod rules;
