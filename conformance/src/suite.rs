@@ -422,6 +422,8 @@ fn environment(options: &SuiteOptions, scenario: &Scenario) -> Result<Environmen
         environment.missing.extend(of_recording.missing);
     }
     environment.names = BTreeMap::new();
+    environment.gates.clone_from(&scenario.extras.gates);
+    environment.daemon = scenario.extras.daemon;
     Ok(environment)
 }
 

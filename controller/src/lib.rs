@@ -5,6 +5,7 @@
 //! * [`crds`]: the definitions to install.
 //! * [`cloneset`]: the CloneSet controller as `observe → plan → act`. The rules are in `plan`, which is pure.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
+//! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
 //! * [`Manager`]: everything wired to a `kube::Client`.
 //! * [`process`]: the process around it, which the binary `kruise-manager` runs: flags, gates, election, TLS, endpoints.
 //!
@@ -20,7 +21,9 @@ pub use crds::crds;
 pub use manager::{Manager, Options};
 
 pub mod cloneset;
+pub mod daemon;
 mod json;
+mod launch_priority;
 mod manager;
 pub mod metrics;
 mod pod;

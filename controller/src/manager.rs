@@ -18,6 +18,7 @@ use crate::cloneset::controller::Controller;
 use crate::cloneset::expectations::{Expectations, Expected, Member};
 use crate::cloneset::owner::controller_of;
 use crate::cloneset::{CloneSetPlanner, Planner};
+use crate::launch_priority::Launcher;
 use crate::metrics::Metrics;
 use crate::readiness;
 use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
@@ -76,6 +77,8 @@ pub struct Manager {
 struct Shared {
     sets: WorkQueue<ObjectKey>,
     pods: WorkQueue<ObjectKey>,
+    launches: WorkQueue<ObjectKey>,
+    launcher: Launcher,
     expectations: Arc<Expectations>,
     metrics: Arc<Metrics>,
 }
@@ -104,6 +107,8 @@ impl Manager {
         let shared = Arc::new(Shared {
             sets: WorkQueue::with_rest(rest),
             pods: WorkQueue::new(),
+            launches: WorkQueue::new(),
+            launcher: Launcher::new(client.clone()),
             expectations: Arc::clone(&expectations),
             metrics: Arc::clone(&metrics),
         });
@@ -139,9 +144,12 @@ impl Manager {
             Arc::clone(&shared),
         ));
 
+        work.spawn(work_on_launches(controller.pods.clone(), Arc::clone(&shared)));
+
         shutdown.await;
         shared.sets.close();
         shared.pods.close();
+        shared.launches.close();
         let all_done = async { while work.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_TIMEOUT, all_done).await.is_err() {
             tracing::warn!("stopped in the middle of a pass");
@@ -175,7 +183,13 @@ fn watch_all(watches: &mut JoinSet<()>, client: &Client, controller: &Controller
                 {
                     queue.pods.add(ObjectKey::of(pod.as_ref()));
                 }
+                if let Change::Added(pod) | Change::Updated(_, pod) = &change
+                    && queue.launcher.has_news(pod)
+                {
+                    queue.launches.add(ObjectKey::of(pod.as_ref()));
+                }
                 if let Change::Deleted(pod) = &change {
+                    queue.launcher.forget(pod);
                     queue
                         .expectations
                         .forget_version(pod.metadata.uid.as_deref().unwrap_or_default());
@@ -295,5 +309,22 @@ async fn work_on_pods(client: Client, pods: Informer<CachedPod>, clock: SharedCl
             }
         }
         shared.pods.done(&key);
+    }
+}
+
+async fn work_on_launches(pods: Informer<CachedPod>, shared: Arc<Shared>) {
+    while let Some(key) = shared.launches.next().await {
+        let result = match pods.get(&key) {
+            Some(pod) => shared.launcher.pass(&pod).await,
+            None => Ok(()),
+        };
+        match result {
+            Ok(()) => shared.launches.forget(&key),
+            Err(error) => {
+                tracing::warn!(pod = key.name, namespace = key.namespace, %error, "failed to launch containers");
+                shared.launches.add_failed(key.clone());
+            }
+        }
+        shared.launches.done(&key);
     }
 }

@@ -122,14 +122,3 @@ pub(crate) fn restarts(pod: &Pod) -> i32 {
         .max()
         .unwrap_or(0)
 }
-
-/// The value of a container's environment variable that is given as text.
-pub(crate) fn env<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
-    container
-        .env
-        .as_ref()?
-        .iter()
-        .find(|env| env.name == name)?
-        .value
-        .as_deref()
-}

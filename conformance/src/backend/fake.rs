@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
+use controller::cloneset::{CloneSetPlanner, Gates};
+use controller::process::gates::FeatureGates;
 use controller::{Manager, Options};
-use fake_apiserver::nodes::{Image, ImageRegistry};
+use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
 use kube::Client;
@@ -14,11 +16,15 @@ use kube::core::{ApiResource, GroupVersionKind};
 use tokio::task::JoinSet;
 
 use super::collector::Collector;
+use super::daemon;
 use crate::error::Error;
 use crate::recording::environment::Environment;
 
 /// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
 const PASS_REST: Duration = Duration::from_millis(10);
+
+/// How many nodes there are unless said otherwise.
+const NODES: u32 = 3;
 
 /// Changes what a manager does: a test's way to break it.
 pub type ManagerTweak = Arc<dyn Fn(Options) -> Options + Send + Sync>;
@@ -47,6 +53,16 @@ pub struct FakeCluster {
     collector: Arc<Collector>,
     /// Aborts the manager when dropped.
     _manager: JoinSet<()>,
+}
+
+/// Reads feature gates.
+fn gates(text: &str) -> Result<Gates, Error> {
+    let gates = FeatureGates::parse(text).map_err(|error| Error::Backend {
+        what: "read the feature gates".to_owned(),
+        why: error.to_string(),
+        help: "give them as the flag --feature-gates takes them".to_owned(),
+    })?;
+    Ok(Gates::of(|name| gates.is_on(name)))
 }
 
 /// The webhooks of OpenKruise, answered by the `controller` crate in this process.
@@ -119,8 +135,11 @@ impl FakeCluster {
             .images(images)
             .placements(options.environment.placements.clone())
             .trace(options.trace);
-        if let Some(nodes) = options.nodes {
-            builder = builder.nodes(nodes);
+        let nodes = options.nodes.unwrap_or(NODES);
+        builder = builder.nodes(nodes);
+        let containers = options.environment.daemon.then(Containers::default);
+        if let Some(containers) = &containers {
+            builder = builder.containers(containers.clone());
         }
         for definition in controller::crds() {
             builder = builder.object(definition);
@@ -137,6 +156,9 @@ impl FakeCluster {
             clock: cluster.clock(),
             names: names.clone(),
             rest: PASS_REST,
+            planner: Arc::new(CloneSetPlanner {
+                gates: gates(&options.environment.gates)?,
+            }),
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {
@@ -145,6 +167,9 @@ impl FakeCluster {
         let manager = Manager::new(cluster.client(), manager_options);
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
+        if let Some(containers) = &containers {
+            daemon::start(&mut tasks, &cluster.client(), &cluster.clock(), containers, nodes);
+        }
         let collector = {
             let kinds = if options.unrecorded {
                 Vec::new()

@@ -1,6 +1,7 @@
 //! The kinds of clusters that the harness can drive. Each is only a client, and who starts what.
 
 mod collector;
+mod daemon;
 mod fake;
 mod kubeconfig;
 mod made;

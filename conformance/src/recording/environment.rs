@@ -18,6 +18,31 @@ pub struct Environment {
     pub missing: BTreeSet<String>,
     /// The node on which each pod ran.
     pub placements: BTreeMap<String, String>,
+    /// The feature gates of OpenKruise's manager, as its flag takes them.
+    pub gates: String,
+    /// Whether OpenKruise's daemon ran on the nodes.
+    pub daemon: bool,
+}
+
+/// What the daemon writes on pods.
+const DAEMONS_WORD: &str = "/metadata/annotations/apps.kruise.io~1runtime-containers-meta";
+
+/// Gates whose default an earlier version had otherwise: the first version with today's default, and the one before.
+const EARLIER_DEFAULTS: [((u32, u32), &str); 1] = [((1, 4), "InPlaceUpdateEnvFromMetadata=false")];
+
+/// The feature gates with which today's manager does what that of `version` did with `gates`.
+fn gates(version: &str, gates: &str) -> String {
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        return gates.to_owned();
+    };
+    let mut all: Vec<&str> = EARLIER_DEFAULTS
+        .iter()
+        .filter(|(since, _)| (major, minor) < *since)
+        .map(|(_, gate)| *gate)
+        .collect();
+    all.extend(gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()));
+    all.join(",")
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
@@ -41,7 +66,11 @@ impl Environment {
     /// Reads the conditions out of a recording.
     #[must_use]
     pub fn of(recording: &Recording) -> Self {
-        let mut environment = Self::default();
+        let version = recording.name.split('/').next().unwrap_or_default();
+        let mut environment = Self {
+            gates: gates(version, &recording.gates),
+            ..Self::default()
+        };
         let mut asked = BTreeSet::new();
         let mut pulls_failed = BTreeSet::new();
         for change in &recording.history {
@@ -55,6 +84,7 @@ impl Environment {
             if change.resource != "pods" {
                 continue;
             }
+            environment.daemon |= change.object.pointer(DAEMONS_WORD).is_some();
             let name = change.name();
             if change.kind == ChangeKind::Added
                 && let Some((prefix, suffix)) = name.rsplit_once('-')
@@ -95,4 +125,24 @@ fn digest(pod: &Value, container: &str, image: &str) -> Option<String> {
     let same = shown == image || shown.ends_with(&format!("/{image}"));
     let (_, digest) = status.get("imageID")?.as_str()?.split_once('@')?;
     same.then(|| digest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1.5.0", "A=true,B=false", "A=true,B=false")]
+    #[case("1.0.1", "", "InPlaceUpdateEnvFromMetadata=false")]
+    #[case(
+        "1.0.1",
+        "InPlaceUpdateEnvFromMetadata=true\n",
+        "InPlaceUpdateEnvFromMetadata=false,InPlaceUpdateEnvFromMetadata=true"
+    )]
+    #[case("mine", "A=true", "A=true")]
+    fn gates_of_a_version(#[case] version: &str, #[case] given: &str, #[case] expected: &str) {
+        assert_eq!(gates(version, given), expected);
+    }
 }

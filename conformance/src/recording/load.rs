@@ -24,6 +24,8 @@ pub struct Recording {
     pub history: Vec<Change>,
     /// The namespace in which it happened.
     pub namespace: String,
+    /// The feature gates of OpenKruise's manager, where they were not its defaults.
+    pub gates: String,
 }
 
 /// What was done in one step.
@@ -113,6 +115,8 @@ impl Recording {
             steps,
             history,
             namespace,
+            // Without the file the manager ran with its defaults.
+            gates: std::fs::read_to_string(folder.join("gates.txt")).unwrap_or_default(),
         })
     }
 

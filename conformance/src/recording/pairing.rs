@@ -154,6 +154,7 @@ mod tests {
             steps: Vec::new(),
             history,
             namespace: "default".to_owned(),
+            gates: String::new(),
         }
     }
 

@@ -160,6 +160,7 @@ mod tests {
             steps: Vec::new(),
             history: history("a-1"),
             namespace: "default".to_owned(),
+            gates: String::new(),
         };
         let mut roles = Roles::default();
         let names = json!(["a-1"]);

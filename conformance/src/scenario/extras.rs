@@ -7,6 +7,10 @@ const POD_NAMES: &str = "seatrial.dev/pod-names";
 /// The recordings that judge the scenario, a line each: `1.0.1/s1-cs-demo: 4xj8z=cg8bt, 5twdq=mdqwn`; the pairs say which
 /// recorded pod is which of the scenario's.
 const RECORDINGS: &str = "seatrial.dev/recordings";
+/// Feature gates of OpenKruise's manager, as its flag takes them.
+const FEATURE_GATES: &str = "seatrial.dev/feature-gates";
+/// `true` if OpenKruise's daemon runs on the nodes.
+const DAEMON: &str = "seatrial.dev/daemon";
 /// The seed of the scenario, if it must be a certain one.
 const SEED: &str = "seatrial.dev/seed";
 
@@ -17,6 +21,10 @@ pub struct Extras {
     pub pod_names: Vec<(String, Vec<String>)>,
     /// Recordings by name, each with what its pods are called here.
     pub recordings: Vec<(String, BTreeMap<String, String>)>,
+    /// Feature gates.
+    pub gates: String,
+    /// Whether the daemon runs.
+    pub daemon: bool,
     /// The seed.
     pub seed: Option<u64>,
 }
@@ -50,6 +58,17 @@ impl Extras {
                             .pod_names
                             .push((prefix.trim().to_owned(), list(names).collect()));
                     }
+                }
+                FEATURE_GATES => {
+                    controller::process::gates::FeatureGates::parse(value)
+                        .map_err(|error| format!("{key}: {error}"))?;
+                    extras.gates = value.trim().to_owned();
+                }
+                DAEMON => {
+                    extras.daemon = value
+                        .trim()
+                        .parse()
+                        .map_err(|_| format!("{key}: \"{value}\" is neither true nor false"))?;
                 }
                 RECORDINGS => {
                     for line in lines {

@@ -32,6 +32,13 @@ pub const EXCLUDE_PREPARING_DELETE: &str = "apps.kruise.io/cloneset-scaling-excl
 pub const DELETION_PROTECTION: &str = "policy.kruise.io/delete-protection";
 /// Container environment variable: updated (and started) in this order, highest first.
 pub const CONTAINER_PRIORITY_ENV: &str = "KRUISE_CONTAINER_PRIORITY";
+/// Container environment variable that the pod webhook gives to containers with a priority: it comes from the key
+/// `p_<priority>` of the ConfigMap `<pod>-barrier`, without which the kubelet does not start the container.
+pub const CONTAINER_BARRIER_ENV: &str = "KRUISE_CONTAINER_BARRIER";
+/// Pod annotation: `Ordered` has the containers start in the order of the spec.
+pub const CONTAINER_LAUNCH_PRIORITY: &str = "apps.kruise.io/container-launch-priority";
+/// Pod annotation: every key of the pod's barrier is there.
+pub const CONTAINER_LAUNCH_COMPLETED: &str = "apps.kruise.io/container-launch-priority-completed";
 /// Readiness gate and pod condition: false while the pod is updated in place.
 pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
 /// Readiness gate and pod condition: false while some controller of OpenKruise wants the pod out of service.

@@ -17,16 +17,15 @@ pub(crate) fn pod_name(set: &CloneSet, id: &str) -> String {
     format!("{}-{id}", set.name_any())
 }
 
-/// The pod with `id` of `revision`.
-pub(crate) fn pod(set: &CloneSet, revision: &Revision, id: &str, now: Timestamp) -> Value {
+/// The pod with `id` of `revision`, with the revision's name or with its hash alone as a label.
+pub(crate) fn pod(set: &CloneSet, revision: &Revision, id: &str, short_hash: bool, now: Timestamp) -> Value {
     let template = &revision.template;
     let mut labels = strings(template, "/metadata/labels");
     labels.insert(labels::INSTANCE_ID.to_owned(), id.to_owned());
-    labels.insert(labels::REVISION_HASH.to_owned(), revision.name.clone());
-    labels.insert(
-        labels::TEMPLATE_HASH.to_owned(),
-        revision::short(&revision.name).to_owned(),
-    );
+    let short = revision::short(&revision.name);
+    let label = if short_hash { short } else { &revision.name };
+    labels.insert(labels::REVISION_HASH.to_owned(), label.to_owned());
+    labels.insert(labels::TEMPLATE_HASH.to_owned(), short.to_owned());
     labels.insert(
         labels::LIFECYCLE_STATE.to_owned(),
         state::PREPARING_NORMAL.to_owned(),

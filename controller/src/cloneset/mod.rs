@@ -8,6 +8,7 @@ pub(crate) mod build;
 pub(crate) mod controller;
 pub(crate) mod diff;
 pub(crate) mod expectations;
+mod gates;
 mod heal;
 pub(crate) mod ids;
 pub(crate) mod inplace;
@@ -19,5 +20,6 @@ pub(crate) mod revision;
 pub(crate) mod settings;
 pub(crate) mod sort;
 
+pub use gates::Gates;
 pub use observe::{CachedPod, Observed, Revision, Revisions};
 pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner, PodRef};

@@ -16,7 +16,7 @@ use super::election::{Election, Timings};
 use super::flags::Flags;
 use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
-use crate::cloneset::CloneSetPlanner;
+use crate::cloneset::{CloneSetPlanner, Gates};
 use crate::metrics::Metrics;
 use crate::{Manager, Options};
 
@@ -161,7 +161,10 @@ pub async fn run_with(
     let options = Options {
         workers: flags.number("cloneset-workers").max(1),
         planner: Arc::new(CloneSetPlanner {
-            partition_rollback: gates.is_on("CloneSetPartitionRollback"),
+            gates: Gates {
+                exclude_preparing_delete: flags.is_set("cloneset-scaling-exclude-preparing-delete"),
+                ..Gates::of(|name| gates.is_on(name))
+            },
         }),
         ..options
     };

@@ -116,8 +116,18 @@ where
     }
 
     /// Watches for ever and tells `handler` each change after the store has it.
-    pub(crate) async fn run(self, api: Api<K>, mut handler: impl FnMut(Change<'_, K>)) {
-        let mut events = pin!(watcher(api, watcher::Config::default()));
+    pub(crate) async fn run(self, api: Api<K>, handler: impl FnMut(Change<'_, K>)) {
+        self.run_selected(api, watcher::Config::default(), handler).await;
+    }
+
+    /// The same for some objects only.
+    pub(crate) async fn run_selected(
+        self,
+        api: Api<K>,
+        selection: watcher::Config,
+        mut handler: impl FnMut(Change<'_, K>),
+    ) {
+        let mut events = pin!(watcher(api, selection));
         let mut listing: BTreeMap<ObjectKey, Arc<K>> = BTreeMap::new();
         let mut delay = RETRY_DELAY_MIN;
         while let Some(event) = events.next().await {

@@ -10,3 +10,4 @@ mod quantity;
 
 pub(crate) use canonical::{claim_template, pod_template};
 pub(crate) use go_json::{go_escape, to_go_json};
+pub(crate) use quantity::canonical_quantity;

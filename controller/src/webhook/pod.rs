@@ -3,10 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::api::labels;
+use crate::launch_priority;
 
-/// Gives a pod that one of OpenKruise's workloads controls the readiness gate `KruisePodReady`. A gate cannot be added
-/// later.
-pub fn mutate_pod(pod: &mut Value) {
+/// Fills in a new pod: the readiness gate `KruisePodReady`, which cannot be added later, and the barriers of containers
+/// that start in an order. `suffix` gives the end of the name of a pod that needs one for that.
+///
+/// # Errors
+/// If the pod asks for an order that cannot be read.
+pub fn mutate_pod(pod: &mut Value, suffix: impl FnOnce() -> String) -> Result<(), String> {
+    add_gate(pod);
+    launch_priority::inject(pod, suffix)
+}
+
+/// Gives a pod that one of OpenKruise's workloads controls its readiness gate.
+fn add_gate(pod: &mut Value) {
     let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
     let group = owners

@@ -179,7 +179,7 @@ fn pods_of_openkruises_workloads_get_the_gate() {
             "metadata": { "ownerReferences": [{ "apiVersion": api_version, "controller": true }] },
             "spec": { "readinessGates": gates },
         });
-        mutate_pod(&mut pod);
+        mutate_pod(&mut pod, String::new).unwrap();
         assert_eq!(pod["spec"]["readinessGates"].as_array().unwrap().len(), want);
     }
 }

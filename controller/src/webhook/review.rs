@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use client_kit::{Names, Seed, SeededNames};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -55,7 +56,10 @@ async fn decide(path: &str, request: &Value, client: Option<&Client>) -> Result<
     match (path, object) {
         (MUTATE_POD, Some(pod)) => {
             let mut changed = pod.clone();
-            mutate_pod(&mut changed);
+            // Reviews are told apart by their uid, so that names drawn from it differ.
+            let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
+            let names = SeededNames::new(Seed(0).fork(uid));
+            mutate_pod(&mut changed, || names.suffix("")).map_err(|message| Refusal::new(500, message))?;
             Ok(patch(pod, &changed))
         }
         (MUTATE_CLONESET, Some(set)) => {
@@ -85,10 +89,15 @@ async fn decide(path: &str, request: &Value, client: Option<&Client>) -> Result<
     }
 }
 
-/// The JSON patch from one object to the other, member by member of its `spec`; none when they are equal.
+/// The JSON patch from one object to the other, its name and member by member of its `spec`; none when they are equal.
 fn patch(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
+    }
+    let name = |object: &Value| object.pointer("/metadata/name").cloned();
+    let mut operations = Vec::new();
+    if name(before) != name(after) {
+        operations.push(json!({ "op": "add", "path": "/metadata/name", "value": name(after) }));
     }
     let (Some(old), Some(new)) = (
         before.get("spec").and_then(Value::as_object),
@@ -99,9 +108,9 @@ fn patch(before: &Value, after: &Value) -> Option<Value> {
         } else {
             "add"
         };
-        return Some(json!([{ "op": op, "path": "/spec", "value": after.get("spec") }]));
+        operations.push(json!({ "op": op, "path": "/spec", "value": after.get("spec") }));
+        return Some(Value::Array(operations));
     };
-    let mut operations = Vec::new();
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
         operations.push(json!({ "op": "remove", "path": format!("/spec/{}", escape(key)) }));
     }

@@ -1,5 +1,7 @@
 //! Why a cluster does not start.
 
+use crate::store::JournalError;
+
 /// A failure to start a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -28,6 +30,17 @@ pub enum ClusterError {
         name: String,
         /// The server's refusal.
         source: Box<kube::Error>,
+    },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A definition that was there before cannot be served any more.
+    #[error("serve the custom resource \"{name}\": {why}")]
+    Definition {
+        /// The definition's name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// An object that the builder was given is not one.
     #[error("read an object to create: {0}")]

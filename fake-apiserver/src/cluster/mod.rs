@@ -3,6 +3,7 @@
 mod bootstrap;
 mod builder;
 mod error;
+mod selection;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,12 @@ use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
+pub use selection::{ControllerSet, UnknownController};
 pub use trace::Trace;
 
 use crate::nodes::{ImageRegistry, Switch, renew_lease};
 use crate::server::Server;
+use crate::store::Journal;
 
 /// A Kubernetes cluster inside this process.
 ///
@@ -58,6 +61,7 @@ pub struct Cluster {
     /// The connections of the nodes, by name.
     switches: BTreeMap<String, Switch>,
     heartbeat: Option<Duration>,
+    journal: Option<Arc<Journal>>,
     /// Aborts its tasks when dropped.
     _tasks: JoinSet<()>,
 }
@@ -84,6 +88,12 @@ impl Cluster {
     #[must_use]
     pub fn clock(&self) -> SharedClock {
         Arc::clone(&self.clock)
+    }
+
+    /// Where the commits are written down, for a cluster with a [data directory](ClusterBuilder::data_dir).
+    #[must_use]
+    pub fn journal(&self) -> Option<Arc<Journal>> {
+        self.journal.clone()
     }
 
     /// The source of generated names, for controllers that name objects themselves.

@@ -57,6 +57,11 @@ impl Encoder {
             include: self.include_object,
             now: self.clock.now(),
         };
+        if let ([one], None) = (objects, &list_metadata)
+            && one.get("kind").and_then(Value::as_str) == Some("Scale")
+        {
+            return table::scale(one, &form);
+        }
         table::table(&self.resource, objects, list_metadata, &form)
     }
 

@@ -13,6 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::access::NodeAccess;
+use super::containers::Containers;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
@@ -30,6 +32,10 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// What runs here, for those who ask.
+    pub(super) access: NodeAccess,
+    /// Where others may look at what runs here, if anybody does.
+    pub(super) containers: Option<Containers>,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
@@ -62,6 +68,8 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            access: NodeAccess::default(),
+            containers: None,
             started: Instant::now(),
             seed,
             heartbeat: None,
@@ -80,6 +88,19 @@ impl Kubelet {
     /// The connection that `client` uses.
     pub(crate) fn with_switch(mut self, switch: &Switch) -> Self {
         self.connected = switch.watch();
+        self
+    }
+
+    /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
+    #[must_use]
+    pub fn access(&self) -> NodeAccess {
+        self.access.clone()
+    }
+
+    /// The same kubelet, which tells `containers` what runs.
+    #[must_use]
+    pub fn with_containers(mut self, containers: Option<Containers>) -> Self {
+        self.containers = containers;
         self
     }
 
@@ -114,6 +135,9 @@ impl Kubelet {
                     match change {
                         JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
                         JsonChange::Gone(pod) => {
+                            if let Some(containers) = &kubelet.containers {
+                                containers.forget(pod.uid());
+                            }
                             workers.remove(pod.uid());
                         }
                         JsonChange::Synced => {}

@@ -25,6 +25,7 @@ pub(super) struct Creation<'a> {
     pub(super) reuse_ids: &'a [String],
     pub(super) taken_ids: &'a [String],
     pub(super) existing_claims: &'a [String],
+    pub(super) short_hash: bool,
 }
 
 impl Actor {
@@ -107,7 +108,7 @@ impl Actor {
                 return Err(error);
             }
         }
-        let pod = build::pod(set, revision, id, self.clock.now());
+        let pod = build::pod(set, revision, id, creation.short_hash, self.clock.now());
         let mut result = self.create::<Pod>(&key.namespace, &pod).await.map(drop);
         if result.as_ref().is_err_and(|error| error.kind == Kind::Unknown) {
             // Without an answer it may exist; to create another one would be one too many.

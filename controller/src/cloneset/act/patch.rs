@@ -15,6 +15,16 @@ use crate::cloneset::plan::PodRef;
 use crate::json::merge;
 use crate::runtime::ObjectKey;
 
+/// What an update in place writes, in this order.
+pub(super) struct InPlacePatches<'p> {
+    /// Takes the pod out of service.
+    pub(super) status: Option<&'p Value>,
+    /// Changes what its containers get of the node.
+    pub(super) resize: Option<&'p Value>,
+    /// All the rest.
+    pub(super) pod: &'p Value,
+}
+
 impl Actor {
     /// Patches a pod's status.
     pub(super) async fn patch_pod_status(
@@ -48,6 +58,22 @@ impl Actor {
         Ok(())
     }
 
+    /// Patches what a pod's containers get of the node.
+    pub(super) async fn resize_pod(
+        &self,
+        set: &CloneSet,
+        pod: &PodRef,
+        patch: &Value,
+    ) -> Result<(), ActError> {
+        let patch = with_uid(patch, pod);
+        let api = self.api::<Pod>(&ObjectKey::of(set));
+        let written: Pod = api
+            .patch_subresource("resize", &pod.name, &patch_params(), &Patch::Strategic(&patch))
+            .await?;
+        self.expect_version(&written);
+        Ok(())
+    }
+
     fn expect_version(&self, pod: &Pod) {
         let version = pod.resource_version().unwrap_or_default();
         self.expectations
@@ -59,16 +85,18 @@ impl Actor {
         &self,
         set: &CloneSet,
         pod: &PodRef,
-        status_patch: Option<&Value>,
-        patch: &Value,
+        patches: &InPlacePatches<'_>,
         revision: &str,
     ) -> Result<(), ActError> {
         let name = &pod.name;
         let result = async {
-            if let Some(status) = status_patch {
+            if let Some(status) = patches.status {
                 self.patch_pod_status(set, pod, status).await?;
             }
-            self.patch_pod(set, pod, patch).await
+            if let Some(resize) = patches.resize {
+                self.resize_pod(set, pod, resize).await?;
+            }
+            self.patch_pod(set, pod, patches.pod).await
         };
         let result = result.await;
         match &result {

@@ -3,6 +3,7 @@
 use super::create::Creation;
 use super::error::{ActError, Kind};
 use super::objects::Actor;
+use super::patch::InPlacePatches;
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::observe::Revisions;
 use crate::cloneset::plan::Action;
@@ -30,6 +31,7 @@ impl Actor {
                 reuse_ids,
                 taken_ids,
                 existing_claims,
+                short_hash,
             } => {
                 let (count, of_current) = (*count, *of_current);
                 let creation = Creation {
@@ -38,22 +40,28 @@ impl Actor {
                     reuse_ids,
                     taken_ids,
                     existing_claims,
+                    short_hash: *short_hash,
                 };
                 self.create_pods(set, revisions, &creation).await
             }
             Action::DeletePod { pod, claims } => self.delete_pod(set, pod, claims).await,
             Action::PatchPodStatus { pod, patch } => self.patch_pod_status(set, pod, patch).await,
             Action::PatchPod { pod, patch } => self.patch_pod(set, pod, patch).await,
+            Action::ResizePod { pod, patch } => self.resize_pod(set, pod, patch).await,
             Action::UpdateInPlace {
                 pod,
                 status_patch,
+                resize,
                 patch,
                 revision,
                 or_recreate,
             } => {
-                let result = self
-                    .update_in_place(set, pod, status_patch.as_ref(), patch, revision)
-                    .await;
+                let patches = InPlacePatches {
+                    status: status_patch.as_ref(),
+                    resize: resize.as_ref(),
+                    pod: patch,
+                };
+                let result = self.update_in_place(set, pod, &patches, revision).await;
                 match result {
                     Err(error) if *or_recreate && error.kind == Kind::Refused => {
                         self.recreate(set, pod, false, revision).await

@@ -10,23 +10,44 @@ use super::state::{Batch, Change, ContainerImage, PreCheck, RefMetadata, UpdateS
 use crate::api::labels;
 use crate::cloneset::lifecycle::rfc3339;
 use crate::json::merge;
+use crate::launch_priority::priority_of;
 use crate::pod;
+
+/// What brings a change into a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Applied {
+    /// The patch of the pod.
+    pub(crate) patch: Value,
+    /// The patch of what its containers get of the node, which goes before it.
+    pub(crate) resize: Option<Value>,
+}
+
+impl Applied {
+    /// A patch of the pod alone.
+    pub(crate) fn plain(patch: Value) -> Self {
+        Self { patch, resize: None }
+    }
+}
 
 /// The first patch of an update: either the change, or, with a grace period, the announcement of it. Carries the state,
 /// not the revision labels and the lifecycle state.
-pub(crate) fn begin(pod: &Pod, change: &Change, now: Timestamp) -> Value {
+pub(crate) fn begin(pod: &Pod, change: &Change, now: Timestamp) -> Applied {
     let mut state = UpdateState {
         revision: change.revision.clone(),
         update_timestamp: rfc3339(now),
         update_env_from_metadata: change.update_env_from_metadata,
+        update_images: !change.container_images.is_empty(),
+        update_resources: !change.container_resources.is_empty(),
         ..UpdateState::default()
     };
-    let mut patch = if change.grace_seconds > 0 {
-        json!({ "metadata": { "annotations": { labels::IN_PLACE_GRACE: annotation(change) } } })
+    let Applied { mut patch, resize } = if change.grace_seconds > 0 {
+        Applied::plain(
+            json!({ "metadata": { "annotations": { labels::IN_PLACE_GRACE: annotation(change) } } }),
+        )
     } else {
-        let mut patch = apply(pod, change, &mut state, now);
-        remove_grace(pod, &mut patch);
-        patch
+        let mut applied = apply(pod, change, &mut state, now);
+        remove_grace(pod, &mut applied.patch);
+        applied
     };
     merge(
         &mut patch,
@@ -38,18 +59,18 @@ pub(crate) fn begin(pod: &Pod, change: &Change, now: Timestamp) -> Value {
             json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE_OLD: null } } }),
         );
     }
-    patch
+    Applied { patch, resize }
 }
 
 /// The patch after a grace period: the change itself.
-pub(crate) fn after_grace(pod: &Pod, change: &Change, mut state: UpdateState, now: Timestamp) -> Value {
-    let mut patch = apply(pod, change, &mut state, now);
+pub(crate) fn after_grace(pod: &Pod, change: &Change, mut state: UpdateState, now: Timestamp) -> Applied {
+    let mut applied = apply(pod, change, &mut state, now);
     merge(
-        &mut patch,
+        &mut applied.patch,
         json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }),
     );
-    remove_grace(pod, &mut patch);
-    patch
+    remove_grace(pod, &mut applied.patch);
+    applied
 }
 
 /// The patch that forgets a change that waited.
@@ -60,18 +81,19 @@ pub(crate) fn drop_grace(pod: &Pod) -> Value {
 }
 
 /// The patch of the next batch.
-pub(crate) fn next_batch(pod: &Pod, mut state: UpdateState, now: Timestamp) -> Value {
+pub(crate) fn next_batch(pod: &Pod, mut state: UpdateState, now: Timestamp) -> Applied {
     let change = Change {
         container_images: std::mem::take(&mut state.next_container_images),
         container_ref_metadata: std::mem::take(&mut state.next_container_ref_metadata),
+        container_resources: std::mem::take(&mut state.next_container_resources),
         ..Change::default()
     };
-    let mut patch = apply(pod, &change, &mut state, now);
+    let mut applied = apply(pod, &change, &mut state, now);
     merge(
-        &mut patch,
+        &mut applied.patch,
         json!({ "metadata": { "annotations": { labels::IN_PLACE_STATE: annotation(&state) } } }),
     );
-    patch
+    applied
 }
 
 fn remove_grace(pod: &Pod, patch: &mut Value) {
@@ -83,7 +105,7 @@ fn remove_grace(pod: &Pod, patch: &mut Value) {
 }
 
 /// Patches the first batch of `change` and writes down in `state` what is left.
-fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) -> Value {
+fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) -> Applied {
     let batch = first_batch(pod, change);
     let mut patch = change.metadata_patch.clone().unwrap_or_else(|| json!({}));
     let mut containers = Vec::new();
@@ -111,6 +133,16 @@ fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) ->
             );
         }
     }
+    let mut resized = Vec::new();
+    for (name, resources) in &change.container_resources {
+        if batch.contains(name) {
+            resized.push(json!({ "name": name, "resources": resources }));
+        } else {
+            state
+                .next_container_resources
+                .insert(name.clone(), resources.clone());
+        }
+    }
     for (name, refs) in &change.container_ref_metadata {
         if batch.contains(name) {
             merge(&mut patch, json!({ "metadata": refs_patch(refs) }));
@@ -124,7 +156,7 @@ fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) ->
         merge(&mut patch, json!({ "spec": { "containers": containers } }));
     }
     let names: Vec<String> = batch.into_iter().collect();
-    let more = !state.next_container_images.is_empty() || !state.next_container_ref_metadata.is_empty();
+    let more = state.has_next();
     state.pre_check_before_next = more.then(|| PreCheck {
         containers_required_ready: names.clone(),
     });
@@ -132,7 +164,8 @@ fn apply(pod: &Pod, change: &Change, state: &mut UpdateState, now: Timestamp) ->
         timestamp: rfc3339(now),
         containers: names,
     });
-    patch
+    let resize = (!resized.is_empty()).then(|| json!({ "spec": { "containers": resized } }));
+    Applied { patch, resize }
 }
 
 fn refs_patch(refs: &RefMetadata) -> Value {
@@ -146,21 +179,22 @@ fn refs_patch(refs: &RefMetadata) -> Value {
     patch
 }
 
-/// The containers to change now: those without a priority if there are any, otherwise those with the highest; and
-/// those that refer to a label or annotation that changes with one of them.
+/// The containers to change now: those without a priority and those with the highest; and those that refer to a label or
+/// annotation that changes with one of them.
 fn first_batch(pod: &Pod, change: &Change) -> BTreeSet<String> {
-    let mut without = BTreeSet::new();
+    let mut batch = BTreeSet::new();
     let mut highest: Option<(i64, BTreeSet<String>)> = None;
     for container in pod::containers(pod) {
         let name = &container.name;
-        if !change.container_images.contains_key(name) && !change.container_ref_metadata.contains_key(name) {
+        if !change.container_images.contains_key(name)
+            && !change.container_ref_metadata.contains_key(name)
+            && !change.container_resources.contains_key(name)
+        {
             continue;
         }
-        let priority =
-            pod::env(container, labels::CONTAINER_PRIORITY_ENV).and_then(|text| text.parse::<i64>().ok());
-        match (priority, &mut highest) {
+        match (priority_of(container), &mut highest) {
             (None, _) => {
-                without.insert(name.clone());
+                batch.insert(name.clone());
             }
             (Some(priority), Some((best, names))) if *best == priority => {
                 names.insert(name.clone());
@@ -169,11 +203,7 @@ fn first_batch(pod: &Pod, change: &Change) -> BTreeSet<String> {
             (Some(priority), slot) => *slot = Some((priority, BTreeSet::from([name.clone()]))),
         }
     }
-    let mut batch = if without.is_empty() {
-        highest.map(|(_, names)| names).unwrap_or_default()
-    } else {
-        without
-    };
+    batch.extend(highest.map(|(_, names)| names).unwrap_or_default());
     loop {
         let shared: Vec<String> = change
             .container_ref_metadata
@@ -211,8 +241,11 @@ mod tests {
         let containers: Vec<Value> = priorities
             .iter()
             .map(|(name, priority)| {
-                let env =
-                    priority.map(|value| json!([{ "name": "KRUISE_CONTAINER_PRIORITY", "value": value }]));
+                let barrier = |value| {
+                    let key = json!({ "name": "web-barrier", "key": format!("p_{value}") });
+                    json!([{ "name": "KRUISE_CONTAINER_BARRIER", "valueFrom": { "configMapKeyRef": key } }])
+                };
+                let env = priority.map(barrier);
                 json!({ "name": name, "image": "old", "env": env })
             })
             .collect();
@@ -231,7 +264,8 @@ mod tests {
     #[rstest]
     #[case(&[("a", None), ("b", None)], &["a b"])]
     #[case(&[("a", Some("1")), ("b", Some("5")), ("c", Some("5"))], &["b c", "a"])]
-    #[case(&[("a", Some("1")), ("b", None), ("c", Some("-1"))], &["b", "a", "c"])]
+    #[case(&[("a", Some("1")), ("b", None), ("c", Some("-1"))], &["a b", "c"])]
+    #[case(&[("a", Some("0")), ("b", Some("-1")), ("c", Some("-2"))], &["a", "b", "c"])]
     fn batches_follow_priorities(#[case] priorities: &[(&str, Option<&str>)], #[case] want: &[&str]) {
         let pod = pod(priorities);
         let images = priorities
@@ -245,7 +279,8 @@ mod tests {
                 ..Change::default()
             },
             at(0),
-        );
+        )
+        .patch;
         let mut got = Vec::new();
         loop {
             let names: Vec<&str> = patch["spec"]["containers"]
@@ -265,7 +300,7 @@ mod tests {
                 break;
             }
             assert!(state.pre_check_before_next.is_some());
-            patch = next_batch(&pod, state, at(1));
+            patch = next_batch(&pod, state, at(1)).patch;
         }
         assert_eq!(got, want);
     }
@@ -279,7 +314,7 @@ mod tests {
             grace_seconds: 3,
             ..Change::default()
         };
-        let patch = begin(&pod, &change, at(0));
+        let patch = begin(&pod, &change, at(0)).patch;
         assert!(patch.get("spec").is_none(), "{patch}");
         let waiting = patch["metadata"]["annotations"][labels::IN_PLACE_GRACE]
             .as_str()
@@ -288,7 +323,7 @@ mod tests {
             waiting,
             r#"{"revision":"r","containerImages":{"a":"new"},"graceSeconds":3}"#
         );
-        let patch = after_grace(&pod, &change, UpdateState::default(), at(3));
+        let patch = after_grace(&pod, &change, UpdateState::default(), at(3)).patch;
         assert_eq!(
             patch["spec"]["containers"],
             json!([{ "name": "a", "image": "new" }])

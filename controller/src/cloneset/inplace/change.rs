@@ -6,16 +6,27 @@ use k8s_openapi::api::core::v1::EnvVar;
 use serde_json::{Map, Value, json};
 
 use super::hash::{Reference, reference};
+use super::resize::{self, Resources};
 use super::state::{Change, RefMetadata};
+use crate::cloneset::gates::Gates;
 
 /// The change from one template to another, or none when pods must be recreated for it.
 ///
-/// In place go: anything in the template's metadata, and other images of containers (init containers excepted).
-pub(crate) fn change(old: &Value, new: &Value, revision: &str, grace_seconds: i32) -> Option<Change> {
-    let images = image_changes(old.get("spec")?, new.get("spec")?)?;
+/// In place go: anything in the template's metadata, other images of containers (init containers excepted), and with
+/// the gate other amounts of CPU and memory.
+pub(crate) fn change(
+    old: &Value,
+    new: &Value,
+    revision: &str,
+    grace_seconds: i32,
+    gates: Gates,
+) -> Option<Change> {
+    let (container_images, container_resources) =
+        container_changes(old.get("spec")?, new.get("spec")?, gates)?;
     let mut change = Change {
         revision: revision.to_owned(),
-        container_images: images,
+        container_images,
+        container_resources,
         grace_seconds: grace_seconds.max(0),
         ..Change::default()
     };
@@ -27,6 +38,7 @@ pub(crate) fn change(old: &Value, new: &Value, revision: &str, grace_seconds: i3
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
+            .filter(|_| gates.env_from_metadata)
         {
             let refs = references(container, &changed);
             if refs != RefMetadata::default() {
@@ -47,14 +59,18 @@ pub(crate) fn change(old: &Value, new: &Value, revision: &str, grace_seconds: i3
     Some(change)
 }
 
-/// The new images by container; none when anything else in the pod's spec differs.
-fn image_changes(old: &Value, new: &Value) -> Option<BTreeMap<String, String>> {
+type ContainerChanges = (BTreeMap<String, String>, BTreeMap<String, Resources>);
+
+/// The new images and resources by container; none when anything else in the pod's spec differs.
+fn container_changes(old: &Value, new: &Value, gates: Gates) -> Option<ContainerChanges> {
+    let (old_spec, new_spec) = (old, new);
     let (mut old_rest, mut new_rest) = (old.clone(), new.clone());
     let (old_list, new_list) = (take_containers(&mut old_rest), take_containers(&mut new_rest));
     if old_rest != new_rest || old_list.len() != new_list.len() {
         return None;
     }
     let mut images = BTreeMap::new();
+    let mut resources = BTreeMap::new();
     for (mut old, mut new) in old_list.into_iter().zip(new_list) {
         let name = old
             .get("name")
@@ -62,6 +78,10 @@ fn image_changes(old: &Value, new: &Value) -> Option<BTreeMap<String, String>> {
             .unwrap_or_default()
             .to_owned();
         let (old_image, new_image) = (take_image(&mut old), take_image(&mut new));
+        if gates.vertical_scaling && old.get("resources") != new.get("resources") {
+            let change = resize::change(&resize::take(&mut old), &resize::take(&mut new))?;
+            resources.insert(name.clone(), change);
+        }
         if old != new || old_image.is_some() != new_image.is_some() {
             return None;
         }
@@ -69,7 +89,10 @@ fn image_changes(old: &Value, new: &Value) -> Option<BTreeMap<String, String>> {
             images.insert(name, new_image?);
         }
     }
-    Some(images)
+    if !resources.is_empty() && resize::class(old_spec) != resize::class(new_spec) {
+        return None;
+    }
+    Some((images, resources))
 }
 
 fn take_containers(spec: &mut Value) -> Vec<Value> {
@@ -224,7 +247,13 @@ mod tests {
     #[case::fewer_containers(json!({ "metadata": {}, "spec": { "containers": [{ "name": "side", "image": "s" }] } }), None)]
     #[case::other_spec(json!({ "metadata": {}, "spec": { "hostNetwork": true, "containers": [{ "name": "side", "image": "s" }, { "name": "main", "image": "a" }] } }), None)]
     fn from_the_plain_one(#[case] new: Value, #[case] want: Option<Value>) {
-        let got = change(&template(json!({}), "a", json!({})), &new, "r", 0);
+        let got = change(
+            &template(json!({}), "a", json!({})),
+            &new,
+            "r",
+            0,
+            Gates::default(),
+        );
         assert_eq!(got.map(|change| serde_json::to_value(change).unwrap()), want);
     }
 
@@ -240,7 +269,10 @@ mod tests {
             "a",
             json!({}),
         );
-        let patch = change(&old, &new, "r", 0).unwrap().metadata_patch.unwrap();
+        let patch = change(&old, &new, "r", 0, Gates::default())
+            .unwrap()
+            .metadata_patch
+            .unwrap();
         assert_eq!(
             patch,
             json!({ "metadata": { "labels": { "gone": null, "changes": "2" }, "annotations": { "new": "1" },
@@ -257,13 +289,16 @@ mod tests {
             env.clone(),
         );
         let new = template(json!({ "annotations": { "cfg": "two", "other": "2" } }), "a", env);
-        let got = serde_json::to_value(change(&old, &new, "r", 0).unwrap()).unwrap();
+        let got = serde_json::to_value(change(&old, &new, "r", 0, Gates::default()).unwrap()).unwrap();
         assert_eq!(
             got["containerRefMetadata"],
             json!({ "main": { "creationTimestamp": null, "annotations": { "cfg": "two" } } })
         );
         assert_eq!(got["updateEnvFromMetadata"], true);
-        let patch = change(&old, &new, "r", 0).unwrap().metadata_patch.unwrap();
+        let patch = change(&old, &new, "r", 0, Gates::default())
+            .unwrap()
+            .metadata_patch
+            .unwrap();
         assert_eq!(patch, json!({ "metadata": { "annotations": { "other": "2" } } }));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 
 use super::hash::{RuntimeContainers, env_hash, plain_hash, runtime_containers};
+use super::resize;
 use super::state::UpdateState;
 use crate::pod;
 
@@ -29,6 +30,9 @@ pub(crate) fn check(pod: &Pod, state: &UpdateState) -> Result<(), String> {
         ) {
             return Err("waiting for all containers hash consistent".to_owned());
         }
+    }
+    if state.update_resources {
+        resize::arrived(pod)?;
     }
     // The daemon may be broken and its word old, so its silence or disagreement proves nothing.
     if let Some(runtime) = &runtime

@@ -1,7 +1,7 @@
 //! The hashes by which the node's daemon tells that a container runs what its spec says.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::labels;
@@ -9,28 +9,36 @@ use crate::pod;
 use crate::template::to_go_json;
 
 /// What the daemon wrote of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RuntimeContainers {
     pub(crate) containers: Vec<RuntimeContainer>,
 }
 
 /// One container that runs.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct RuntimeContainer {
     pub(crate) name: String,
     #[serde(rename = "containerID")]
     pub(crate) container_id: String,
+    pub(crate) restart_count: i32,
     pub(crate) hashes: Hashes,
 }
 
 /// Its hashes.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Hashes {
     pub(crate) plain_hash: u64,
+    /// Zero while it is not known.
+    #[serde(skip_serializing_if = "is_zero")]
     pub(crate) extracted_env_from_metadata_hash: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// What the daemon says, if it has said something that can be read.
@@ -48,18 +56,25 @@ pub(crate) fn plain_hash(container: &Container) -> u64 {
     deep_hash(to_go_json(&fields).as_bytes())
 }
 
-/// The hash of the environment variables that come from the pod's labels and annotations, with their values.
+/// The hash of the environment variables that come from the pod's labels and annotations, with their values there.
 pub(crate) fn env_hash(container: &Container, pod: &Pod) -> u64 {
+    env_hash_of(container, |_, reference| {
+        let value = match reference {
+            Reference::Label(key) => pod::label(pod, key),
+            Reference::Annotation(key) => pod::annotation(pod, key),
+        };
+        value.unwrap_or_default().to_owned()
+    })
+}
+
+/// The same with values by the variable's name and what it refers to.
+pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<'_>) -> String) -> u64 {
     let values: Vec<Value> = container
         .env
         .iter()
         .flatten()
         .filter_map(|env| {
-            let value = match reference(env)? {
-                Reference::Label(key) => pod::label(pod, key),
-                Reference::Annotation(key) => pod::annotation(pod, key),
-            };
-            let value = value.unwrap_or_default();
+            let value = value(&env.name, reference(env)?);
             Some(if value.is_empty() {
                 json!({ "name": env.name })
             } else {

@@ -8,4 +8,5 @@ pub(crate) mod apply;
 pub(crate) mod change;
 pub(crate) mod complete;
 pub(crate) mod hash;
+pub(crate) mod resize;
 pub(crate) mod state;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::resize::Resources;
 use crate::api::labels;
 use crate::pod;
 use crate::template::go_escape;
@@ -23,6 +24,12 @@ pub(crate) struct UpdateState {
     /// Whether a container has environment variables from labels or annotations that change.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) update_env_from_metadata: bool,
+    /// Whether what containers get of the node changes.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) update_resources: bool,
+    /// Whether images change.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) update_images: bool,
     /// Images of later batches, by container.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
@@ -35,12 +42,27 @@ pub(crate) struct UpdateState {
         deserialize_with = "null_is_default"
     )]
     pub(crate) next_container_ref_metadata: BTreeMap<String, RefMetadata>,
+    /// What containers of later batches get of the node.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
+    pub(crate) next_container_resources: BTreeMap<String, Resources>,
     /// What must be ready before the next batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pre_check_before_next: Option<PreCheck>,
     /// The batches so far.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub(crate) container_batches_record: Vec<Batch>,
+}
+
+impl UpdateState {
+    /// Whether there are later batches.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.next_container_images.is_empty()
+            || !self.next_container_ref_metadata.is_empty()
+            || !self.next_container_resources.is_empty()
+    }
 }
 
 /// The image a container ran.
@@ -98,6 +120,12 @@ pub(crate) struct Change {
         deserialize_with = "null_is_default"
     )]
     pub(crate) container_images: BTreeMap<String, String>,
+    /// What containers get of the node, where that changes.
+    #[serde(
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
+    pub(crate) container_resources: BTreeMap<String, Resources>,
     /// New labels and annotations that a container's environment refers to.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",

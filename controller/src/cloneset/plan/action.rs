@@ -86,6 +86,8 @@ pub enum Action {
         taken_ids: Vec<String>,
         /// Names of claims that exist.
         existing_claims: Vec<String>,
+        /// Whether their revision's label is the hash alone.
+        short_hash: bool,
     },
     /// Delete a pod, then its claims.
     DeletePod {
@@ -108,12 +110,21 @@ pub enum Action {
         /// The patch.
         patch: Value,
     },
+    /// Apply a strategic merge patch to what a pod's containers get of the node (the subresource `resize`).
+    ResizePod {
+        /// Which.
+        pod: PodRef,
+        /// The patch.
+        patch: Value,
+    },
     /// Begin to update a pod in place: first take it out of service, then change it.
     UpdateInPlace {
         /// Which.
         pod: PodRef,
         /// The patch of its status, if it has a readiness gate.
         status_patch: Option<Value>,
+        /// The patch of what its containers get of the node, if that changes.
+        resize: Option<Value>,
         /// The patch of the pod.
         patch: Value,
         /// The revision it leads to.

@@ -6,6 +6,7 @@ use super::action::{Action, Phase, Plan, Planner};
 use super::refresh::shortest;
 use super::view::{View, has_revision};
 use super::{housekeeping, refresh, scale, status, update};
+use crate::cloneset::gates::Gates;
 use crate::cloneset::observe::{Observed, Revisions};
 use crate::cloneset::settings::DEFAULT_HISTORY_LIMIT;
 use crate::pod;
@@ -13,14 +14,13 @@ use crate::pod;
 /// The rules of OpenKruise 1.9.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CloneSetPlanner {
-    /// Pods go back to the current revision when the partition is raised (feature gate `CloneSetPartitionRollback`,
-    /// off by default).
-    pub partition_rollback: bool,
+    /// What is switched on.
+    pub gates: Gates,
 }
 
 impl Planner for CloneSetPlanner {
     fn plan(&self, observed: &Observed, revisions: &Revisions) -> Plan {
-        let view = View::new(observed, revisions, self.partition_rollback);
+        let view = View::new(observed, revisions, self.gates);
         let (status, requeue) = status::plan(&view);
         let mut plan = Plan {
             prepare: Vec::new(),

@@ -292,7 +292,7 @@ fn an_update_in_place_is_patched_as_recorded() {
     );
     let state = format!(
         "{{\"revision\":\"{revision}\",\"updateTimestamp\":\"1970-01-01T00:01:40Z\",\"lastContainerStatuses\":{{\"main\":{{\"imageID\":\"id-v1\"}}}},\
-         \"containerBatchesRecord\":[{{\"timestamp\":\"1970-01-01T00:01:40Z\",\"containers\":[\"main\"]}}]}}"
+         \"updateImages\":true,\"containerBatchesRecord\":[{{\"timestamp\":\"1970-01-01T00:01:40Z\",\"containers\":[\"main\"]}}]}}"
     );
     assert_eq!(
         *patch,

@@ -11,8 +11,9 @@ use super::action::{Action, PodRef};
 use super::in_place::{ready_again_patch, ready_patch};
 use super::view::View;
 use crate::api::labels;
+use crate::cloneset::inplace::apply::{self, Applied};
+use crate::cloneset::inplace::complete;
 use crate::cloneset::inplace::state::{Change, UpdateState};
-use crate::cloneset::inplace::{apply, complete};
 use crate::cloneset::lifecycle::{self, state};
 use crate::cloneset::observe::CachedPod;
 use crate::cloneset::revision;
@@ -41,7 +42,11 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
     match in_place(pod, view.now()) {
         Step::Wait(delay) => refresh.requeue = shortest(refresh.requeue, Some(delay)),
         Step::Nothing => {}
-        Step::Patch(patch) => {
+        Step::Patch(Applied { patch, resize }) => {
+            refresh.actions.extend(resize.map(|patch| Action::ResizePod {
+                pod: PodRef::of(pod),
+                patch,
+            }));
             refresh.actions.push(Action::PatchPod {
                 pod: PodRef::of(pod),
                 patch,
@@ -96,7 +101,7 @@ enum Step {
     /// It goes on by itself.
     Nothing,
     /// Patch the pod.
-    Patch(Value),
+    Patch(Applied),
     /// There is none, or it is over; patch the status if it does not say so.
     Done(Option<Value>),
     /// Its annotations cannot be read.
@@ -121,7 +126,7 @@ fn in_place(pod: &CachedPod, now: Timestamp) -> Step {
     if !update.arrived {
         return Step::Nothing;
     }
-    if !state.next_container_images.is_empty() || !state.next_container_ref_metadata.is_empty() {
+    if state.has_next() {
         return match complete::pre_check(pod, state) {
             Ok(()) => Step::Patch(apply::next_batch(pod, state.clone(), now)),
             Err(_) => Step::Nothing,
@@ -133,7 +138,7 @@ fn in_place(pod: &CachedPod, now: Timestamp) -> Step {
 fn grace(pod: &Pod, change: &Change, state: UpdateState, now: Timestamp) -> Step {
     let current = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
     if !revision::same(current, &change.revision) {
-        return Step::Patch(apply::drop_grace(pod));
+        return Step::Patch(Applied::plain(apply::drop_grace(pod)));
     }
     let began = state.update_timestamp.parse::<Timestamp>().unwrap_or(now);
     let span = now.duration_since(began).as_millis();
@@ -168,12 +173,7 @@ fn next_state(view: &View<'_>, pod: &CachedPod) -> Option<&'static str> {
         state::UPDATING => {
             let update = pod.in_place();
             let done = match &update.state {
-                Some(Ok(state)) => {
-                    update.waiting.is_none()
-                        && state.next_container_images.is_empty()
-                        && state.next_container_ref_metadata.is_empty()
-                        && update.arrived
-                }
+                Some(Ok(state)) => update.waiting.is_none() && !state.has_next() && update.arrived,
                 Some(Err(_)) => false,
                 None => true,
             };

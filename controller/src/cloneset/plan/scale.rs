@@ -60,7 +60,7 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
     if !regret.is_empty() {
         return Scale::modifying(regret);
     }
-    let diff = view.diff();
+    let diff = view.diff_for_scaling();
     if diff.scale_up > 0 {
         return grow(view, &diff);
     }
@@ -156,6 +156,7 @@ fn grow(view: &View<'_>, diff: &Diff) -> Scale {
             .iter()
             .map(|claim| claim.name_any())
             .collect(),
+        short_hash: view.gates.short_hash,
     });
     Scale {
         actions,
@@ -227,10 +228,10 @@ fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> Action {
 /// The pods to give up: of the old revision those beyond the partition, then of the new one.
 fn choose(view: &View<'_>, diff: &Diff) -> Vec<Arc<CachedPod>> {
     let old_share = diff.scale_down_old.min(diff.scale_down);
-    let mut chosen = choose_among(view, |pod| !view.is_updated(pod), old_share);
+    let mut chosen = choose_among(view, |pod| !view.is_updated_for_scaling(pod), old_share);
     chosen.extend(choose_among(
         view,
-        |pod| view.is_updated(pod),
+        |pod| view.is_updated_for_scaling(pod),
         diff.scale_down - old_share,
     ));
     chosen

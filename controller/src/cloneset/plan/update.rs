@@ -10,8 +10,9 @@ use super::in_place::{not_ready_patch, start_patch};
 use super::view::{View, has_revision};
 use crate::api::labels;
 use crate::cloneset::diff::Diff;
+use crate::cloneset::inplace::apply::{self, Applied};
 use crate::cloneset::inplace::state::Change;
-use crate::cloneset::inplace::{apply, change};
+use crate::cloneset::inplace::{change, resize};
 use crate::cloneset::lifecycle::{self, state};
 use crate::cloneset::observe::{CachedPod, Revision};
 use crate::cloneset::revision;
@@ -101,15 +102,17 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
             .iter()
             .find(|revision| revision::same(&revision.name, label));
         let change = old.and_then(|old| {
+            let label = view.revision_label(&target.name);
             change::change(
                 &old.template,
                 &target.template,
-                &target.name,
+                label,
                 view.grace_seconds(),
+                view.gates,
             )
         });
         if let Some(change) = change {
-            return in_place(view, pod, &change, kind, update);
+            return in_place(view, pod, &change, (kind, &target.name), update);
         }
         if kind == "InPlaceOnly" {
             let name = pod::name(pod);
@@ -125,7 +128,13 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
     });
 }
 
-fn in_place(view: &View<'_>, pod: &Arc<CachedPod>, change: &Change, kind: &str, update: &mut Update) {
+fn in_place(
+    view: &View<'_>,
+    pod: &Arc<CachedPod>,
+    change: &Change,
+    (kind, name): (&str, &str),
+    update: &mut Update,
+) {
     let hook = view.in_place_hook();
     let hooked = lifecycle::is_hooked(hook, pod);
     match lifecycle::state_of(pod) {
@@ -152,19 +161,19 @@ fn in_place(view: &View<'_>, pod: &Arc<CachedPod>, change: &Change, kind: &str, 
             return update.actions.push(Action::Fail(message));
         }
     }
-    let mut patch = apply::begin(pod, change, view.now());
+    let Applied { mut patch, resize } = apply::begin(pod, change, view.now());
     let mut metadata = lifecycle::state_patch(state::UPDATING, view.now());
-    let name = &change.revision;
     merge(
         &mut metadata,
-        json!({ "labels": { labels::REVISION_HASH: name, labels::TEMPLATE_HASH: revision::short(name) } }),
+        json!({ "labels": { labels::REVISION_HASH: change.revision, labels::TEMPLATE_HASH: revision::short(name) } }),
     );
     merge(&mut patch, json!({ "metadata": metadata }));
     update.actions.push(Action::UpdateInPlace {
         pod: PodRef::of(pod),
-        status_patch: start_patch(pod, view.now()),
+        status_patch: start_patch(pod, view.now()).filter(|_| resize::leaves_service(pod, change)),
+        resize,
         patch,
-        revision: name.clone(),
+        revision: name.to_owned(),
         or_recreate: kind != "InPlaceOnly",
     });
     if change.grace_seconds > 0 {

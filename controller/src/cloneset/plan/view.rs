@@ -10,6 +10,7 @@ use kube::core::{Selector, SelectorExt};
 use crate::api::labels;
 use crate::api::v1alpha1::{CloneSet, Lifecycle, LifecycleHook};
 use crate::cloneset::diff::{Counts, Diff, Situation, diff};
+use crate::cloneset::gates::Gates;
 use crate::cloneset::lifecycle::state;
 use crate::cloneset::observe::{CachedPod, Observed, Revisions};
 use crate::cloneset::revision;
@@ -24,11 +25,11 @@ pub(crate) struct View<'a> {
     /// Pods that neither ended nor terminate, newest first.
     pub(crate) pods: Vec<Arc<CachedPod>>,
     to_delete: BTreeSet<&'a str>,
-    rollback: bool,
+    pub(crate) gates: Gates,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions, rollback: bool) -> Self {
+    pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions, gates: Gates) -> Self {
         let set = &observed.set;
         let selector = Selector::try_from(set.spec.selector.clone()).unwrap_or_default();
         let mut pods: Vec<Arc<CachedPod>> = observed
@@ -50,7 +51,7 @@ impl<'a> View<'a> {
             settings: Settings::of(set),
             pods,
             to_delete: to_delete.collect(),
-            rollback,
+            gates,
         }
     }
 
@@ -97,6 +98,21 @@ impl<'a> View<'a> {
         has_revision(pod, &self.revisions.update.name)
     }
 
+    /// Whether the pod counts as updated when the set is scaled: with the gate also one that is held before its update.
+    pub(crate) fn is_updated_for_scaling(&self, pod: &CachedPod) -> bool {
+        let held = self.gates.preparing_update_as_update && &*pod.facts().state == state::PREPARING_UPDATE;
+        held || self.is_updated(pod)
+    }
+
+    /// What the label of pods says of a revision.
+    pub(crate) fn revision_label<'n>(&self, name: &'n str) -> &'n str {
+        if self.gates.short_hash {
+            revision::short(name)
+        } else {
+            name
+        }
+    }
+
     /// Whether the pod is marked to be deleted, by label or by name.
     pub(crate) fn is_specified(&self, pod: &CachedPod) -> bool {
         pod.facts().marked || (!self.to_delete.is_empty() && self.to_delete.contains(pod::name(pod)))
@@ -134,20 +150,30 @@ impl<'a> View<'a> {
         counts
     }
 
-    /// What there is against what there should be.
+    /// What there is against what there should be, for updates.
     pub(crate) fn diff(&self) -> Diff {
+        self.diff_by(|pod| self.is_updated(pod))
+    }
+
+    /// The same for scaling.
+    pub(crate) fn diff_for_scaling(&self) -> Diff {
+        self.diff_by(|pod| self.is_updated_for_scaling(pod))
+    }
+
+    fn diff_by(&self, updated: impl Fn(&CachedPod) -> bool) -> Diff {
         let situation = Situation {
-            new: self.counts(self.pods.iter().filter(|pod| self.is_updated(pod))),
-            old: self.counts(self.pods.iter().filter(|pod| !self.is_updated(pod))),
+            new: self.counts(self.pods.iter().filter(|pod| updated(pod))),
+            old: self.counts(self.pods.iter().filter(|pod| !updated(pod))),
             same_revision: self.revisions.update.name == self.revisions.current.name,
-            rollback: self.rollback,
-            exclude_preparing_delete: self
-                .set()
-                .metadata
-                .labels
-                .as_ref()
-                .and_then(|labels| labels.get(labels::EXCLUDE_PREPARING_DELETE))
-                .is_some_and(|value| value == "true"),
+            rollback: self.gates.partition_rollback,
+            exclude_preparing_delete: self.gates.exclude_preparing_delete
+                || self
+                    .set()
+                    .metadata
+                    .labels
+                    .as_ref()
+                    .and_then(|labels| labels.get(labels::EXCLUDE_PREPARING_DELETE))
+                    .is_some_and(|value| value == "true"),
         };
         diff(&self.settings, &situation)
     }

@@ -4,7 +4,7 @@ use client_kit::EventType;
 use serde_json::{Value, json};
 
 use super::worker::{Gone, PodWorker, Run};
-use crate::meta::at;
+use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, should_restart};
 use crate::server::rfc3339;
@@ -277,6 +277,9 @@ impl PodWorker {
     /// Marks a running container as ended.
     pub(super) fn end(&mut self, name: &str, exit: Exit) {
         let process = self.processes.remove(name);
+        if let Some(containers) = &self.kubelet.containers {
+            containers.ended(self.pod.uid(), name);
+        }
         self.probes.forget(name);
         self.ended_at.insert(name.to_owned(), tokio::time::Instant::now());
         let message = match &process {
@@ -325,12 +328,12 @@ impl PodWorker {
             .get("terminationMessagePath")
             .and_then(Value::as_str)
             .unwrap_or("/dev/termination-log");
-        let mut bytes = process.files.read(path).unwrap_or_default();
+        let mut bytes = process.run.files.read(path).unwrap_or_default();
         bytes.truncate(TERMINATION_MESSAGE_BYTES_MAX);
         let from_log =
             at(&spec, "terminationMessagePolicy").and_then(Value::as_str) == Some("FallbackToLogsOnError");
         if bytes.is_empty() && from_log && code != 0 {
-            let log = process.logs.bytes();
+            let log = process.run.logs.bytes();
             let from = log.len().saturating_sub(LOG_TAIL_BYTES_MAX);
             bytes = log.get(from..).unwrap_or_default().to_vec();
         }

@@ -115,6 +115,8 @@ impl PodWorker {
         }
         // Ending is no failure: the pod is gone, and nobody waits for the worker.
         let _gone = self.live().await;
+        self.processes.clear();
+        self.kubelet.access.forget(self.pod.uid());
     }
 
     async fn live(&mut self) -> Result<(), Gone> {

@@ -1,0 +1,53 @@
+//! The feature gates that change what is done with a CloneSet.
+
+/// Which of them are on. The default is that of OpenKruise 1.9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a gate is on or off")]
+pub struct Gates {
+    /// `CloneSetPartitionRollback`: pods go back to the current revision when the partition is raised.
+    pub partition_rollback: bool,
+    /// `CloneSetShortHash`: the revision label of pods has the hash alone, without the set's name.
+    pub short_hash: bool,
+    /// `InPlaceUpdateEnvFromMetadata`: labels and annotations that a container's environment refers to change with the
+    /// container, and the update waits for its restart.
+    pub env_from_metadata: bool,
+    /// `InPlaceWorkloadVerticalScaling`: CPU and memory change in place.
+    pub vertical_scaling: bool,
+    /// `PreparingUpdateAsUpdate`: pods that a hook holds before an update count as updated when scaling.
+    pub preparing_update_as_update: bool,
+    /// `PreDownloadImageForInPlaceUpdate`: the images of an update in place are pulled before it comes to their nodes.
+    pub predownload: bool,
+    /// `--cloneset-scaling-exclude-preparing-delete`, a flag: pods that a hook holds before their deletion do not count
+    /// as there when scaling.
+    pub exclude_preparing_delete: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            partition_rollback: false,
+            short_hash: false,
+            env_from_metadata: true,
+            vertical_scaling: false,
+            preparing_update_as_update: false,
+            predownload: false,
+            exclude_preparing_delete: false,
+        }
+    }
+}
+
+impl Gates {
+    /// The gates by name, as `is_on` knows them.
+    #[must_use]
+    pub fn of(is_on: impl Fn(&str) -> bool) -> Self {
+        Self {
+            partition_rollback: is_on("CloneSetPartitionRollback"),
+            short_hash: is_on("CloneSetShortHash"),
+            env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
+            vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            preparing_update_as_update: is_on("PreparingUpdateAsUpdate"),
+            predownload: is_on("PreDownloadImageForInPlaceUpdate"),
+            exclude_preparing_delete: false,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The daemon's program.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::{EventRecorder, EventType, SharedClock};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::report::{is_due, report};
+use super::runtime::ContainerRuntime;
+use crate::api::labels;
+use crate::pod;
+use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
+
+/// Who reports.
+const COMPONENT: &str = "kruise-daemon-containermeta";
+/// How long after a change a pod is looked at: several come together.
+const LOOK_DELAY: Duration = Duration::from_secs(1);
+/// How long a container with a wrong environment is left running.
+const RESTART_DELAY: Duration = Duration::from_secs(3);
+/// The grace of a pod that names none.
+const GRACE_SECONDS: u64 = 30;
+
+/// A container to restart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Restart {
+    pod: ObjectKey,
+    uid: String,
+    id: String,
+    name: String,
+}
+
+/// The daemon of one node.
+pub struct Daemon {
+    client: Client,
+    node: String,
+    runtime: Arc<dyn ContainerRuntime>,
+    clock: SharedClock,
+}
+
+struct Shared {
+    client: Client,
+    runtime: Arc<dyn ContainerRuntime>,
+    recorder: EventRecorder,
+    pods: Informer<Pod>,
+    looks: WorkQueue<ObjectKey>,
+    restarts: WorkQueue<Restart>,
+}
+
+impl Daemon {
+    /// A daemon for the pods of `node`, which `runtime` runs.
+    #[must_use]
+    pub fn new(client: Client, node: &str, runtime: Arc<dyn ContainerRuntime>, clock: SharedClock) -> Self {
+        Self {
+            client,
+            node: node.to_owned(),
+            runtime,
+            clock,
+        }
+    }
+
+    /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
+    pub async fn run(self, shutdown: impl Future) {
+        let recorder = EventRecorder::new(self.client.clone(), COMPONENT, Some(&self.node), self.clock);
+        let shared = Arc::new(Shared {
+            client: self.client.clone(),
+            runtime: self.runtime,
+            recorder,
+            pods: Informer::new(),
+            looks: WorkQueue::new(),
+            restarts: WorkQueue::new(),
+        });
+        let selection = watcher::Config::default().fields(&format!("spec.nodeName={}", self.node));
+        let queue = Arc::clone(&shared);
+        let watch = shared
+            .pods
+            .clone()
+            .run_selected(Api::all(self.client), selection, move |change| {
+                let (old, pod) = match &change {
+                    Change::Added(pod) => (None, pod),
+                    Change::Updated(old, pod) => (Some(old.as_ref()), pod),
+                    Change::Deleted(_) => return,
+                };
+                if is_due(old, pod) {
+                    queue.looks.add_after(ObjectKey::of(pod.as_ref()), LOOK_DELAY);
+                }
+            });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch);
+        tasks.spawn(Arc::clone(&shared).look());
+        tasks.spawn(Arc::clone(&shared).restart());
+        shutdown.await;
+        shared.looks.close();
+        shared.restarts.close();
+    }
+}
+
+impl Shared {
+    async fn look(self: Arc<Self>) {
+        while let Some(key) = self.looks.next().await {
+            match self.look_at(&key).await {
+                Ok(()) => self.looks.forget(&key),
+                Err(error) => {
+                    tracing::warn!(pod = key.name, namespace = key.namespace, %error, "failed to report containers");
+                    self.looks.add_failed(key.clone());
+                }
+            }
+            self.looks.done(&key);
+        }
+    }
+
+    async fn look_at(&self, key: &ObjectKey) -> Result<(), kube::Error> {
+        let Some(pod) = self
+            .pods
+            .get(key)
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        else {
+            return Ok(());
+        };
+        let running = self.runtime.containers(pod::uid(&pod));
+        let report = report(&pod, &running, |id| self.runtime.environment(id));
+        for (id, name) in report.restarts {
+            let restart = Restart {
+                pod: key.clone(),
+                uid: pod::uid(&pod).to_owned(),
+                id,
+                name,
+            };
+            self.restarts.add_after(restart, RESTART_DELAY);
+        }
+        let Some(text) = report.text else {
+            return Ok(());
+        };
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let patch = json!({ "metadata": {
+            "uid": pod::uid(&pod),
+            "annotations": { labels::RUNTIME_CONTAINERS: text },
+        } });
+        // By way of the status, as the daemon may write nothing else of a pod.
+        match api
+            .patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(&patch))
+            .await
+        {
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    async fn restart(self: Arc<Self>) {
+        while let Some(restart) = self.restarts.next().await {
+            self.stop(&restart);
+            self.restarts.done(&restart);
+        }
+    }
+
+    fn stop(&self, restart: &Restart) {
+        let runs = |container: &super::RunningContainer| container.id == restart.id && container.running;
+        let Some(pod) = self
+            .pods
+            .get(&restart.pod)
+            .filter(|pod| pod.uid().as_deref() == Some(&restart.uid))
+        else {
+            return;
+        };
+        if !self.runtime.containers(&restart.uid).iter().any(runs) {
+            return;
+        }
+        let runtime = restart.id.split("://").next().unwrap_or_default();
+        // The runtime's id reads as the container's name in events.
+        let message = format!(
+            "Stopping containerID {runtime}://{} by container meta restarter",
+            restart.name
+        );
+        let reference = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            namespace: Some(restart.pod.namespace.clone()),
+            name: Some(restart.pod.name.clone()),
+            uid: Some(restart.uid.clone()),
+            field_path: Some(format!("implicitly required container {}", restart.name)),
+            ..ObjectReference::default()
+        };
+        self.recorder
+            .event(&reference, EventType::Normal, "Killing", message);
+        let grace = pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.termination_grace_period_seconds);
+        let grace = grace
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .unwrap_or(GRACE_SECONDS);
+        self.runtime.stop(&restart.id, grace);
+    }
+}
