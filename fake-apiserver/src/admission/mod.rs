@@ -7,6 +7,7 @@ mod amounts;
 mod lifecycle;
 mod limits;
 mod matching;
+mod mutations;
 mod pod_security;
 mod policies;
 mod priority;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
@@ -80,6 +82,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     is_new_pod
         || is_judged
         || policies::is_concerned(&server.state, attributes)
+        || mutations::is_concerned(&server.state, attributes)
         || webhook::concerns(server, attributes)
 }
 
@@ -116,6 +119,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
+    mutations::mutate(state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await
 }
 

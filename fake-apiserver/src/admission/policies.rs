@@ -1,5 +1,7 @@
 //! ValidatingAdmissionPolicies: rules in CEL over any request.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
 use serde_json::{Map, Value, json};
@@ -9,29 +11,61 @@ use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
 use crate::server::ServerState;
 use crate::status::ApiError;
-use crate::store::{GroupResource, ObjectKey};
+use crate::store::{GroupResource, ObjectKey, Stored};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     at(value, path)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
 
-fn all_of(server: &ServerState, plural: &str) -> Result<Vec<std::sync::Arc<crate::store::Stored>>, ApiError> {
+pub(super) fn all_of(server: &ServerState, plural: &str) -> Result<Vec<Arc<Stored>>, ApiError> {
     let table = GroupResource::new(GROUP, plural);
     let all = server.store.list(&table, None, None, None);
     Ok(all.map_err(ApiError::expired)?.items)
 }
 
+/// A policy and what binds it.
+pub(super) struct Policy<'a> {
+    pub spec: &'a Value,
+    pub binding: &'a Value,
+    pub name: &'a str,
+    pub binding_name: &'a str,
+}
+
+/// Whether policies look at such requests at all: not at those for policies, nor at reviews, which are no objects.
+pub(super) fn may_judge(attributes: &Attributes) -> bool {
+    !matches!(
+        (
+            attributes.resource.group.as_str(),
+            attributes.resource.plural.as_str()
+        ),
+        (
+            GROUP,
+            "validatingadmissionpolicies"
+                | "validatingadmissionpolicybindings"
+                | "mutatingadmissionpolicies"
+                | "mutatingadmissionpolicybindings"
+        ) | ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
+            | (
+                "authorization.k8s.io",
+                "localsubjectaccessreviews"
+                    | "selfsubjectaccessreviews"
+                    | "selfsubjectrulesreviews"
+                    | "subjectaccessreviews"
+            )
+    )
+}
+
 /// Whether any policy is in force that could look at this request.
 pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> bool {
-    attributes.resource.group != GROUP
+    may_judge(attributes)
         && all_of(server, "validatingadmissionpolicybindings").is_ok_and(|all| !all.is_empty())
 }
 
@@ -112,11 +146,11 @@ fn denied(attributes: &Attributes, message: &str, reason: &str) -> ApiError {
 }
 
 /// One policy before one request.
-struct Judge<'a> {
-    attributes: &'a Attributes,
-    namespace: Option<&'a Value>,
-    scope: &'a Scope,
-    spec: &'a Value,
+pub(super) struct Judge<'a> {
+    pub attributes: &'a Attributes,
+    pub namespace: Option<&'a Value>,
+    pub scope: &'a Scope,
+    pub spec: &'a Value,
 }
 
 impl Judge<'_> {
@@ -130,27 +164,32 @@ impl Judge<'_> {
             };
             if fails { vec![refusal] } else { Vec::new() }
         };
-        if at(self.spec, "paramKind").is_none() {
-            return self.judge(None);
+        match self.all_params(server, binding) {
+            Ok(params) => params
+                .iter()
+                .flat_map(|params| self.judge(params.as_ref()))
+                .collect(),
+            Err(problem) => broken(problem),
         }
-        let Some(reference) = at(binding, "paramRef") else {
-            return self.judge(None);
+    }
+
+    /// The objects of parameters to judge with, each once; `None` for a policy without.
+    pub(super) fn all_params(
+        &self,
+        server: &ServerState,
+        binding: &Value,
+    ) -> Result<Vec<Option<Value>>, String> {
+        let reference = at(self.spec, "paramKind").and_then(|_| at(binding, "paramRef"));
+        let Some(reference) = reference else {
+            return Ok(vec![None]);
         };
-        let params = match self.params(server, reference) {
-            Ok(params) => params,
-            Err(problem) => return broken(format!("failed to configure binding: {problem}")),
-        };
-        if params.is_empty() {
-            if text(reference, "parameterNotFoundAction") == "Deny" {
-                let problem = "no params found for policy binding with `Deny` parameterNotFoundAction";
-                return broken(format!("failed to configure binding: {problem}"));
-            }
-            return Vec::new();
+        let failed = |problem: String| format!("failed to configure binding: {problem}");
+        let params = self.params(server, reference).map_err(failed)?;
+        if params.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {
+            let problem = "no params found for policy binding with `Deny` parameterNotFoundAction";
+            return Err(failed(problem.to_owned()));
         }
-        params
-            .iter()
-            .flat_map(|params| self.judge(Some(params)))
-            .collect()
+        Ok(params.into_iter().map(Some).collect())
     }
 
     fn params(&self, server: &ServerState, reference: &Value) -> Result<Vec<Value>, String> {
@@ -195,32 +234,17 @@ impl Judge<'_> {
 
     fn judge(&self, params: Option<&Value>) -> Vec<Refusal> {
         let fails = text(self.spec, "failurePolicy") != "Ignore";
-        let broken = |expression: &str, failure: &str| Refusal {
-            message: format!("expression '{expression}' resulted in error: {failure}"),
-            reason: "Invalid".to_owned(),
+        let names = match self.prepared(params) {
+            Ok(Some(names)) => names,
+            Ok(None) => return Vec::new(),
+            Err(message) if fails => {
+                return vec![Refusal {
+                    message,
+                    reason: "Invalid".to_owned(),
+                }];
+            }
+            Err(_) => return Vec::new(),
         };
-        let mut names = self.names(params);
-        let mut unmet = None;
-        for condition in list(self.spec, "matchConditions") {
-            let expression = text(condition, "expression").trim();
-            match self.value(expression, &names) {
-                Ok(Cel::Bool(true)) => {}
-                Ok(_) => return Vec::new(),
-                Err(failure) => unmet = unmet.or(Some(broken(expression, &failure))),
-            }
-        }
-        if let Some(unmet) = unmet {
-            return if fails { vec![unmet] } else { Vec::new() };
-        }
-        let mut variables = Vec::new();
-        for variable in list(self.spec, "variables") {
-            // One that fails is missed where it is used.
-            if let Ok(value) = self.value(text(variable, "expression").trim(), &names) {
-                variables.push((text(variable, "name").to_owned(), value));
-                names.retain(|(name, _)| *name != "variables");
-                names.push(("variables", values::map(variables.clone())));
-            }
-        }
         let mut refused = Vec::new();
         for validation in list(self.spec, "validations") {
             let expression = text(validation, "expression").trim();
@@ -230,11 +254,53 @@ impl Judge<'_> {
                     message: self.message(validation, &names),
                     reason: text(validation, "reason").to_owned(),
                 }),
-                Err(failure) if fails => refused.push(broken(expression, &failure)),
+                Err(failure) if fails => refused.push(Refusal {
+                    message: format!("expression '{expression}' resulted in error: {failure}"),
+                    reason: "Invalid".to_owned(),
+                }),
                 Err(_) => {}
             }
         }
         refused
+    }
+
+    /// What expressions may speak of, variables included; `None` if the policy's conditions are not met.
+    ///
+    /// # Errors
+    /// A condition without a value, where no other one says that the policy is not concerned.
+    pub(super) fn prepared(
+        &self,
+        params: Option<&Value>,
+    ) -> Result<Option<Vec<(&'static str, Cel)>>, String> {
+        let mut names = self.names(params);
+        let mut unmet = None;
+        for condition in list(self.spec, "matchConditions") {
+            let expression = text(condition, "expression").trim();
+            match self.value(expression, &names) {
+                Ok(Cel::Bool(true)) => {}
+                Ok(_) => return Ok(None),
+                Err(failure) => {
+                    let text = format!("expression '{expression}' resulted in error: {failure}");
+                    unmet = unmet.or(Some(text));
+                }
+            }
+        }
+        if let Some(unmet) = unmet {
+            return Err(unmet);
+        }
+        let mut variables = Vec::new();
+        for variable in list(self.spec, "variables") {
+            // One that fails is missed where it is used.
+            let value = Expression::read_with_objects(text(variable, "expression").trim())
+                .ok()
+                .and_then(|expression| expression.value(self.scope, &names).ok());
+            if let Some(value) = value {
+                variables.push((text(variable, "name").to_owned(), value));
+                names.retain(|(name, _)| *name != "variables");
+                names.push(("variables", values::map(variables.clone())));
+            }
+        }
+        Ok(Some(names))
     }
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {

@@ -1,7 +1,8 @@
 //! Who may do what: role-based access control, as the real server's.
 //!
-//! [`check`] refuses a request, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
+//! [`check`] refuses a request, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
 
+pub(crate) mod escalation;
 mod rbac;
 mod reviews;
 

@@ -7,17 +7,21 @@
 
 pub(crate) mod check;
 mod field_path;
+mod objects;
 pub(crate) mod rules;
 mod types;
 pub(crate) mod values;
 
 use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::{Context, ExecutionError, Program, Value};
 
 /// An expression that was read.
 #[derive(Debug)]
 pub(crate) struct Expression {
     program: Program,
+    /// The expression with its objects made maps, where it has any.
+    rewritten: Option<IdedExpr>,
 }
 
 /// Why an expression has no value.
@@ -50,7 +54,23 @@ impl Expression {
             // The lines that show the place stand one blank further in where the real server prints them.
             error.to_string().replace("\n|", "\n |")
         })?;
-        Ok(Self { program })
+        Ok(Self {
+            program,
+            rewritten: None,
+        })
+    }
+
+    /// Reads an expression that may make objects (`Object{…}`, `Object.spec{…}`, `JSONPatch{…}`), which are maps here.
+    ///
+    /// # Errors
+    /// What is wrong with its syntax, as the real server prints it.
+    pub(crate) fn read_with_objects(text: &str) -> Result<Self, String> {
+        let mut read = Self::read(text)?;
+        let mut rewritten = read.program.expression().clone();
+        if objects::to_maps(&mut rewritten) {
+            read.rewritten = Some(rewritten);
+        }
+        Ok(read)
     }
 
     /// Whether the expression looks at a variable.
@@ -64,7 +84,11 @@ impl Expression {
         for (name, value) in variables {
             context.add_variable_from_value(*name, value.clone());
         }
-        self.program.execute(&context).map_err(|error| Failure {
+        let value = match &self.rewritten {
+            Some(expression) => Value::resolve(expression, &context),
+            None => self.program.execute(&context),
+        };
+        value.map_err(|error| Failure {
             text: describe(&error),
         })
     }

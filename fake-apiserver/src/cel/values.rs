@@ -55,6 +55,44 @@ pub(crate) fn escape(name: &str) -> String {
         .replace('\u{0}', "__underscores__")
 }
 
+/// The field's own name, of the name by which expressions reach it.
+pub(super) fn unescape(name: &str) -> String {
+    let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(inner) = inner.filter(|inner| is_reserved(inner)) {
+        return inner.to_owned();
+    }
+    name.replace("__underscores__", "\u{0}")
+        .replace("__dot__", ".")
+        .replace("__dash__", "-")
+        .replace("__slash__", "/")
+        .replace('\u{0}', "__")
+}
+
+/// A value as JSON: what has no form of its own there is text.
+pub(crate) fn to_json(value: &Value) -> Json {
+    match value {
+        Value::Bool(flag) => Json::from(*flag),
+        Value::Int(number) => Json::from(*number),
+        Value::UInt(number) => Json::from(*number),
+        Value::Float(number) => Json::from(*number),
+        Value::String(text) => Json::from(text.as_str()),
+        Value::Bytes(bytes) => Json::from(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice())),
+        Value::List(items) => items.iter().map(to_json).collect(),
+        Value::Map(map) => {
+            // Sorted, as JSON objects are.
+            let fields: std::collections::BTreeMap<String, Json> = map
+                .map
+                .iter()
+                .map(|(key, value)| (key.to_string(), to_json(value)))
+                .collect();
+            Json::Object(fields.into_iter().collect())
+        }
+        Value::Timestamp(time) => Json::from(time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
+        Value::Duration(duration) => Json::from(format!("{}s", duration.num_seconds())),
+        _ => Json::Null,
+    }
+}
+
 /// A text.
 pub(crate) fn text(text: &str) -> Value {
     Value::String(Arc::new(text.to_owned()))

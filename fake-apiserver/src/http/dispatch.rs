@@ -19,7 +19,7 @@ use crate::encode::Encoder;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
 use crate::rest::delete::DeleteOptions;
-use crate::rest::{create, delete, options, patch, read, subresource, update, watch};
+use crate::rest::{conversion, create, delete, options, patch, read, subresource, update, watch};
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -192,10 +192,11 @@ async fn perform(
         }
         Verb::List => {
             let page = read::list(&context)?;
+            conversion::ready(context.state(), &context.resource, &page.items).await?;
             return Ok(list_response(&context, &page, &deprecated));
         }
         Verb::Watch => {
-            let stream = watch::watch(&context)?;
+            let stream = watch::watch(&context).await?;
             return Ok(respond::stream(
                 ResponseBody::stream(stream),
                 accepted.encoding.stream_content_type(),
@@ -217,6 +218,7 @@ async fn perform(
         Verb::DeleteCollection => {
             let options = DeleteOptions::read(&context, &body)?;
             let items = delete::delete_collection(&context, &options).await?;
+            conversion::ready(context.state(), &context.resource, &items).await?;
             let revision = context.state().store.revision();
             let page = read::Page {
                 revision,
@@ -227,6 +229,9 @@ async fn perform(
             return Ok(list_response(&context, &page, &deprecated));
         }
     };
+    if let Shown::Stored(stored) = &answer.object {
+        conversion::ready(context.state(), &context.resource, std::slice::from_ref(stored)).await?;
+    }
     Ok(object_response(&context, &answer))
 }
 
@@ -285,6 +290,9 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         }
         _ => subresource::handle(context, body).await?,
     };
+    if let Shown::Stored(stored) = &answer.object {
+        conversion::ready(context.state(), &context.resource, std::slice::from_ref(stored)).await?;
+    }
     Ok(object_response(context, &answer))
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn go_print(value: &Value) -> String {
 }
 
 /// The Go type of a decoded JSON value.
-pub(super) fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

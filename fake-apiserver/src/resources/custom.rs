@@ -11,6 +11,7 @@ use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource
 use crate::cel::{self, rules::RuleSet};
 use crate::field_error::FieldError;
 use crate::meta::at;
+use crate::rest::conversion::ConversionHook;
 use crate::store::{GroupResource, Revision};
 use crate::strategy;
 use crate::types::Schema;
@@ -66,8 +67,11 @@ pub(super) fn resources(
         }
         let unchanged = before.iter().find_map(|resource| {
             let custom = resource.custom.as_ref().filter(|_| resource.version == name)?;
-            (Some(&custom.published) == at(version, "schema.openAPIV3Schema")).then_some(custom.since)
+            let same = Some(&custom.published) == at(version, "schema.openAPIV3Schema")
+                && resource.storage_api_version == format!("{group}/{storage}");
+            same.then_some(custom.since)
         });
+        custom.hook = ConversionHook::of(definition);
         custom.since = unchanged.unwrap_or(if before.is_empty() { Revision(0) } else { now });
         let mut list_kind = text(definition, "spec.names.listKind");
         if list_kind.is_empty() {
@@ -178,6 +182,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     Ok(CustomVersion {
         stored: None,
         since: Revision(0),
+        hook: None,
         rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),

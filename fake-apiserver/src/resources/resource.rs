@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 use crate::cel::rules::RuleSet;
+use crate::rest::conversion::ConversionHook;
 use crate::store::{GroupResource, Revision};
 use crate::strategy::Strategy;
 use crate::types::{self, Schema};
@@ -67,6 +68,8 @@ pub(crate) struct CustomVersion {
     /// The revision at which the schema came to be what it is: objects that were written before are pruned and defaulted
     /// by it when they are read.
     pub since: Revision,
+    /// Who converts between the versions, if someone does.
+    pub hook: Option<ConversionHook>,
     /// The rules in the schema.
     pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.

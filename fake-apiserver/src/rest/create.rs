@@ -7,6 +7,7 @@ use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
 use super::{conversion, incoming, metadata, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
+use crate::authz;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, GroupResource, ObjectKey};
@@ -53,6 +54,7 @@ pub(crate) async fn create_shaped(
     {
         schema.default(&mut object);
     }
+    authz::escalation::check(context, &object, None)?;
     services::give(context, &mut object, None)?;
     prepare(context, &mut object);
     validate(context, &object)?;
@@ -63,7 +65,15 @@ pub(crate) async fn create_shaped(
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let object = attributes.object.take().unwrap_or_default();
+    let object = if context.params.dry_run {
+        object
+    } else {
+        conversion::stored_form(context.state(), &context.resource, object).await?
+    };
     let shown = commit(context, object)?;
+    if let Shown::Stored(stored) = &shown {
+        conversion::ready(context.state(), &context.resource, std::slice::from_ref(stored)).await?;
+    }
     Ok(Answer {
         code: StatusCode::CREATED,
         object: shown,
@@ -196,6 +206,7 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     ))
 }
 
+/// Writes the new object, which has the form for the store; or only says whether it could be written, of a dry run.
 fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
     let state = context.state();
     let resource = &context.resource;
@@ -229,11 +240,10 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
             .define(&object, state.store.revision())
             .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
-    let stored = conversion::to_storage(resource, object);
-    size::check(&stored)?;
+    size::check(&object)?;
     let stored = state
         .store
-        .commit(context.table(), &key, None, Change::Put(stored))
+        .commit(context.table(), &key, None, Change::Put(object))
         .map_err(|_| exists())?;
     if defines {
         // The real server accepts the names and establishes the resource a moment later, by a write of its own.

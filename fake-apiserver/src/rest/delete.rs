@@ -157,6 +157,7 @@ async fn attempt(
 ) -> Result<Option<Answer>, ApiError> {
     let resource = &context.resource;
     check_preconditions(context, options, &existing.value)?;
+    conversion::ready(context.state(), resource, std::slice::from_ref(existing)).await?;
     let mut attributes = Attributes {
         user: context.user.clone(),
         operation: Operation::Delete,

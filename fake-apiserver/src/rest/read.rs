@@ -184,15 +184,15 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
         "" => {
             // A paged list at a version is exact; any other is "not older than".
             let exact = params.limit > 0 && given.is_some_and(|revision| revision.0 > 0);
-            check_not_future(context, given)?;
+            check_not_future(context, given, !exact)?;
             Ok(given.filter(|_| exact))
         }
         "Exact" => {
-            check_not_future(context, given)?;
+            check_not_future(context, given, false)?;
             Ok(given)
         }
         _ => {
-            check_not_future(context, given)?;
+            check_not_future(context, given, true)?;
             Ok(None)
         }
     }
@@ -226,8 +226,8 @@ pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
         .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", bad_version(text))))
 }
 
-/// A version that does not exist yet: the real server waits for it and gives up.
-fn check_not_future(context: &Context, given: Option<Revision>) -> Result<(), ApiError> {
+/// A version that does not exist yet: where any newer one would do, the real server waits for it and gives up.
+fn check_not_future(context: &Context, given: Option<Revision>, waits: bool) -> Result<(), ApiError> {
     let current = context.state().store.revision();
     match given {
         Some(revision) if revision > current => {
@@ -238,8 +238,10 @@ fn check_not_future(context: &Context, given: Option<Revision>) -> Result<(), Ap
             );
             error.details = Some(serde_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
             }));
+            if let Some(details) = error.details.as_mut().filter(|_| waits) {
+                details["retryAfterSeconds"] = Value::from(1);
+            }
             Err(error)
         }
         _ => Ok(()),

@@ -10,6 +10,7 @@ use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
 use super::{conversion, incoming, metadata, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
+use crate::authz;
 use crate::field_error::FieldError;
 use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
@@ -98,6 +99,7 @@ async fn attempt(
     existing: &Arc<Stored>,
 ) -> Result<Option<Answer>, ApiError> {
     let resource = &context.resource;
+    conversion::ready(context.state(), resource, std::slice::from_ref(existing)).await?;
     let old = conversion::seen_from_storage(resource, &existing.value);
     let old: &Value = &old;
     let (mut object, mut warnings) = (change.make)(old)?;
@@ -138,6 +140,7 @@ async fn attempt(
     {
         schema.default(&mut admitted);
     }
+    authz::escalation::check(context, &admitted, Some(old))?;
     services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
     warnings.extend(validate(context, &admitted, old)?);
@@ -171,36 +174,47 @@ async fn attempt(
             warnings,
         }));
     }
-    let stored = conversion::to_storage(resource, admitted);
-    size::check(&stored)?;
     if ends {
-        let mut shown = conversion::from_storage(resource, stored);
-        shown.copy_meta(old, "resourceVersion");
-        // The last event of an object is of what was in the store.
-        return Ok(match commit(context, existing, existing.value.clone(), true)? {
-            // What removes an object writes no new version of it.
-            Some(_) => Some(Answer {
-                code: StatusCode::OK,
-                object: Shown::Made(shown),
-                warnings,
-            }),
-            None if based_on => {
-                return Err(ApiError::modified(
-                    &resource.group_resource(),
-                    &context.request.name,
-                ));
-            }
-            None => None,
-        });
+        return end(context, existing, admitted, old, based_on, warnings);
     }
+    let stored = conversion::stored_form(context.state(), resource, admitted).await?;
+    size::check(&stored)?;
     match commit(context, existing, stored, false)? {
-        Some(stored) => Ok(Some(Answer {
+        Some(stored) => {
+            conversion::ready(context.state(), resource, std::slice::from_ref(&stored)).await?;
+            Ok(Some(Answer {
+                code: StatusCode::OK,
+                object: Shown::Stored(stored),
+                warnings,
+            }))
+        }
+        None if based_on => Err(ApiError::modified(
+            &resource.group_resource(),
+            &context.request.name,
+        )),
+        None => Ok(None),
+    }
+}
+
+/// Removes an object whose last finalizer is gone. What removes an object writes no new version of it, and its last event is
+/// of what was in the store.
+fn end(
+    context: &Context,
+    existing: &Arc<Stored>,
+    mut shown: Value,
+    old: &Value,
+    based_on: bool,
+    warnings: Vec<String>,
+) -> Result<Option<Answer>, ApiError> {
+    shown.copy_meta(old, "resourceVersion");
+    match commit(context, existing, existing.value.clone(), true)? {
+        Some(_) => Ok(Some(Answer {
             code: StatusCode::OK,
-            object: Shown::Stored(stored),
+            object: Shown::Made(shown),
             warnings,
         })),
         None if based_on => Err(ApiError::modified(
-            &resource.group_resource(),
+            &context.resource.group_resource(),
             &context.request.name,
         )),
         None => Ok(None),

@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};
+use super::conversion;
 use super::options;
 use super::read::{Selection, parse_revision};
 use crate::encode::{self, Encoder};
 use crate::http::negotiate::View;
+use crate::server::Server;
 use crate::status::ApiError;
 use crate::store::{Compacted, Event, EventKind, Revision, Stored, Watcher};
 
@@ -26,6 +28,7 @@ const DEFAULT_TIMEOUT_SECONDS_MIN: u64 = 1800;
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 struct Watch {
+    server: Server,
     watcher: Watcher,
     selection: Selection,
     namespace: Option<String>,
@@ -38,7 +41,7 @@ struct Watch {
 }
 
 /// Starts a watch of the collection, or of the one object that the path names.
-pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiError> {
+pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiError> {
     let params = &context.params;
     let selection = Selection::parse(context)?;
     let store = &context.state().store;
@@ -69,6 +72,7 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
     });
     let watcher = store.watch(context.table(), start).map_err(ApiError::expired)?;
     let mut watch = Watch {
+        server: context.server.clone(),
         watcher,
         selection,
         namespace,
@@ -79,10 +83,9 @@ pub(crate) fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiE
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
-    for stored in initial
-        .iter()
-        .filter(|stored| watch.selection.matches(&stored.value))
-    {
+    initial.retain(|stored| watch.selection.matches(&stored.value));
+    watch.ready(&initial).await?;
+    for stored in &initial {
         let frame = watch.frame(EventKind::Added, stored);
         watch.ready.push_back(frame);
     }
@@ -108,6 +111,10 @@ impl Watch {
             }
             match self.watcher.try_next() {
                 Ok(Some(event)) => {
+                    if let Err(error) = self.ready(std::slice::from_ref(&event.object)).await {
+                        self.over = true;
+                        return Some(self.failed(&error));
+                    }
                     if let Some(frame) = self.translate(&event) {
                         return Some(frame);
                     }
@@ -210,8 +217,17 @@ impl Watch {
         self.encoder.frame("BOOKMARK", object.to_string().as_bytes())
     }
 
+    /// Converts what is to be shown, where a webhook does that.
+    async fn ready(&self, stored: &[Arc<Stored>]) -> Result<(), ApiError> {
+        conversion::ready(&self.server.state, self.encoder.resource(), stored).await
+    }
+
     fn gone(&self, compacted: Compacted) -> Bytes {
-        let status = ApiError::expired(compacted).to_status().to_string();
-        self.encoder.frame("ERROR", status.as_bytes())
+        self.failed(&ApiError::expired(compacted))
+    }
+
+    fn failed(&self, error: &ApiError) -> Bytes {
+        self.encoder
+            .frame("ERROR", error.to_status().to_string().as_bytes())
     }
 }

@@ -38,11 +38,12 @@ impl FieldSelector {
             let value = unescape(value)
                 .map_err(|error| ApiError::bad_request(format!("invalid field selector: {error}")))?;
             let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
-            if !always && !resource.selectable.iter().any(|known| known == field) {
+            let other = by_other_name(resource, field);
+            if !always && other.is_none() && !resource.selectable.iter().any(|known| known == field) {
                 return Err(ApiError::bad_request(unknown(resource, field)));
             }
             terms.push(Term {
-                field: field.to_owned(),
+                field: other.unwrap_or_else(|| field.to_owned()),
                 value,
                 equal,
             });
@@ -62,9 +63,47 @@ impl FieldSelector {
     }
 }
 
+/// The parts of the object that an event is about, by which events are selected.
+const INVOLVED: [&str; 7] = [
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+];
+
+/// The stored field, of one that selectors may name and that no list of a running server has: old names, and the names of the
+/// newer version of events.
+fn by_other_name(resource: &Resource, field: &str) -> Option<String> {
+    let involved = |prefix: &str| {
+        let part = field.strip_prefix(prefix)?;
+        INVOLVED.contains(&part).then(|| format!("involvedObject.{part}"))
+    };
+    match (resource.group.as_str(), resource.plural.as_str(), field) {
+        ("", "pods", "spec.host") => Some("spec.nodeName".to_owned()),
+        ("", "events", _) => involved("involvedObject."),
+        ("events.k8s.io", "events", "reportingController") => Some("reportingComponent".to_owned()),
+        ("events.k8s.io", "events", _) => involved("regarding."),
+        _ => None,
+    }
+}
+
 /// Types with selectable fields of their own say it in other words than those that have name and namespace alone.
 fn unknown(resource: &Resource, field: &str) -> String {
-    if resource.is_custom() || resource.selectable.len() > 2 {
+    let own = |field: &&String| !matches!(field.as_str(), "metadata.name" | "metadata.namespace");
+    match resource.plural.as_str() {
+        "resourceslices" if !resource.is_custom() => {
+            let (version, kind) = (resource.api_version(), &resource.kind);
+            return format!("field label not supported for {version}, Kind={kind}: {field}");
+        }
+        "jobs" if resource.group == "batch" => {
+            return format!("field label \"{field}\" not supported for Job");
+        }
+        _ => {}
+    }
+    if resource.is_custom() || resource.selectable.iter().any(|field| own(&field)) {
         return format!("field label not supported: {field}");
     }
     format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")

@@ -70,6 +70,22 @@ impl Strategy for DefinitionStrategy {
         fill_names(object);
         fill_conversion(object);
         super::copy_field(object, old, "status");
+        // What is stored from now on counts as stored.
+        let versions = at(object, "spec.versions").and_then(Value::as_array);
+        let storage = versions
+            .into_iter()
+            .flatten()
+            .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true));
+        let name = storage.and_then(|version| version.get("name")).cloned();
+        if let (Some(name), Some(stored)) = (
+            name,
+            object
+                .pointer_mut("/status/storedVersions")
+                .and_then(Value::as_array_mut),
+        ) && !stored.contains(&name)
+        {
+            stored.push(name);
+        }
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {

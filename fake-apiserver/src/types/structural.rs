@@ -41,25 +41,53 @@ impl Schema {
         if !reader.errors.is_empty() {
             return Err(reader.errors);
         }
-        if let Kind::Object(object) = &mut root.kind {
-            for name in ["apiVersion", "kind"] {
-                object.fields.insert(
-                    name.to_owned(),
-                    Field {
-                        schema: Schema::of(Kind::String).into(),
-                        ..Field::default()
-                    },
-                );
-            }
+        add_root_fields(&mut root);
+        Ok(root)
+    }
+}
+
+impl Schema {
+    /// The same for a schema that is known to be right, or of which other complaints are made.
+    pub(crate) fn from_openapi_v3_unchecked(schema: &Value) -> Schema {
+        let mut reader = Reader {
+            errors: Vec::new(),
+            depth: 0,
+        };
+        let mut root = reader.read(schema, "", Position::Root);
+        add_root_fields(&mut root);
+        root
+    }
+
+    /// Complaints about defaults that are no values of their own type, with paths relative to the schema.
+    pub(crate) fn wrong_defaults(&self) -> Vec<FieldError> {
+        let mut reader = Reader {
+            errors: Vec::new(),
+            depth: 0,
+        };
+        reader.check_defaults(self, "");
+        reader.errors
+    }
+}
+
+/// Every custom resource has these.
+fn add_root_fields(root: &mut Schema) {
+    if let Kind::Object(object) = &mut root.kind {
+        for name in ["apiVersion", "kind"] {
             object.fields.insert(
-                "metadata".to_owned(),
+                name.to_owned(),
                 Field {
-                    schema: object_meta().into(),
+                    schema: Schema::of(Kind::String).into(),
                     ..Field::default()
                 },
             );
         }
-        Ok(root)
+        object.fields.insert(
+            "metadata".to_owned(),
+            Field {
+                schema: object_meta().into(),
+                ..Field::default()
+            },
+        );
     }
 }
 

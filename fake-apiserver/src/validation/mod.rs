@@ -199,6 +199,13 @@ fn rules(table: &GroupResource) -> Rules {
     }
 }
 
+/// What is wrong with where a webhook is, at `path`.
+pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    registrations::client_config(config, &path::Path::new(path), &mut errors);
+    errors.into_vec()
+}
+
 /// What is wrong with a new object of a built-in resource, besides its metadata.
 pub(crate) fn create(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();

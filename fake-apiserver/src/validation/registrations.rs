@@ -103,13 +103,11 @@ fn webhook(hook: &Value, lenient: &Lenient, path: &Path<'_>, errors: &mut Errors
     if let Some(policy) = hook.text_if_set("reinvocationPolicy") {
         errors.one_of_or_empty(&path.field("reinvocationPolicy"), policy, &REINVOCATION);
     }
-    let config = hook.part("clientConfig").unwrap_or(&NOTHING);
-    let at = path.field("clientConfig");
-    match (config.text_if_set("url"), config.part("service")) {
-        (Some(url), None) => webhook_url(url, &at.field("url"), errors),
-        (None, Some(service)) => webhook_service(service, &at.field("service"), errors),
-        _ => errors.required(&at, "exactly one of url or service is required"),
-    }
+    client_config(
+        hook.part("clientConfig").unwrap_or(&NOTHING),
+        &path.field("clientConfig"),
+        errors,
+    );
     match_conditions(hook, &path.field("matchConditions"), errors);
 }
 
@@ -227,6 +225,15 @@ fn review_versions(hook: &Value, lenient: &Lenient, path: &Path<'_>, errors: &mu
     if !accepted && !lenient.versions {
         let detail = "must include at least one of v1, v1beta1";
         errors.invalid(path, versions.to_vec(), detail);
+    }
+}
+
+/// Where a webhook is: at a URL or behind a service.
+pub(super) fn client_config(config: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match (config.text_if_set("url"), config.part("service")) {
+        (Some(url), None) => webhook_url(url, &path.field("url"), errors),
+        (None, Some(service)) => webhook_service(service, &path.field("service"), errors),
+        _ => errors.required(path, "exactly one of url or service is required"),
     }
 }
 

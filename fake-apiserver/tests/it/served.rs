@@ -189,6 +189,107 @@ async fn a_service_account_may_do_what_it_is_bound_to() {
 }
 
 #[tokio::test]
+async fn nobody_gives_away_more_than_they_have() {
+    let served = start(true).await;
+    let administrator = client(&served.kubeconfig).await;
+    let group = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let (roles, bindings) = (format!("{group}/roles"), format!("{group}/rolebindings"));
+    let role = |name: &str, group: &str, resource: &str, verbs: &[&str]| json!({"metadata": {"name": name}, "rules": [{"apiGroups": [group], "resources": [resource], "verbs": verbs}]});
+    let rbac = "rbac.authorization.k8s.io";
+    ask(
+        &administrator,
+        "POST",
+        &roles,
+        role("powerful", "", "secrets", &["*"]),
+        &[],
+    )
+    .await;
+    let mut grantor = role("grantor", rbac, "roles", &["create", "get"]);
+    grantor["rules"][0]["resources"] = json!(["roles", "rolebindings"]);
+    ask(&administrator, "POST", &roles, grantor, &[]).await;
+    let bound = |name: &str, role: &str| {
+        json!({
+            "metadata": {"name": name}, "roleRef": {"apiGroup": rbac, "kind": "Role", "name": role},
+            "subjects": [{"kind": "User", "name": "jane", "apiGroup": rbac}],
+        })
+    };
+    ask(
+        &administrator,
+        "POST",
+        &bindings,
+        bound("grantor", "grantor"),
+        &[],
+    )
+    .await;
+
+    let jane = [("impersonate-user", "jane")];
+    let (code, refusal) = ask(
+        &administrator,
+        "POST",
+        &roles,
+        role("big", "", "secrets", &["get"]),
+        &jane,
+    )
+    .await;
+    let expected = "roles.rbac.authorization.k8s.io \"big\" is forbidden: user \"jane\" (groups=[\"system:authenticated\"]) is \
+                    attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], \
+                    Verbs:[\"get\"]}";
+    assert_eq!((code, refusal["message"].as_str()), (403, Some(expected)));
+    let (code, _) = ask(
+        &administrator,
+        "POST",
+        &roles,
+        role("small", rbac, "roles", &["get"]),
+        &jane,
+    )
+    .await;
+    assert_eq!(code, 201);
+    assert_eq!(
+        ask(&administrator, "POST", &bindings, bound("a", "powerful"), &jane)
+            .await
+            .0,
+        403
+    );
+    assert_eq!(
+        ask(&administrator, "POST", &bindings, bound("b", "missing"), &jane)
+            .await
+            .0,
+        404
+    );
+    assert_eq!(
+        ask(&administrator, "POST", &bindings, bound("c", "small"), &jane)
+            .await
+            .0,
+        201
+    );
+
+    let may = json!({"metadata": {"name": "binder"}, "rules": [
+        {"apiGroups": [rbac], "resources": ["roles"], "verbs": ["bind"], "resourceNames": ["powerful"]},
+        {"apiGroups": [rbac], "resources": ["roles"], "verbs": ["escalate"]},
+    ]});
+    ask(&administrator, "POST", &roles, may, &[]).await;
+    ask(&administrator, "POST", &bindings, bound("binder", "binder"), &[]).await;
+    assert_eq!(
+        ask(&administrator, "POST", &bindings, bound("a", "powerful"), &jane)
+            .await
+            .0,
+        201
+    );
+    assert_eq!(
+        ask(
+            &administrator,
+            "POST",
+            &roles,
+            role("big", "", "secrets", &["get"]),
+            &jane
+        )
+        .await
+        .0,
+        201
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_is_stopped_ends_though_a_watch_is_open() {
     let served = start(false).await;
     let client = client(&served.kubeconfig).await;

@@ -13,7 +13,7 @@ mod verdict;
 
 use serde_json::Value;
 
-use call::post;
+pub(crate) use call::{ClientConfig, post};
 pub use local::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use super::Attributes;

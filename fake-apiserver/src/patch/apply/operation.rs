@@ -307,6 +307,19 @@ pub fn keep_times(old: &Value, new: &mut Value) -> bool {
     true
 }
 
+/// An object with a configuration laid over it, without anyone owning anything. What the configuration does not say
+/// of the parts of a list or an object stays.
+///
+/// # Errors
+/// What of the configuration is not of the type, or lays over as one what belongs together.
+pub fn merged(schema: &Schema, live: &Value, applied: &Value) -> Result<Value, String> {
+    let of = Type::Known(schema, false);
+    if let Some(problems) = joined(check::check(of, applied)) {
+        return Err(problems);
+    }
+    Ok(merge::merge(of, Some(live), Some(applied)).unwrap_or_default())
+}
+
 /// Entries of `managedFields` in the order in which they are written.
 pub fn sorted(entries: &Value) -> Value {
     Managed::decode(Some(entries)).map_or_else(|_| entries.clone(), |managed| managed.encode())

@@ -1,10 +1,11 @@
 //! Between the versions of one resource.
 //!
 //! An object is stored in one version and shown in the one that was asked for. Most resources have one version; custom
-//! ones without a webhook differ in `apiVersion` alone; events are renamed field by field, autoscalers ([`autoscalers`])
+//! ones without a webhook ([`webhook`]) differ in `apiVersion` alone; events are renamed field by field, autoscalers ([`autoscalers`])
 //! carry in annotations what the old version has no words for.
 
 mod autoscalers;
+mod webhook;
 
 use std::borrow::Cow;
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::meta::ObjectMeta;
 use crate::resources::Resource;
 use crate::store::Revision;
+pub(crate) use webhook::{ConversionHook, ready, stored_form};
 
 /// The stored object as `resource` shows it.
 pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
@@ -20,6 +22,15 @@ pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
     if let Some(custom) = &resource.custom {
         if api_version == resource.storage_api_version && !is_stale(resource, &object) {
             return object;
+        }
+        let is_other = object.get("apiVersion").and_then(Value::as_str) != Some(&api_version);
+        if let Some(converted) = custom
+            .hook
+            .as_ref()
+            .filter(|_| is_other)
+            .and_then(|hook| hook.answer(&object))
+        {
+            object = converted;
         }
         object["apiVersion"] = Value::from(api_version);
         custom.schema.prune(&mut object);

@@ -34,7 +34,9 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
 fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
     for (path, value) in table::of(name) {
         if let [field] = path.as_slice()
-            && matches!(map.get(*field), Some(value) if value.as_str() == Some("") || value.as_i64() == Some(0))
+            && map
+                .get(*field)
+                .is_some_and(|value| value.as_str() == Some("") || value.as_i64() == Some(0))
             && object.fields.get(*field).is_some_and(|field| !field.pointer)
         {
             // What Go does not hold behind a pointer is unset when it is empty.

@@ -1,0 +1,166 @@
+//! MutatingAdmissionPolicies: changes of a request's object, in CEL.
+//!
+//! A mutation is an apply configuration (`Object{…}`), merged by the type's rules, or a list of operations
+//! (`JSONPatch{…}`). Policies go by name; those that ask for it go again if a later one changed the object.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::policies::{Judge, Policy, all_of, list, text};
+use super::{Attributes, matching};
+use crate::cel::{Expression, Scope, values};
+use crate::meta::at;
+use crate::patch::{self, apply};
+use crate::server::ServerState;
+use crate::status::ApiError;
+
+const BINDINGS: &str = "mutatingadmissionpolicybindings";
+
+/// Whether any policy is in force that could change this request's object.
+pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> bool {
+    super::policies::may_judge(attributes) && all_of(server, BINDINGS).is_ok_and(|all| !all.is_empty())
+}
+
+/// Lets every policy that is bound change the object.
+pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
+    if attributes.object.is_none() || !is_concerned(server, attributes) {
+        return Ok(());
+    }
+    let bindings = all_of(server, BINDINGS)?;
+    let namespace = matching::namespace_of(server, attributes);
+    let scope = Scope::new();
+    let policies = all_of(server, "mutatingadmissionpolicies")?;
+    let mut again = Vec::new();
+    for policy in &policies {
+        let mut changed = false;
+        for binding in &bindings {
+            let bound = at(&binding.value, "spec").unwrap_or(&Value::Null);
+            if text(bound, "policyName") != policy.key.name {
+                continue;
+            }
+            let one = Policy {
+                spec: at(&policy.value, "spec").unwrap_or(&Value::Null),
+                binding: bound,
+                name: &policy.key.name,
+                binding_name: &binding.key.name,
+            };
+            changed |= run(server, attributes, namespace.as_ref(), &scope, &one)?;
+            if text(one.spec, "reinvocationPolicy") == "IfNeeded" {
+                again.push((policy.clone(), binding.clone()));
+            }
+        }
+        if changed {
+            // Those before this one see the object once more.
+            let earlier: Vec<_> = again
+                .iter()
+                .filter(|(other, _)| other.key != policy.key)
+                .cloned()
+                .collect();
+            again.retain(|(other, _)| other.key == policy.key);
+            for (policy, binding) in earlier {
+                let one = Policy {
+                    spec: at(&policy.value, "spec").unwrap_or(&Value::Null),
+                    binding: at(&binding.value, "spec").unwrap_or(&Value::Null),
+                    name: &policy.key.name,
+                    binding_name: &binding.key.name,
+                };
+                run(server, attributes, namespace.as_ref(), &scope, &one)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets one policy change the object; whether it did.
+fn run(
+    server: &ServerState,
+    attributes: &mut Attributes,
+    namespace: Option<&Value>,
+    scope: &Scope,
+    policy: &Policy<'_>,
+) -> Result<bool, ApiError> {
+    let is_about =
+        |rules: Option<&Value>| rules.is_none_or(|rules| matching::matches(rules, attributes, namespace));
+    let constraints = at(policy.spec, "matchConstraints");
+    if constraints.is_none() || !is_about(constraints) || !is_about(at(policy.binding, "matchResources")) {
+        return Ok(false);
+    }
+    let fails = text(policy.spec, "failurePolicy") != "Ignore";
+    let before = attributes.object.clone();
+    let judge = |attributes: &Attributes| -> Result<Vec<Option<Value>>, String> {
+        let judge = Judge {
+            attributes,
+            namespace,
+            scope,
+            spec: policy.spec,
+        };
+        judge.all_params(server, policy.binding)
+    };
+    let changed = judge(attributes).and_then(|params| {
+        for params in params {
+            for mutation in list(policy.spec, "mutations") {
+                let judge = Judge {
+                    attributes,
+                    namespace,
+                    scope,
+                    spec: policy.spec,
+                };
+                // What a mutation before this one did is seen.
+                let Some(names) = judge.prepared(params.as_ref())? else {
+                    break;
+                };
+                let object = mutated(attributes, mutation, scope, &names)?;
+                attributes.object = Some(object);
+            }
+        }
+        Ok(())
+    });
+    match changed {
+        Ok(()) => Ok(attributes.object != before),
+        Err(_) if !fails => {
+            attributes.object = before;
+            Ok(false)
+        }
+        Err(problem) => Err(denied(attributes, policy, &problem)),
+    }
+}
+
+fn denied(attributes: &Attributes, policy: &Policy<'_>, problem: &str) -> ApiError {
+    let why = format!(
+        "policy '{}' with binding '{}' denied request: {problem}",
+        policy.name, policy.binding_name
+    );
+    let mut error = ApiError::forbidden(&attributes.resource.group_resource(), &attributes.name, &why);
+    (error.code, error.reason) = (StatusCode::UNPROCESSABLE_ENTITY, "Invalid");
+    error
+}
+
+/// The object after one mutation.
+fn mutated(
+    attributes: &Attributes,
+    mutation: &Value,
+    scope: &Scope,
+    names: &[(&str, kube_cel::cel::Value)],
+) -> Result<Value, String> {
+    let object = attributes.object.clone().unwrap_or_default();
+    let is_patch = text(mutation, "patchType") == "JSONPatch";
+    let part = if is_patch {
+        "jsonPatch"
+    } else {
+        "applyConfiguration"
+    };
+    let expression = at(mutation, part)
+        .map_or("", |part| text(part, "expression"))
+        .trim();
+    let value = Expression::read_with_objects(expression)?
+        .value(scope, names)
+        .map_err(|failure| format!("expression '{expression}' resulted in error: {}", failure.text))?;
+    let value = values::to_json(&value);
+    if is_patch {
+        return patch::json::apply(&object, &value).map_err(|error| format!("JSON Patch: {error}"));
+    }
+    let Some(schema) = attributes.resource.schema() else {
+        return Ok(object);
+    };
+    apply::merged(&schema, &object, &value).map_err(|problem| format!("error applying patch: {problem}"))
+}

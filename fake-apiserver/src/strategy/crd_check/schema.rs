@@ -1,0 +1,393 @@
+//! What a schema of a custom resource may say at all, besides being structural.
+
+use serde_json::{Value, json};
+
+use super::structural;
+use super::structural::{at, fields, flag, is_readable, is_set, list, text};
+use crate::cel;
+use crate::field_error::FieldError;
+use crate::types::Schema;
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+/// What the root may say where the status is a resource of its own, as the real server's own struct names it, and as JSON.
+const ROOT_FIELDS: [(&str, &str); 22] = [
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];
+
+/// Every complaint about the schema of a version. `has_status` is whether its status is a resource of its own.
+pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if has_status {
+        root(schema, path, &mut errors);
+    }
+    if flag(schema, "nullable") {
+        errors.push(FieldError::forbidden(
+            at(path, "nullable"),
+            "nullable cannot be true at the root",
+        ));
+    }
+    let mut typed = None;
+    if is_readable(schema) {
+        let complaints = structural::check(schema, path);
+        if complaints.is_empty() {
+            let read = Schema::from_openapi_v3_unchecked(schema);
+            let wrong = read.wrong_defaults();
+            if wrong.is_empty() {
+                typed = Some(read);
+            }
+            errors.extend(wrong.into_iter().map(|error| error.under(path)));
+        }
+        errors.extend(complaints);
+    }
+    let before = errors.len();
+    Walk { errors: &mut errors }.walk(
+        schema,
+        path,
+        &Place {
+            is_root: true,
+            ..Place::default()
+        },
+    );
+    // Rules are read only where everything else is right.
+    if let Some(typed) = typed.filter(|_| errors.len() == before) {
+        errors.extend(
+            cel::check::check(&typed)
+                .into_iter()
+                .map(|error| error.under(path)),
+        );
+    }
+    errors
+}
+
+fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let kind = text(schema, "type");
+    let said = schema
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(field, _)| is_set(schema, field));
+    for (field, _) in said {
+        if field == "type" && kind != "object" {
+            let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            errors.push(FieldError::invalid(at(path, "type"), kind, detail));
+            return;
+        }
+        let says_nothing = schema.get(field) == Some(&Value::Bool(false));
+        if !says_nothing && !ROOT_FIELDS.iter().any(|(_, known)| known == field) {
+            let names: Vec<&str> = ROOT_FIELDS.iter().map(|(name, _)| *name).collect();
+            let detail = format!(
+                "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+                names.join(" ")
+            );
+            errors.push(FieldError::invalid(path, schema.clone(), detail));
+            return;
+        }
+    }
+}
+
+/// Where the walk is.
+#[derive(Clone, Default)]
+struct Place {
+    is_root: bool,
+    /// Why there may be no defaults here.
+    no_defaults: Option<String>,
+    in_metadata: bool,
+}
+
+struct Walk<'a> {
+    errors: &'a mut Vec<FieldError>,
+}
+
+impl Walk<'_> {
+    fn forbid(&mut self, path: String, detail: &str) {
+        self.errors.push(FieldError::forbidden(path, detail));
+    }
+
+    fn walk(&mut self, schema: &Value, path: &str, place: &Place) {
+        self.standard(schema, path, place);
+        if flag(schema, "uniqueItems") {
+            let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            self.forbid(at(path, "uniqueItems"), detail);
+        }
+        let inner = Place {
+            is_root: false,
+            ..place.clone()
+        };
+        if let Some(additional) = schema
+            .get("additionalProperties")
+            .filter(|given| !given.is_null())
+        {
+            let path = at(path, "additionalProperties");
+            if fields(schema).next().is_some() && *additional != Value::Bool(true) {
+                self.forbid(
+                    path.clone(),
+                    "additionalProperties and properties are mutual exclusive",
+                );
+            }
+            if additional.is_object() {
+                let mut inner = inner.clone();
+                if place.in_metadata {
+                    inner.no_defaults =
+                        Some("inside additionalProperties applying to object metadata".to_owned());
+                }
+                self.walk(additional, &path, &inner);
+            }
+        }
+        for (name, part) in fields(schema) {
+            let mut inner = inner.clone();
+            let is_meta = matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
+            if is_meta && (place.is_root || flag(schema, "x-kubernetes-embedded-resource")) {
+                inner.in_metadata = true;
+                if place.is_root {
+                    inner.no_defaults = Some(format!("in top-level {name}"));
+                }
+            }
+            self.walk(part, &at(path, &format!("properties[{name}]")), &inner);
+        }
+        if let Some(part) = schema.get("not").filter(|part| part.is_object()) {
+            self.walk(part, &at(path, "not"), &inner);
+        }
+        for name in ["allOf", "oneOf", "anyOf"] {
+            for (index, part) in list(schema, name).iter().enumerate() {
+                self.walk(part, &at(path, &format!("{name}[{index}]")), &inner);
+            }
+        }
+        if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+            self.walk(items, &at(path, "items"), &inner);
+        }
+        if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            let path = at(path, "x-kubernetes-preserve-unknown-fields");
+            self.errors
+                .push(FieldError::invalid(path, false, "must be true or undefined"));
+        }
+        self.map_type(schema, path);
+        self.list_type(schema, path);
+        self.list_keys(schema, path);
+    }
+
+    /// What no schema may say.
+    fn standard(&mut self, schema: &Value, path: &str, place: &Place) {
+        let kind = text(schema, "type");
+        if !kind.is_empty() && !TYPES.contains(&kind) {
+            self.errors
+                .push(FieldError::not_supported(at(path, "type"), kind, &TYPES));
+        }
+        if let Some(why) = &place.no_defaults
+            && schema.get("default").is_some_and(|default| !default.is_null())
+        {
+            self.forbid(at(path, "default"), &format!("must not be set {why}"));
+        }
+        for name in [
+            "id",
+            "additionalItems",
+            "patternProperties",
+            "definitions",
+            "dependencies",
+            "$ref",
+        ] {
+            if is_set(schema, name) {
+                self.forbid(at(path, name), &format!("{name} is not supported"));
+            }
+        }
+        if kind == "null" {
+            self.forbid(
+                at(path, "type"),
+                "type cannot be set to null, use nullable as an alternative",
+            );
+        }
+        if schema.get("items").is_some_and(Value::is_array) {
+            self.forbid(
+                at(path, "items"),
+                "items must be a schema object and not an array",
+            );
+        }
+        if place.in_metadata && flag(schema, "x-kubernetes-embedded-resource") {
+            self.forbid(
+                at(path, "x-kubernetes-embedded-resource"),
+                "must not be used inside of resource meta",
+            );
+        }
+    }
+
+    /// An extension that only one type may have.
+    fn only_of(&mut self, schema: &Value, path: &str, extension: &str, wanted: &str) -> bool {
+        let kind = text(schema, "type");
+        if kind == wanted {
+            return true;
+        }
+        let detail = format!("must be {wanted} if {extension} is specified");
+        let path = at(path, "type");
+        self.errors.push(if kind.is_empty() {
+            FieldError::required(path, detail)
+        } else {
+            FieldError::invalid(path, kind, detail)
+        });
+        false
+    }
+
+    fn map_type(&mut self, schema: &Value, path: &str) {
+        const NAME: &str = "x-kubernetes-map-type";
+        let Some(given) = schema.get(NAME).and_then(Value::as_str) else {
+            return;
+        };
+        self.only_of(schema, path, NAME, "object");
+        if !matches!(given, "atomic" | "granular") {
+            self.errors.push(FieldError::not_supported(
+                at(path, NAME),
+                given,
+                &["atomic", "granular"],
+            ));
+        }
+    }
+
+    fn list_type(&mut self, schema: &Value, path: &str) {
+        const NAME: &str = "x-kubernetes-list-type";
+        let Some(given) = schema.get(NAME).and_then(Value::as_str) else {
+            return;
+        };
+        let items = schema.get("items").filter(|items| items.is_object());
+        if self.only_of(schema, path, NAME, "array")
+            && given == "set"
+            && let Some(items) = items
+        {
+            let own = |name: &str| items.get(name).and_then(Value::as_str);
+            let name = match text(items, "type") {
+                "array" => own(NAME).filter(|own| *own != "atomic").map(|_| NAME),
+                "object" => {
+                    (own("x-kubernetes-map-type") != Some("atomic")).then_some("x-kubernetes-map-type")
+                }
+                _ => None,
+            };
+            if let Some(name) = name {
+                // The real server shows the type of the list in both cases.
+                let shown = items.get(NAME).cloned().unwrap_or_default();
+                let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+                self.errors.push(FieldError::invalid(
+                    at(path, &format!("items.{name}")),
+                    shown,
+                    detail,
+                ));
+            }
+        }
+        if !matches!(given, "atomic" | "set" | "map") {
+            self.errors.push(FieldError::not_supported(
+                at(path, NAME),
+                given,
+                &["atomic", "map", "set"],
+            ));
+        }
+    }
+
+    fn list_keys(&mut self, schema: &Value, path: &str) {
+        const TYPE: &str = "x-kubernetes-list-type";
+        const KEYS: &str = "x-kubernetes-list-map-keys";
+        let given = schema.get(TYPE).and_then(Value::as_str);
+        let keys: Vec<&str> = list(schema, KEYS).iter().filter_map(Value::as_str).collect();
+        if !keys.is_empty() && given != Some("map") {
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+            self.errors.push(match given {
+                None => FieldError::required(at(path, TYPE), detail),
+                Some(given) => FieldError::invalid(at(path, TYPE), given, detail),
+            });
+        }
+        let items = schema.get("items").filter(|items| items.is_object());
+        if given == Some("map") {
+            if keys.is_empty() {
+                let detail = "must not be empty if x-kubernetes-list-type is map";
+                self.errors.push(FieldError::required(at(path, KEYS), detail));
+            }
+            match items {
+                None if schema.get("items").is_none() => {
+                    let detail = "must have a schema if x-kubernetes-list-type is map";
+                    self.errors.push(FieldError::required(at(path, "items"), detail));
+                }
+                None => {}
+                Some(items) if text(items, "type") != "object" => {
+                    let detail = "must be object if parent array's x-kubernetes-list-type is map";
+                    let kind = text(items, "type");
+                    self.errors
+                        .push(FieldError::invalid(at(path, "items.type"), kind, detail));
+                }
+                Some(items) => self.keys_of(items, &keys, path),
+            }
+        }
+        if let (Some(given @ ("set" | "map")), Some(items)) = (given, items) {
+            self.items_are_there(items, given, &keys, path);
+        }
+    }
+
+    fn keys_of(&mut self, items: &Value, keys: &[&str], path: &str) {
+        const KEYS: &str = "x-kubernetes-list-map-keys";
+        for (index, key) in keys.iter().enumerate() {
+            match items.get("properties").and_then(|fields| fields.get(key)) {
+                Some(part) if matches!(text(part, "type"), "array" | "object") => {
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    let path = at(path, &format!("items.properties[{key}].type"));
+                    // The real server shows the type of the item.
+                    self.errors
+                        .push(FieldError::invalid(path, text(items, "type"), detail));
+                }
+                Some(_) => {}
+                None => {
+                    let detail = "entries must all be names of item properties";
+                    self.errors
+                        .push(FieldError::invalid(at(path, KEYS), json!(keys), detail));
+                }
+            }
+            if keys.get(..index).is_some_and(|before| before.contains(key)) {
+                let detail = "must not contain duplicate entries";
+                self.errors
+                    .push(FieldError::invalid(at(path, KEYS), json!(keys), detail));
+            }
+        }
+    }
+
+    /// Items that are told apart by keys must have them.
+    fn items_are_there(&mut self, items: &Value, list_type: &str, keys: &[&str], path: &str) {
+        if flag(items, "nullable") {
+            let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+            self.forbid(at(path, "items.nullable"), &detail);
+        }
+        if list_type != "map" {
+            return;
+        }
+        let required: Vec<&str> = list(items, "required").iter().filter_map(Value::as_str).collect();
+        for key in keys {
+            let Some(part) = items.get("properties").and_then(|fields| fields.get(key)) else {
+                continue;
+            };
+            let path = at(path, &format!("items.properties[{key}]"));
+            if !required.contains(key) && part.get("default").is_none_or(Value::is_null) {
+                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
+                              property";
+                self.errors
+                    .push(FieldError::required(at(&path, "default"), detail));
+            }
+            if flag(part, "nullable") {
+                let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                self.forbid(at(&path, "nullable"), detail);
+            }
+        }
+    }
+}
