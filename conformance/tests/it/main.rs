@@ -9,3 +9,4 @@ mod manager;
 mod replay;
 mod reports;
 mod support;
+mod takeover;

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::Value;
 
-use crate::api::v1alpha1::CloneSet;
+use crate::api::v1alpha1::{CloneSet, ImagePullJob};
 
 /// One moment of a CloneSet.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Observed {
     pub claims: Vec<Arc<PersistentVolumeClaim>>,
     /// Its revisions, those without an owner included.
     pub revisions: Vec<Arc<ControllerRevision>>,
+    /// The jobs that pull its images; none are looked at unless their feature gate is on.
+    pub jobs: Vec<Arc<ImagePullJob>>,
     /// The labels of nodes, by name; only what the ranking for deletion needs, so often empty.
     pub nodes: BTreeMap<String, BTreeMap<String, String>>,
     /// When.

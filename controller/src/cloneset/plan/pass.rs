@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::action::{Action, Phase, Plan, Planner};
 use super::refresh::shortest;
 use super::view::View;
-use super::{housekeeping, refresh, scale, status, update};
+use super::{housekeeping, predownload, refresh, scale, status, update};
 use crate::api::labels;
 use crate::cloneset::gates::Gates;
 use crate::cloneset::observe::{Observed, Revisions};
@@ -36,6 +36,7 @@ impl Planner for CloneSetPlanner {
             return plan;
         }
         plan.prepare = housekeeping::plan(observed);
+        plan.prepare.extend(predownload::plan(&view));
         let scale = scale::plan(&view);
         plan.sync = scale.actions;
         if scale.modifies {
