@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client_kit::{Clock, EventRecorder, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::api::v1alpha1::CloneSet;
+use crate::cloneset::CachedPod;
 use crate::cloneset::act::Actor;
 use crate::cloneset::controller::Controller;
 use crate::cloneset::expectations::{Expectations, Expected, Member};
@@ -302,7 +303,7 @@ async fn work_on_sets(controller: Arc<Controller>, shared: Arc<Shared>) {
     }
 }
 
-async fn work_on_pods(client: Client, pods: Informer<Pod>, clock: SharedClock, shared: Arc<Shared>) {
+async fn work_on_pods(client: Client, pods: Informer<CachedPod>, clock: SharedClock, shared: Arc<Shared>) {
     while let Some(key) = shared.pods.next().await {
         let due = pods.get(&key).filter(|pod| readiness::is_due(pod));
         let result = match due {
@@ -320,7 +321,7 @@ async fn work_on_pods(client: Client, pods: Informer<Pod>, clock: SharedClock, s
     }
 }
 
-async fn work_on_launches(pods: Informer<Pod>, shared: Arc<Shared>) {
+async fn work_on_launches(pods: Informer<CachedPod>, shared: Arc<Shared>) {
     while let Some(key) = shared.launches.next().await {
         let result = match pods.get(&key) {
             Some(pod) => shared.launcher.pass(&pod).await,

@@ -46,7 +46,7 @@ mod validation;
 mod wire;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
-pub use cluster::{Cluster, ClusterBuilder, ClusterError, Trace};
+pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};
 pub use field_error::FieldError;
 pub use http::body::ResponseBody;
 pub use server::Server;

@@ -4,14 +4,20 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr as _;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use client_kit::{Clock as _, SystemClock};
 use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use fake_apiserver::serve::{Identity, Transport};
-use fake_apiserver::{Cluster, serve};
+use fake_apiserver::{Cluster, ControllerSet, serve};
+use serde_json::Value;
 use tokio::net::TcpListener;
+
+/// How often a node says that it is alive, as a real one.
+const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// A Kubernetes cluster without containers: API server, simulated nodes, built-in controllers.
 #[derive(Parser)]
@@ -59,9 +65,15 @@ struct Serve {
     /// A YAML file that describes the nodes instead: `nodes:` with `name`, `count`, `labels`, `zone`, `taints`, `capacity`.
     #[arg(long, conflicts_with = "nodes")]
     node_config: Option<PathBuf>,
-    /// Which built-in controllers run.
-    #[arg(long, value_enum, default_value_t = Controllers::All)]
-    controllers: Controllers,
+    /// Which built-in controllers run: all, none, or names separated by commas, as kube-controller-manager takes them.
+    #[arg(long, default_value = "all", value_parser = ControllerSet::from_str)]
+    controllers: ControllerSet,
+    /// A directory of YAML or JSON files: the CustomResourceDefinitions in them are served from the start.
+    #[arg(long)]
+    crd: Option<PathBuf>,
+    /// Keeps the objects in this directory, for the next start with it.
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -74,12 +86,6 @@ struct Serve {
     /// Plain HTTP instead of TLS; whoever shows no token is an administrator, so listen on loopback only.
     #[arg(long)]
     insecure_http: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Controllers {
-    All,
-    None,
 }
 
 fn main() -> ExitCode {
@@ -134,7 +140,8 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
             seed,
             images,
             Timing::default(),
-        );
+        )
+        .with_heartbeat(HEARTBEAT);
         tasks.spawn(async move {
             if let Err(error) = kubelet.run().await {
                 eprintln!("error: node {name}: {error}");
@@ -156,22 +163,71 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         identity,
         tokens: options.token,
     };
-    let cluster = Cluster::builder()
+    let mut builder = Cluster::builder()
         .seed(options.seed)
         .start_time(SystemClock.now())
         .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
-        .controllers(options.controllers == Controllers::All)
+        .controller_set(options.controllers)
         .system_objects(true)
-        .start()
-        .await?;
+        .heartbeats(HEARTBEAT);
+    if let Some(directory) = &options.crd {
+        for definition in definitions(directory)? {
+            builder = builder.object(definition);
+        }
+    }
+    if let Some(directory) = options.data_dir {
+        builder = builder.data_dir(directory);
+    }
+    let cluster = builder.start().await?;
     let path = options.kubeconfig.unwrap_or_else(|| {
         std::env::temp_dir().join(format!("fake-apiserver-{}.kubeconfig", address.port()))
     });
     // JSON is YAML.
     write_private(&path, &format!("{:#}\n", serve::kubeconfig(address, &transport)))?;
     println!("export KUBECONFIG={}", path.display());
-    serve::serve(cluster.server().clone(), listener, transport, stop()?).await?;
-    Ok(())
+    let journal = cluster.journal();
+    let broken = async {
+        match &journal {
+            Some(journal) => journal.broken().await,
+            None => std::future::pending().await,
+        }
+    };
+    let serving = serve::serve(cluster.server().clone(), listener, transport, stop()?);
+    tokio::select! {
+        biased;
+        () = broken => Err("the data directory cannot be written any more".into()),
+        served = serving => Ok(served?),
+    }
+}
+
+/// The CustomResourceDefinitions in the files of a directory, in the order of the files' names; what else is in there is left out.
+fn definitions(directory: &Path) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
+    let told = |path: &Path, error: &dyn std::fmt::Display| format!("read {}: {error}", path.display());
+    let entries = std::fs::read_dir(directory).map_err(|error| told(directory, &error))?;
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let is_manifest = path
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
+        if !is_manifest {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| told(&path, &error))?;
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&text).map_err(|error| told(&path, &error))?;
+        let mut kept: Vec<Value> = documents
+            .into_iter()
+            .filter(|document| {
+                document.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition")
+            })
+            .collect();
+        found.append(&mut kept);
+    }
+    Ok(found)
 }
 
 /// Writes a file that only its owner may read: it holds a key.

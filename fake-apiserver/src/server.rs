@@ -1,12 +1,14 @@
 //! The API server's state, shared by all requests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use client_kit::{Random, Seed, SharedClock, SharedNames};
 use jiff::Timestamp;
 
 use crate::admission::Webhook;
 use crate::authn::TokenSigner;
+use crate::nodes::NodeAccess;
 use crate::resources::Registry;
 use crate::store::Store;
 
@@ -24,6 +26,8 @@ pub(crate) struct ServerState {
     pub(crate) names: SharedNames,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) tokens: TokenSigner,
+    /// The ways to the nodes that can be reached, by name.
+    nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
 }
 
@@ -31,13 +35,25 @@ impl Server {
     /// A server with an empty store. `clock` gives every timestamp, `seed` every uid, `names` every generated name.
     #[must_use]
     pub fn new(clock: SharedClock, seed: Seed, names: SharedNames, webhooks: Vec<Webhook>) -> Self {
+        Self::with_store(Store::new(), clock, seed, names, webhooks)
+    }
+
+    /// The same with a store that may hold something.
+    pub(crate) fn with_store(
+        store: Store,
+        clock: SharedClock,
+        seed: Seed,
+        names: SharedNames,
+        webhooks: Vec<Webhook>,
+    ) -> Self {
         let state = ServerState {
-            store: Arc::new(Store::new()),
+            store: Arc::new(store),
             registry: Registry::default(),
             clock,
             names,
             webhooks,
             tokens: TokenSigner::new(seed),
+            nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };
         Self {
@@ -51,6 +67,12 @@ impl Server {
         kube::Client::new(self.clone(), "default")
     }
 
+    /// Lets the server reach a node, for logs, commands and ports of its pods. A real server finds a kubelet's port on the
+    /// network; here whoever starts a [`Kubelet`](crate::nodes::Kubelet) says so.
+    pub fn connect_node(&self, name: &str, access: NodeAccess) {
+        self.state.lock_nodes().insert(name.to_owned(), access);
+    }
+
     /// The server's store, for observers and assertions.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
@@ -59,6 +81,20 @@ impl Server {
 }
 
 impl ServerState {
+    /// Draws uids anew, for a server that goes on after it was stopped: those that it drew before are taken.
+    pub(crate) fn reseed(&self, seed: Seed) {
+        *self.random.lock().unwrap_or_else(PoisonError::into_inner) = seed.fork("uids").random();
+    }
+
+    fn lock_nodes(&self) -> MutexGuard<'_, BTreeMap<String, NodeAccess>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to a node, if it can be reached.
+    pub(crate) fn node_access(&self, name: &str) -> Option<NodeAccess> {
+        self.lock_nodes().get(name).cloned()
+    }
+
     pub(crate) fn new_uid(&self) -> String {
         self.random.lock().unwrap_or_else(PoisonError::into_inner).uuid()
     }

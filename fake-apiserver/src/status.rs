@@ -163,6 +163,28 @@ impl ApiError {
         error
     }
 
+    /// 405, in the words of the handler of custom resources.
+    #[must_use]
+    pub fn not_supported(verb: &str, resource: &GroupResource) -> Self {
+        let mut error = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            format!("{verb} is not supported on resources of kind \"{resource}\""),
+        );
+        error.details = Some(details(&resource.group, &resource.resource, "", &[]));
+        error
+    }
+
+    /// 500: the object is larger than the real server's store takes.
+    #[must_use]
+    pub fn too_large_to_store() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
+            "etcdserver: request is too large",
+        )
+    }
+
     /// 410: the watch or the list asks for what has been compacted.
     #[must_use]
     pub fn expired(compacted: Compacted) -> Self {

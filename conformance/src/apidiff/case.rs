@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::encoded::{Base64, Expression};
 use super::view::View;
 use crate::error::Error;
 use crate::files;
@@ -38,7 +39,7 @@ pub struct Case {
     pub ignore: Vec<String>,
     /// Regular expressions and what they are replaced by in every text.
     #[serde(default)]
-    pub patterns: Vec<(String, String)>,
+    pub patterns: Vec<(Expression, String)>,
     /// What the case's webhooks answer, by path.
     #[serde(default)]
     pub webhooks: BTreeMap<String, Value>,
@@ -64,7 +65,7 @@ pub struct Step {
     pub(super) headers: Map<String, Value>,
     pub(super) body: Option<Value>,
     pub(super) raw: Option<String>,
-    pub(super) raw_b64: Option<String>,
+    pub(super) raw_b64: Option<Base64>,
     /// A prefix, a unit, how often the unit comes, a suffix.
     pub(super) raw_repeat: Option<(String, String, usize, String)>,
     /// Values put into the body, by pointer.
@@ -143,9 +144,9 @@ pub(super) struct Until {
     pub(super) not_status: Option<u16>,
     pub(super) ptr: Option<String>,
     pub(super) equals: Option<Value>,
-    pub(super) matches: Option<String>,
+    pub(super) matches: Option<Expression>,
     pub(super) absent: bool,
-    pub(super) text: Option<String>,
+    pub(super) text: Option<Expression>,
 }
 
 impl Case {

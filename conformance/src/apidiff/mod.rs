@@ -5,6 +5,7 @@
 
 mod case;
 mod compare;
+mod encoded;
 mod normalise;
 mod play;
 mod pointer;

@@ -12,6 +12,8 @@ use jiff::civil::Date;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
+use super::encoded::Expression;
+
 /// Times further from now than this are literal.
 const NEAR_DAYS: i64 = 2;
 const SECONDS_A_DAY: i64 = 86_400;
@@ -71,7 +73,7 @@ pub(super) struct Normaliser {
     given: BTreeMap<&'static str, usize>,
     /// Values and their placeholders, the longest first.
     literals: Vec<(String, String)>,
-    patterns: Vec<(Regex, String)>,
+    patterns: Vec<(Expression, String)>,
     /// The case's own text: addresses in it are no server's choice.
     fixed: String,
     now: Timestamp,
@@ -79,16 +81,12 @@ pub(super) struct Normaliser {
 
 impl Normaliser {
     /// `now` is the server's time, `fixed` the text of the case.
-    pub(super) fn new(patterns: &[(String, String)], fixed: String, now: Timestamp) -> Self {
-        let patterns = patterns.iter().filter_map(|(expression, by)| {
-            let by = by.replace('$', "$$");
-            Some((Regex::new(expression).ok()?, by))
-        });
+    pub(super) fn new(patterns: Vec<(Expression, String)>, fixed: String, now: Timestamp) -> Self {
         Self {
             numbered: BTreeMap::new(),
             given: BTreeMap::new(),
             literals: Vec::new(),
-            patterns: patterns.collect(),
+            patterns,
             fixed,
             now,
         }
@@ -151,7 +149,7 @@ impl Normaliser {
         self.patterns
             .iter()
             .fold(text.into_owned(), |text, (expression, by)| {
-                expression.replace_all(&text, by.as_str()).into_owned()
+                expression.replaced(&text, by)
             })
     }
 
@@ -287,8 +285,9 @@ mod tests {
 
     fn normaliser() -> Normaliser {
         let now = "2026-01-02T03:04:05Z".parse().expect("a time");
+        let pattern = Expression::try_from("Bad_[a-z]{3}".to_owned()).expect("an expression");
         let mut normaliser = Normaliser::new(
-            &[("Bad_[a-z]{3}".to_owned(), "Bad_<gen>".to_owned())],
+            vec![(pattern, "Bad_<gen>".to_owned())],
             "10.0.0.7".to_owned(),
             now,
         );

@@ -104,7 +104,7 @@ impl<'a> Player<'a> {
             .collect();
         let namespace = format!("apidiff-{}-{unique}", name.trim_matches('-'));
         let fixed = format!("{case:?}");
-        let mut normaliser = Normaliser::new(&case.patterns, fixed, now);
+        let mut normaliser = Normaliser::new(case.patterns.clone(), fixed, now);
         normaliser.literal(&namespace, "${ns}");
         normaliser.literal(&unique, "${u}");
         normaliser.literal(&server.address, "<hostport>");
@@ -247,10 +247,7 @@ impl<'a> Player<'a> {
     fn holds(&self, until: &Until, answer: &Answer) -> bool {
         if until.status.is_some_and(|status| answer.status != status)
             || until.not_status == Some(answer.status)
-            || until
-                .text
-                .as_deref()
-                .is_some_and(|text| !view::matches(text, &answer.text))
+            || until.text.as_ref().is_some_and(|text| !text.is_in(&answer.text))
         {
             return false;
         }
@@ -265,7 +262,7 @@ impl<'a> Player<'a> {
         } else if let Some(expression) = &until.matches {
             found.iter().any(|value| {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                view::matches(expression, &text)
+                expression.is_in(&text)
             })
         } else {
             found.is_empty() == until.absent
@@ -503,12 +500,19 @@ impl<'a> Player<'a> {
         let (sender, events) = mpsc::unbounded_channel();
         let mut reader = JoinSet::new();
         reader.spawn(async move {
-            let mut frames = body.into_data_stream();
+            // What is no watch ends without a line break.
+            let frames = body
+                .into_data_stream()
+                .map(|frame| frame.map(|bytes| bytes.to_vec()));
+            let mut frames = frames.chain(futures::stream::iter([Ok(vec![b'\n'])]));
             let mut line = Vec::new();
             while let Some(Ok(frame)) = frames.next().await {
                 for byte in frame {
                     if byte != b'\n' {
                         line.push(byte);
+                        continue;
+                    }
+                    if line.is_empty() {
                         continue;
                     }
                     let event = serde_json::from_slice(&line)

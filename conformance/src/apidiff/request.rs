@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::case::Step;
@@ -119,7 +117,7 @@ impl Variables {
         } else if let Some(raw) = &step.raw {
             Some(self.filled_text(raw).into_bytes())
         } else if let Some(raw) = &step.raw_b64 {
-            Some(STANDARD.decode(raw).unwrap_or_default())
+            Some(raw.bytes().to_vec())
         } else {
             step.raw_repeat.as_ref().map(|(prefix, unit, count, suffix)| {
                 format!(

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::compare::sorted_text;
+use super::encoded::Expression;
 use super::pointer;
 
 /// What stands where a view finds nothing.
@@ -41,7 +41,7 @@ pub(super) enum View {
     /// Which of these texts the answer contains.
     Contains(Vec<String>),
     /// The lines that match.
-    Lines(String),
+    Lines(Expression),
     /// The text as it is.
     Text(Flag),
     /// The first bytes, as hexadecimal digits.
@@ -79,7 +79,7 @@ pub(super) struct Keep {
     by: String,
     #[serde(rename = "in")]
     of: Option<Vec<Value>>,
-    re: Option<String>,
+    re: Option<Expression>,
     #[serde(default)]
     not: bool,
 }
@@ -89,7 +89,7 @@ pub(super) struct KeepKeys {
     at: String,
     #[serde(rename = "in")]
     of: Option<Vec<String>>,
-    re: Option<String>,
+    re: Option<Expression>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -97,11 +97,6 @@ pub(super) struct Sort {
     at: String,
     #[serde(default)]
     by: String,
-}
-
-/// Whether an expression occurs in a text; one that cannot be read occurs nowhere.
-pub(super) fn matches(expression: &str, text: &str) -> bool {
-    Regex::new(expression).is_ok_and(|expression| expression.is_match(text))
 }
 
 /// Looks at `body` (null for what is no JSON) and `text`, the whole answer, in these ways in turn.
@@ -140,7 +135,7 @@ impl View {
                 if let Some(Value::Object(map)) = pointer::get_mut(&mut body, &keep.at) {
                     map.retain(|key, _| {
                         keep.of.as_ref().is_none_or(|of| of.contains(key))
-                            && keep.re.as_ref().is_none_or(|re| matches(re, key))
+                            && keep.re.as_ref().is_none_or(|re| re.is_in(key))
                     });
                 }
                 body
@@ -172,7 +167,7 @@ impl View {
                 Value::Object(found.collect())
             }
             Self::Lines(expression) => {
-                let mut lines: Vec<&str> = text.lines().filter(|line| matches(expression, line)).collect();
+                let mut lines: Vec<&str> = text.lines().filter(|line| expression.is_in(line)).collect();
                 lines.sort_unstable();
                 json!(lines)
             }
@@ -206,7 +201,7 @@ impl Keep {
             (Some(of), _) => of.contains(value),
             (None, Some(re)) => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                matches(re, &text) != self.not
+                re.is_in(&text) != self.not
             }
             (None, None) => true,
         }

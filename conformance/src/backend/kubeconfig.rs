@@ -33,10 +33,16 @@ pub struct RealCluster {
     clock: SharedClock,
     names: Arc<AliasNames>,
     collector: Arc<Collector>,
+    manager: OwnManager,
+}
+
+/// Our manager, if it is ours that runs.
+#[derive(Default)]
+struct OwnManager {
     /// What the harness installed, to be taken away again.
     installed: Vec<serde_json::Value>,
-    /// Aborts the manager when dropped.
-    manager: JoinSet<()>,
+    /// The task that the manager runs in; aborted when dropped.
+    task: JoinSet<Result<(), String>>,
 }
 
 impl RealCluster {
@@ -64,17 +70,17 @@ impl RealCluster {
         let run_seed = Seed(seed ^ u64::try_from(clock.now().as_millisecond()).unwrap_or_default());
         let rest: SharedNames = Arc::new(SeededNames::new(run_seed));
         let names = Arc::new(AliasNames::new(BTreeMap::new(), rest));
-        let mut installed = Vec::new();
-        let mut tasks = JoinSet::new();
+        let mut own = OwnManager::default();
         if manager == ManagerChoice::Own {
-            installed = install(&client).await?;
             let options = Options {
                 clock: Arc::clone(&clock),
                 names: names.clone(),
                 ..Options::default()
             };
-            let port = run_manager(&mut tasks, client.clone(), &address, options)?;
-            webhooks_ready(&client, &format!("https://{address}:{port}")).await?;
+            if let Err(error) = own.start(&client, &address, options).await {
+                own.clean_up(&client).await;
+                return Err(error);
+            }
         }
         let collector = Collector::start(&client, &clock, watched_kinds());
         Ok(Self {
@@ -82,8 +88,7 @@ impl RealCluster {
             clock,
             names,
             collector,
-            installed,
-            manager: tasks,
+            manager: own,
         })
     }
 
@@ -108,9 +113,37 @@ impl RealCluster {
     }
 
     /// Takes away what was not there before.
-    pub(super) async fn clean_up(mut self) {
-        self.manager.shutdown().await;
-        let kubectl = Kubectl::new(self.client.clone(), "default");
+    pub(super) async fn clean_up(self) {
+        self.manager.clean_up(&self.client).await;
+    }
+}
+
+impl OwnManager {
+    /// Installs OpenKruise and starts the manager, with its webhooks on a free port of this machine.
+    async fn start(&mut self, client: &Client, address: &str, options: Options) -> Result<(), Error> {
+        install(client, &mut self.installed).await?;
+        let port = run_manager(&mut self.task, client.clone(), address, options)?;
+        let url = format!("https://{address}:{port}");
+        tokio::select! {
+            ready = webhooks_ready(client, &url) => ready,
+            Some(ended) = self.task.join_next() => {
+                let why = match ended {
+                    Ok(Ok(())) => "it ended before its webhooks were ready".to_owned(),
+                    Ok(Err(why)) => why,
+                    Err(panic) => panic.to_string(),
+                };
+                Err(cannot_run(why))
+            }
+        }
+    }
+
+    /// Ends the manager and takes away what was installed for it, the last first.
+    async fn clean_up(mut self, client: &Client) {
+        if let Some(Ok(Err(why))) = self.task.try_join_next() {
+            tracing::error!(why, "the manager ended before its time");
+        }
+        self.task.shutdown().await;
+        let kubectl = Kubectl::new(client.clone(), "default");
         for object in self.installed.iter().rev() {
             let Ok(api) = kubectl.api_of(object).await else {
                 continue;
@@ -181,7 +214,7 @@ fn cannot_run(why: impl ToString) -> Error {
 
 /// Starts our manager, with its webhooks on a free port of this machine; gives the port.
 fn run_manager(
-    tasks: &mut JoinSet<()>,
+    task: &mut JoinSet<Result<(), String>>,
     client: Client,
     address: &str,
     options: Options,
@@ -198,11 +231,10 @@ fn run_manager(
     .map_err(cannot_run)?;
     let environment =
         Environment::read(|name| (name == "WEBHOOK_PORT").then(|| port.to_string())).map_err(cannot_run)?;
-    tasks.spawn(async move {
+    task.spawn(async move {
         let never = std::future::pending::<()>();
-        if let Err(error) = run_with(client, &flags, &environment, options, never).await {
-            tracing::error!(%error, "the manager ended");
-        }
+        let ended = run_with(client, &flags, &environment, options, never).await;
+        ended.map_err(|error| error.to_string())
     });
     Ok(port)
 }
@@ -247,15 +279,14 @@ async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<serde_js
     Ok(found.and_then(|found| serde_json::to_value(found).ok()))
 }
 
-/// Installs what a manager needs; returns what was not there.
-async fn install(client: &Client) -> Result<Vec<serde_json::Value>, Error> {
+/// Installs what a manager needs; what was not there is added to `installed`, also if something is refused.
+async fn install(client: &Client, installed: &mut Vec<serde_json::Value>) -> Result<(), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     for kind in CONFIGURATIONS {
         if configurations(&kubectl, kind).await?.is_some() {
             return Err(cannot_run("OpenKruise is installed in the cluster already"));
         }
     }
-    let mut installed = Vec::new();
     for object in install::objects(install::NAMESPACE) {
         let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
         let refused = |why: String| Error::Refused {
@@ -274,7 +305,7 @@ async fn install(client: &Client) -> Result<Vec<serde_json::Value>, Error> {
             served(client, &object).await;
         }
     }
-    Ok(installed)
+    Ok(())
 }
 
 /// Waits until a definition's kind is served.

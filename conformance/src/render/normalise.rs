@@ -20,7 +20,8 @@ const COUNT_VARIES: [&str; 3] = ["FailedCreate", "FailedScheduling", "ScaleUpLim
 const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
 
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
-/// were slow on a busy machine, volumes that its provisioner cannot delete, a probe that met a container between two lives.
+/// were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
+/// step have it either way), volumes that its provisioner cannot delete, a probe that met a container between two lives.
 const OF_THE_TEST_BED: [(&str, &str); 5] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
     ("FailedMount", "failed to process volumes="),

@@ -5,6 +5,7 @@ mod bad_input;
 mod broken;
 mod fixtures;
 mod histories;
+mod kubeconfig;
 mod manager;
 mod replay;
 mod reports;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::act::{ActError, Actor, Written};
 use super::expectations::{EXPECTATION_TIMEOUT, Visible};
-use super::observe::{Observed, Revisions};
+use super::observe::{CachedPod, Observed, Revisions};
 use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
@@ -28,7 +28,7 @@ const COLLISIONS_MAX: u32 = 10;
 /// What a reconciler reads and whom it asks.
 pub(crate) struct Controller {
     pub(crate) sets: Informer<CloneSet>,
-    pub(crate) pods: Informer<Pod>,
+    pub(crate) pods: Informer<CachedPod>,
     pub(crate) claims: Informer<PersistentVolumeClaim>,
     pub(crate) revisions: Informer<ControllerRevision>,
     pub(crate) jobs: Informer<ImagePullJob>,
@@ -145,8 +145,8 @@ impl Controller {
     fn unseen_writes(&self, observed: &Observed) -> Option<Duration> {
         let mut delay = None;
         for pod in observed.pods.iter().filter(|pod| pod::is_active(pod)) {
-            let version = pod.resource_version().unwrap_or_default();
-            let Visible::NotFor(age) = self.actor.expectations.of_version(pod::uid(pod), &version) else {
+            let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
+            let Visible::NotFor(age) = self.actor.expectations.of_version(pod::uid(pod), version) else {
                 continue;
             };
             if age >= EXPECTATION_TIMEOUT {

@@ -21,5 +21,5 @@ pub(crate) mod settings;
 pub(crate) mod sort;
 
 pub use gates::Gates;
-pub use observe::{Observed, Revision, Revisions};
+pub use observe::{CachedPod, Observed, Revision, Revisions};
 pub use plan::{Action, CloneSetPlanner, Phase, Plan, Planner, PodRef};

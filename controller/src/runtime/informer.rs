@@ -1,6 +1,6 @@
 //! A watch and the objects it has seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,7 +71,7 @@ impl<K> Clone for Informer<K> {
 struct Store<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     /// By the uid of the controller; those without one under the empty text.
-    by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
+    by_owner: BTreeMap<String, BTreeMap<ObjectKey, Arc<K>>>,
 }
 
 impl<K> Informer<K>
@@ -97,8 +97,8 @@ where
     /// The objects controlled by the object with that uid, by name.
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();
-        let keys = store.by_owner.get(uid).into_iter().flatten();
-        keys.filter_map(|key| store.objects.get(key).cloned()).collect()
+        let owned = store.by_owner.get(uid).map(BTreeMap::values);
+        owned.into_iter().flatten().cloned().collect()
     }
 
     /// The objects of a namespace that no controller owns, by name.
@@ -185,7 +185,8 @@ where
                 store.forget_owner(&key, old);
             }
             let owner = owner_uid(object.as_ref());
-            store.by_owner.entry(owner).or_default().insert(key);
+            let owned = store.by_owner.entry(owner).or_default();
+            owned.insert(key, Arc::clone(&object));
             old
         };
         match old {
@@ -224,9 +225,9 @@ where
 impl<K: Resource> Store<K> {
     fn forget_owner(&mut self, key: &ObjectKey, object: &K) {
         let owner = owner_uid(object);
-        if let Some(keys) = self.by_owner.get_mut(&owner) {
-            keys.remove(key);
-            if keys.is_empty() {
+        if let Some(owned) = self.by_owner.get_mut(&owner) {
+            owned.remove(key);
+            if owned.is_empty() {
                 self.by_owner.remove(&owner);
             }
         }

@@ -114,6 +114,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         tolerations::mutate(attributes);
         small::runtime_class(state, attributes)?;
     }
+    small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await
 }

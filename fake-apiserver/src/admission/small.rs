@@ -8,6 +8,7 @@ use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// DefaultStorageClass: claims that name no class get the default one, the newest if there are several.
@@ -46,6 +47,35 @@ pub(super) fn default_storage_class(
         claim["spec"]["storageClassName"] = Value::from(class.key.name.clone());
     }
     Ok(())
+}
+
+/// TaintNodesByCondition: a node that does not say yet that it is ready takes no pods. (The real server gives every new node
+/// the taint, and a controller takes it off; a node that is ready when it is registered does without here.)
+pub(super) fn taint_node(attributes: &mut Attributes) {
+    if attributes.operation != Operation::Create || !attributes.is("", "nodes") {
+        return;
+    }
+    let Some(node) = attributes.object.as_mut() else {
+        return;
+    };
+    let conditions = at(node, "status.conditions").and_then(Value::as_array);
+    let ready = conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some("Ready")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    });
+    let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+    let mut taints = at(node, "spec.taints")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    let there = |given: &Value| {
+        given.get("key").and_then(Value::as_str) == Some(NOT_READY)
+            && given.get("effect").and_then(Value::as_str) == Some("NoSchedule")
+    };
+    if !ready && !taints.iter().any(there) {
+        taints.push(taint);
+        node["spec"]["taints"] = Value::Array(taints);
+    }
 }
 
 /// RuntimeClass: pods get the overhead and the nodes of their class.

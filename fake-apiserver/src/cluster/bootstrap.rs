@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::Client;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,15 +40,41 @@ fn objects() -> Vec<Value> {
     ]
 }
 
-/// Creates the objects of a fresh server, and then `more`.
-pub(super) async fn bootstrap(client: &Client, more: &[Value]) -> Result<(), ClusterError> {
-    for object in objects().iter().chain(more) {
-        create(client, object).await?;
+/// Creates the objects of a fresh server, and then `more`. A server that goes on with what it had (`again`) has the former, and
+/// gets the latter as they are now.
+pub(super) async fn bootstrap(client: &Client, more: &[Value], again: bool) -> Result<(), ClusterError> {
+    for object in objects().iter().filter(|_| !again) {
+        create(client, object, false).await?;
+    }
+    for object in more {
+        create(client, object, again).await?;
     }
     Ok(())
 }
 
-async fn create(client: &Client, object: &Value) -> Result<(), ClusterError> {
+/// Serves the custom resources that are defined in the store.
+pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterError> {
+    let table = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let Ok(list) = server.state.store.list(&table, None, None, None) else {
+        return Ok(());
+    };
+    for definition in list.items {
+        server
+            .state
+            .registry
+            .define(&definition.value, server.state.store.revision())
+            .map_err(|errors| {
+                let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                ClusterError::Definition {
+                    name: definition.key.name.clone(),
+                    why: why.join(", "),
+                }
+            })?;
+    }
+    Ok(())
+}
+
+async fn create(client: &Client, object: &Value, replace: bool) -> Result<(), ClusterError> {
     let text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -65,14 +91,19 @@ async fn create(client: &Client, object: &Value) -> Result<(), ClusterError> {
     };
     let dynamic =
         serde_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
-    api.create(&PostParams::default(), &dynamic)
-        .await
-        .map(|_| ())
-        .map_err(|source| ClusterError::Create {
-            kind: text("/kind").to_owned(),
-            name: text("/metadata/name").to_owned(),
-            source: Box::new(source),
-        })
+    let made = match api.create(&PostParams::default(), &dynamic).await {
+        Err(kube::Error::Api(status)) if replace && status.is_already_exists() => {
+            let parameters = PatchParams::apply("fake-apiserver").force();
+            api.patch(text("/metadata/name"), &parameters, &Patch::Apply(object))
+                .await
+        }
+        other => other,
+    };
+    made.map(|_| ()).map_err(|source| ClusterError::Create {
+        kind: text("/kind").to_owned(),
+        name: text("/metadata/name").to_owned(),
+        source: Box::new(source),
+    })
 }
 
 /// What a real server makes for itself besides: roles and their bindings, flow control, the `kubernetes` service.

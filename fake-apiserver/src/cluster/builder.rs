@@ -1,23 +1,26 @@
 //! Says what a cluster is to be.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::bootstrap::{bootstrap, system_objects};
+use super::bootstrap::{bootstrap, define_custom_resources, system_objects};
 use super::error::ClusterError;
-use super::{Cluster, Trace};
+use super::{Cluster, ControllerSet, Trace};
 use crate::admission::Webhook;
 use crate::controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
-use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
+use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
 use crate::server::Server;
+use crate::store::{Journal, Store};
 
 /// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
@@ -35,10 +38,11 @@ pub struct ClusterBuilder {
     names: Option<SharedNames>,
     objects: Vec<Value>,
     webhooks: Vec<Webhook>,
-    controllers: bool,
-    built_in: Vec<BuiltIn>,
+    controllers: ControllerSet,
+    data_dir: Option<PathBuf>,
     trace: bool,
     system_objects: bool,
+    heartbeat: Option<Duration>,
 }
 
 impl Default for ClusterBuilder {
@@ -54,10 +58,11 @@ impl Default for ClusterBuilder {
             names: None,
             objects: Vec::new(),
             webhooks: Vec::new(),
-            controllers: true,
-            built_in: BuiltIn::ALL.to_vec(),
+            controllers: ControllerSet::all(),
+            data_dir: None,
             trace: false,
             system_objects: false,
+            heartbeat: None,
         }
     }
 }
@@ -131,13 +136,29 @@ impl ClusterBuilder {
 
     /// Whether the built-in controllers run (they do by default).
     pub fn controllers(mut self, run: bool) -> Self {
-        self.controllers = run;
+        self.controllers = if run {
+            ControllerSet::all()
+        } else {
+            ControllerSet::none()
+        };
         self
     }
 
     /// Which of the controllers of workloads, services, volumes and nodes run (all by default).
     pub fn built_in(mut self, which: &[BuiltIn]) -> Self {
-        self.built_in = which.to_vec();
+        self.controllers = self.controllers.with_built_in(which);
+        self
+    }
+
+    /// Exactly these built-in controllers run.
+    pub fn controller_set(mut self, which: ControllerSet) -> Self {
+        self.controllers = which;
+        self
+    }
+
+    /// Keeps the objects in a directory: a cluster that is started with it again goes on with what it had.
+    pub fn data_dir(mut self, directory: PathBuf) -> Self {
+        self.data_dir = Some(directory);
         self
     }
 
@@ -145,6 +166,13 @@ impl ClusterBuilder {
     /// the `kubernetes` service (they are left out by default; clients of this process may do everything without them).
     pub fn system_objects(mut self, make: bool) -> Self {
         self.system_objects = make;
+        self
+    }
+
+    /// How often each node renews its Lease. By default never, and there is none: a node counts as alive until
+    /// [`Cluster::disconnect_node`] cuts it off, and its heartbeats cost nothing.
+    pub fn heartbeats(mut self, period: Duration) -> Self {
+        self.heartbeat = Some(period);
         self
     }
 
@@ -160,24 +188,55 @@ impl ClusterBuilder {
     /// If an object that it is to begin with is refused.
     pub async fn start(self) -> Result<Cluster, ClusterError> {
         let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
+        let store = Store::new();
+        let (journal, again) = match &self.data_dir {
+            Some(directory) => {
+                let (journal, again) = Journal::open(directory, &store)?;
+                (Some(journal), again)
+            }
+            None => (None, false),
+        };
+        // What is drawn now must not be what was drawn before the end.
+        let drawn = if again {
+            self.seed.fork(&format!("after {}", store.revision()))
+        } else {
+            self.seed
+        };
         let names = self
             .names
-            .unwrap_or_else(|| Arc::new(SeededNames::new(self.seed.fork("names"))));
-        let server = Server::new(Arc::clone(&clock), self.seed, Arc::clone(&names), self.webhooks);
+            .unwrap_or_else(|| Arc::new(SeededNames::new(drawn.fork("names"))));
+        let server = Server::with_store(
+            store,
+            Arc::clone(&clock),
+            self.seed,
+            Arc::clone(&names),
+            self.webhooks,
+        );
+        if again {
+            server.state.reseed(drawn);
+            define_custom_resources(&server)?;
+        }
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
         let client = server.client();
-        bootstrap(&client, &self.objects).await?;
+        bootstrap(&client, &self.objects, again).await?;
         if self.system_objects {
             system_objects(&server);
         }
         let mut tasks = JoinSet::new();
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
-        if self.controllers {
+        if self.controllers.has_service_accounts() {
             tasks.spawn(ServiceAccountController::new(client.clone()).run());
+        }
+        if self.controllers.has_namespaces() {
             tasks.spawn(NamespaceController::new(client.clone()).run());
+        }
+        if self.controllers.has_garbage() {
             tasks.spawn(GarbageCollector::new(client.clone()).run());
-            let manager = ControllerManager::new(client.clone(), Arc::clone(&clock), &self.built_in);
+        }
+        let built_in = self.controllers.built_in();
+        if !built_in.is_empty() {
+            let manager = ControllerManager::new(client.clone(), Arc::clone(&clock), &built_in);
             tasks.spawn(manager.run());
         }
         if !self.nodes.is_empty() {
@@ -187,16 +246,25 @@ impl ClusterBuilder {
                     .run(),
             );
         }
+        let mut switches = BTreeMap::new();
         for node in self.nodes {
-            let kubelet = Kubelet::new(
-                client.clone(),
+            let switch = Switch::new();
+            let name = node.name.clone();
+            let mut kubelet = Kubelet::new(
+                switch.client(&server),
                 node,
                 Arc::clone(&clock),
                 self.seed,
                 self.images.clone(),
                 self.timing.clone(),
             )
+            .with_switch(&switch)
             .with_containers(self.containers.clone());
+            if let Some(period) = self.heartbeat {
+                kubelet = kubelet.with_heartbeat(period);
+            }
+            server.connect_node(&name, kubelet.access());
+            switches.insert(name, switch);
             tasks.spawn(async move {
                 if let Err(error) = kubelet.run().await {
                     tracing::warn!(%error, "run a node");
@@ -210,6 +278,9 @@ impl ClusterBuilder {
             seed: self.seed,
             images: self.images,
             trace,
+            switches,
+            heartbeat: self.heartbeat,
+            journal,
             _tasks: tasks,
         };
         cluster.settle().await;

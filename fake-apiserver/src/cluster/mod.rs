@@ -3,8 +3,10 @@
 mod bootstrap;
 mod builder;
 mod error;
+mod selection;
 mod trace;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +15,12 @@ use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
+pub use selection::{ControllerSet, UnknownController};
 pub use trace::Trace;
 
-use crate::nodes::ImageRegistry;
+use crate::nodes::{ImageRegistry, Switch, renew_lease};
 use crate::server::Server;
+use crate::store::Journal;
 
 /// A Kubernetes cluster inside this process.
 ///
@@ -54,6 +58,10 @@ pub struct Cluster {
     seed: Seed,
     images: ImageRegistry,
     trace: Option<Arc<Trace>>,
+    /// The connections of the nodes, by name.
+    switches: BTreeMap<String, Switch>,
+    heartbeat: Option<Duration>,
+    journal: Option<Arc<Journal>>,
     /// Aborts its tasks when dropped.
     _tasks: JoinSet<()>,
 }
@@ -82,6 +90,12 @@ impl Cluster {
         Arc::clone(&self.clock)
     }
 
+    /// Where the commits are written down, for a cluster with a [data directory](ClusterBuilder::data_dir).
+    #[must_use]
+    pub fn journal(&self) -> Option<Arc<Journal>> {
+        self.journal.clone()
+    }
+
     /// The source of generated names, for controllers that name objects themselves.
     #[must_use]
     pub fn names(&self) -> SharedNames {
@@ -104,6 +118,67 @@ impl Cluster {
     #[must_use]
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_deref()
+    }
+
+    /// Cuts a node off: its kubelet hears nothing and its requests wait, while its containers go on. After fifty seconds
+    /// the node controller takes the node for lost, and 300 s after that it evicts the pods that tolerate it no longer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use fake_apiserver::Cluster;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kube::api::{Api, PostParams};
+    /// # use serde_json::json;
+    /// # use std::time::Duration;
+    /// let cluster = Cluster::builder().nodes(3).start().await?;
+    /// let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+    /// let web = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": {
+    ///     "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+    ///     "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}}}))?;
+    /// deployments.create(&PostParams::default(), &web).await?;
+    /// let ready = async || Ok::<_, kube::Error>(deployments.get("web").await?.status.and_then(|status| status.ready_replicas));
+    /// cluster.run_for(Duration::from_secs(10)).await;
+    /// assert_eq!(ready().await?, Some(3));
+    /// cluster.disconnect_node("node2").await?;
+    /// cluster.run_for(Duration::from_secs(60)).await; // the node counts as lost, and its pod as not ready
+    /// assert_eq!(ready().await?, Some(2));
+    /// cluster.run_for(Duration::from_secs(360)).await; // the pod was evicted, and another runs elsewhere
+    /// assert_eq!(ready().await?, Some(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such simulated node, or its Lease cannot be written.
+    pub async fn disconnect_node(&self, name: &str) -> Result<(), ClusterError> {
+        let switch = self.switch(name)?;
+        if self.heartbeat.is_none() {
+            // The last heartbeat of a node whose heartbeats are not played.
+            let renewed = renew_lease(&self.client(), name, self.clock.now()).await;
+            renewed.map_err(|source| ClusterError::Lease {
+                name: name.to_owned(),
+                source: Box::new(source),
+            })?;
+        }
+        switch.set(false);
+        Ok(())
+    }
+
+    /// Connects a node again: it says that it is ready, and hears what it has missed.
+    ///
+    /// # Errors
+    /// If there is no such simulated node.
+    pub fn reconnect_node(&self, name: &str) -> Result<(), ClusterError> {
+        self.switch(name)?.set(true);
+        Ok(())
+    }
+
+    fn switch(&self, name: &str) -> Result<&Switch, ClusterError> {
+        self.switches.get(name).ok_or_else(|| ClusterError::UnknownNode {
+            name: name.to_owned(),
+            known: self.switches.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
     }
 
     /// Runs until nothing is runnable before the next timer. Takes a millisecond of virtual time.

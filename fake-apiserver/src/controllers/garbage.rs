@@ -146,12 +146,14 @@ impl GarbageCollector {
         }
     }
 
-    /// Deletes the object if it had owners and none is left.
+    /// Deletes the object if it had owners and none is left; takes out those that are gone where another one is left.
     async fn collect(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
         if node.owners.is_empty() {
             return Ok(());
         }
         let mut waiting = false;
+        let mut left = false;
+        let mut going = Vec::new();
         for owner in &node.owners {
             match self.graph.get(&owner.uid) {
                 // An owner that is being deleted in the foreground takes its dependents with it.
@@ -159,11 +161,18 @@ impl GarbageCollector {
                     if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) =>
                 {
                     waiting = true;
+                    going.push(owner.uid.as_str());
                 }
-                Some(_) => return Ok(()),
-                None if self.exists(owner, &node.namespace).await? => return Ok(()),
-                None => {}
+                Some(_) => left = true,
+                None if self.exists(owner, &node.namespace).await? => left = true,
+                None => going.push(owner.uid.as_str()),
             }
+        }
+        if left {
+            return match going.as_slice() {
+                [] => Ok(()),
+                going => self.disown(uid, node, going).await,
+            };
         }
         let policy = if waiting {
             PropagationPolicy::Foreground
@@ -241,39 +250,41 @@ impl GarbageCollector {
             let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
                 continue;
             };
-            let patch = json!({"metadata": {
-                "uid": dependent_uid, "ownerReferences": [{"$patch": "delete", "uid": uid}],
-            }});
-            let api = api_of(&self.client, &dependent.kind, &dependent.namespace);
-            let builtin = !dependent.kind.group.contains('.') || dependent.kind.group.ends_with(".k8s.io");
-            let result = if builtin {
-                api.patch_metadata(
-                    &dependent.name,
-                    &PatchParams::default(),
-                    &Patch::Strategic(&patch),
-                )
-                .await
-            } else {
-                let left: Vec<&Value> = dependent
-                    .owners
-                    .iter()
-                    .filter(|owner| owner.uid != uid)
-                    .map(|owner| &owner.entry)
-                    .collect();
-                let patch = json!({"metadata": {"uid": dependent_uid, "ownerReferences": left}});
-                api.patch_metadata(&dependent.name, &PatchParams::default(), &Patch::Merge(&patch))
-                    .await
-            };
-            match result {
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                other => {
-                    other?;
-                    // The owner may be seen to go before this dependent is seen to have changed.
-                    self.graph.disown(&dependent_uid, uid);
-                }
-            }
+            self.disown(&dependent_uid, &dependent, &[uid]).await?;
+            // The owner may be seen to go before this dependent is seen to have changed.
+            self.graph.disown(&dependent_uid, uid);
         }
         self.remove_finalizer(uid, node, ORPHAN).await
+    }
+
+    /// Takes owners out of an object's references.
+    async fn disown(&self, uid: &str, node: &Node, owners: &[&str]) -> Result<(), kube::Error> {
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        let params = PatchParams::default();
+        let builtin = !node.kind.group.contains('.') || node.kind.group.ends_with(".k8s.io");
+        let result = if builtin {
+            let out: Vec<Value> = owners
+                .iter()
+                .map(|owner| json!({"$patch": "delete", "uid": owner}))
+                .collect();
+            let patch = json!({"metadata": {"uid": uid, "ownerReferences": out}});
+            api.patch_metadata(&node.name, &params, &Patch::Strategic(&patch))
+                .await
+        } else {
+            let left: Vec<&Value> = node
+                .owners
+                .iter()
+                .filter(|owner| !owners.contains(&owner.uid.as_str()))
+                .map(|owner| &owner.entry)
+                .collect();
+            let patch = json!({"metadata": {"uid": uid, "ownerReferences": left}});
+            api.patch_metadata(&node.name, &params, &Patch::Merge(&patch))
+                .await
+        };
+        match result {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn remove_finalizer(&self, uid: &str, node: &Node, finalizer: &str) -> Result<(), kube::Error> {

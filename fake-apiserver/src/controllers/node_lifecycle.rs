@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, number, text, time, until};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};
 use super::workloads::pods::is_over;
 use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::tolerates;
@@ -138,6 +138,7 @@ impl Controller for NodeLifecycle {
                     Vec::new()
                 }
             }
+            _ if object.namespace() == "kube-node-lease" => vec![Key::new("", object.name())],
             _ => Vec::new(),
         }
     }
@@ -177,10 +178,6 @@ fn silence(cx: &Cx<'_>, node: &Value) -> Option<(bool, Duration)> {
     if ready(node) == "Unknown" {
         return None;
     }
-    // A lease without a duration stands for a node that is there as long as its kubelet runs.
-    number(lease, "spec.leaseDurationSeconds", 0)
-        .checked_sub(1)
-        .filter(|seconds| *seconds >= 0)?;
     let at = time(lease, "spec.renewTime")?.saturating_add(GRACE).ok()?;
     Some(match until(at, cx.now()) {
         Some(left) => (false, left),

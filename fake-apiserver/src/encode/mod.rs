@@ -57,6 +57,11 @@ impl Encoder {
             include: self.include_object,
             now: self.clock.now(),
         };
+        if let ([one], None) = (objects, &list_metadata)
+            && one.get("kind").and_then(Value::as_str) == Some("Scale")
+        {
+            return table::scale(one, &form);
+        }
         table::table(&self.resource, objects, list_metadata, &form)
     }
 
@@ -105,12 +110,14 @@ impl Encoder {
     /// One object.
     pub(crate) fn object(&self, shown: &Shown) -> Bytes {
         if let Shown::Stored(stored) = shown
-            && self.is_plain()
+            && self.accepted.view == View::Whole
+            && conversion::is_plain(&self.resource, stored.revision)
         {
             return stored.bytes();
         }
         if let Shown::Stored(stored) = shown
             && self.accepted.view == View::MetadataOnly
+            && self.resource.kind != "DaemonSet"
         {
             return metadata_bytes(&stored.value);
         }
@@ -188,7 +195,10 @@ impl Encoder {
             if index > 0 {
                 out.push(b',');
             }
-            match (self.is_storage_version(), resource.is_custom()) {
+            match (
+                conversion::is_plain(resource, stored.revision),
+                resource.is_custom(),
+            ) {
                 (true, true) => out.extend_from_slice(&stored.bytes()),
                 // The items of a typed list do not repeat their kind.
                 (true, false) => {
@@ -210,13 +220,20 @@ impl Encoder {
     }
 }
 
+/// What the real server keeps as a field, and writes as an annotation only where it shows the whole object.
+const GENERATION_OF_TEMPLATE: &str = "deprecated.daemonset.template.generation";
+
 /// The object's metadata as `PartialObjectMetadata`.
 fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": meta.api_version(),
-        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
-    })
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        && annotations.remove(GENERATION_OF_TEMPLATE).is_some()
+        && annotations.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("annotations");
+    }
+    json!({"kind": "PartialObjectMetadata", "apiVersion": meta.api_version(), "metadata": metadata})
 }
 
 /// The same, encoded without a copy.

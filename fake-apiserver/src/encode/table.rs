@@ -10,6 +10,7 @@ use crate::http::negotiate::MetaVersion;
 use crate::meta::ObjectMeta;
 use crate::resources::Resource;
 use crate::rest::conversion;
+use crate::types;
 
 /// What a row shows of its object, besides the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,46 @@ pub(super) fn table(
         "metadata": metadata,
         "columnDefinitions": resource.column_definitions(),
         "rows": rows,
+    })
+}
+
+/// The table of a `Scale`, which is shown in place of the object that it scales.
+pub(super) fn scale(scale: &Value, form: &Form) -> Value {
+    let columns = [
+        ("Name", "string", "name", ("", "v1", "ObjectMeta"), "name"),
+        (
+            "Desired",
+            "integer",
+            "",
+            ("autoscaling", "v1", "ScaleSpec"),
+            "replicas",
+        ),
+        (
+            "Available",
+            "integer",
+            "",
+            ("autoscaling", "v1", "ScaleStatus"),
+            "replicas",
+        ),
+        ("Age", "string", "", ("", "v1", "ObjectMeta"), "creationTimestamp"),
+    ];
+    let definitions = columns.map(|(name, kind, format, of, field)| {
+        json!({
+            "name": name, "type": kind, "format": format, "priority": 0,
+            "description": types::field_description(of, field),
+        })
+    });
+    let shown = match form.include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => super::metadata_only(scale, form.meta),
+        IncludeObject::Object => scale.clone(),
+    };
+    json!({
+        "kind": "Table",
+        "apiVersion": form.meta.api_version(),
+        "metadata": {"resourceVersion": scale.resource_version()},
+        "columnDefinitions": definitions,
+        "rows": [{"cells": cells::of_scale(scale, form.now), "object": shown}],
     })
 }
 

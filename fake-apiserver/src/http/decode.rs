@@ -36,7 +36,7 @@ pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
 pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> {
     match format {
         Format::Json => json::parse(body),
-        Format::Yaml => yaml(body).map(without_duplicates).map_err(|error| error.message),
+        Format::Yaml => yaml_document(body),
         Format::Protobuf => protobuf::decode(body).map(without_duplicates),
     }
 }
@@ -54,6 +54,32 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
         Format::Yaml => yaml(body),
         Format::Protobuf => protobuf::decode(body).map_err(ApiError::bad_request),
     }
+}
+
+/// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
+fn yaml_document(body: &[u8]) -> Result<Document, String> {
+    let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    let message = match serde_saphyr::from_str(text) {
+        Ok(value) => return Ok(without_duplicates(value)),
+        Err(error) => error.to_string(),
+    };
+    let options =
+        serde_saphyr::options! { duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins };
+    let value: Value = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|_| format!("error converting YAML to JSON: {message}"))?;
+    Ok(Document {
+        value,
+        duplicates: duplicate_keys(&message).into_iter().collect(),
+    })
+}
+
+/// The line and the key of `error: line 7 column 3: duplicate mapping key: k, set …`, in the real server's words.
+fn duplicate_keys(message: &str) -> Option<String> {
+    let (_, after) = message.split_once("line ")?;
+    let (line, after) = after.split_once(' ')?;
+    let (_, after) = after.split_once("duplicate mapping key: ")?;
+    let (key, _) = after.split_once(", set ")?;
+    Some(format!("line {line}: key \"{key}\" already set in map"))
 }
 
 fn without_duplicates(value: Value) -> Document {

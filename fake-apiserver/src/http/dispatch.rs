@@ -12,6 +12,7 @@ use super::params::Params;
 use super::request::{ResourceRequest, Verb};
 use super::respond::{self, page_not_found};
 use super::service::not_acceptable;
+use super::streams;
 use crate::authn::{self, User};
 use crate::authz;
 use crate::encode::Encoder;
@@ -33,6 +34,8 @@ pub(super) struct Incoming {
     pub pretty: bool,
     pub params: Params,
     pub body: Bytes,
+    /// Set for a request that ends at a node.
+    pub stream: Option<streams::Head>,
 }
 
 /// The form of the answer.
@@ -119,12 +122,38 @@ pub(super) async fn resource_request(
             "Name parameter invalid: \"{name}\": may not be '{name}'"
         )));
     }
-    let accepted = accepted(&resource, &request, &incoming)?;
+    let (deprecation, encoding) = (resource.deprecation.clone(), negotiated_encoding(&incoming));
+    let answer = perform(server, resource, request, incoming).await;
+    match (answer, deprecation) {
+        // That a version is deprecated is said whatever becomes of the request.
+        (Err(error), Some(warning)) => Ok(respond::warned_failure(&error, encoding, &[warning])),
+        (answer, _) => answer,
+    }
+}
+
+/// The encoding in which the client would read a refusal.
+fn negotiated_encoding(incoming: &Incoming) -> Encoding {
+    negotiate::accept(&incoming.accept, Offer::ANY)
+        .unwrap_or_default()
+        .encoding
+}
+
+async fn perform(
+    server: Server,
+    resource: Arc<Resource>,
+    request: ResourceRequest,
+    incoming: Incoming,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let accepted = match &incoming.stream {
+        // Streams have forms of their own.
+        Some(_) => Accepted::default(),
+        None => accepted(&resource, &request, &incoming)?,
+    };
     let mut params = incoming.params;
     let is_apply = incoming.content_type.starts_with(APPLY_TYPE);
     options::check(&mut params, request.verb, is_apply)?;
     let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
-    let body = incoming.body;
+    let (body, stream) = (incoming.body, incoming.stream);
     let context = Context {
         server,
         resource,
@@ -135,6 +164,9 @@ pub(super) async fn resource_request(
         manager: incoming.manager,
         user: incoming.user,
     };
+    if let Some(head) = stream {
+        return streams::answer(&context, head).await;
+    }
     if !context.request.subresource.is_empty() {
         return subresource_request(&context, &body).await;
     }
@@ -226,7 +258,13 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         .iter()
         .any(|verb| verb == context.request.verb.as_str())
     {
-        return Err(ApiError::method_not_allowed());
+        let resource = &context.resource;
+        return Err(match context.request.verb {
+            Verb::Delete if resource.is_custom() => {
+                ApiError::not_supported("delete", &resource.group_resource())
+            }
+            _ => ApiError::method_not_allowed(),
+        });
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {

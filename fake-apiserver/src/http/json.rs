@@ -17,8 +17,43 @@ pub(crate) struct Document {
 /// Parses a document. The error is in Go's words.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
     let text = String::from_utf8_lossy(bytes);
+    match read(&text) {
+        Ok(document) => Ok(document),
+        // A half of a surrogate pair is no character: Go puts the replacement character in its place.
+        Err(_) if text.contains("\\u") => read(&whole_surrogates(&text)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces escapes of half characters.
+fn whole_surrogates(text: &str) -> String {
+    let unit = |at: usize| -> Option<u32> {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let taken = match unit(at) {
+            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => {
+                out.push_str("\\ufffd");
+                at += 6;
+                continue;
+            }
+            // Also the character after a backslash, which may be another one.
+            _ if rest.starts_with('\\') => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+            _ => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        out.push_str(rest.get(..taken).unwrap_or(rest));
+        at += taken;
+    }
+    out
+}
+
+fn read(text: &str) -> Result<Document, String> {
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = At {
         path: String::new(),
         duplicates: &mut duplicates,
@@ -26,7 +61,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
     .deserialize(&mut deserializer);
     match value.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => Ok(Document { value, duplicates }),
-        Err(error) => Err(json_error::describe(&text).unwrap_or_else(|| error.to_string())),
+        Err(error) => Err(json_error::describe(text).unwrap_or_else(|| error.to_string())),
     }
 }
 
@@ -123,5 +158,21 @@ impl<'de> Visitor<'de> for At<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(br#"["\ud800"]"#, "\u{fffd}")]
+    #[case(br#"["\ud83d\ude00\udc00x"]"#, "\u{1f600}\u{fffd}x")]
+    #[case(br#"["\\ud800\ud800"]"#, "\\ud800\u{fffd}")]
+    #[case(b"[\"\xff\"]", "\u{fffd}")]
+    fn half_characters_are_replaced(#[case] bytes: &[u8], #[case] expected: &str) {
+        let document = parse(bytes).expect("JSON");
+        assert_eq!(document.value, Value::from(vec![expected]));
     }
 }

@@ -15,3 +15,4 @@ pub(crate) mod params;
 pub(crate) mod request;
 mod respond;
 pub(crate) mod service;
+mod streams;

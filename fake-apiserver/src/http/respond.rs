@@ -73,11 +73,20 @@ pub(super) fn stream(body: ResponseBody, content_type: &'static str) -> Response
 }
 
 pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<ResponseBody> {
+    warned_failure(error, encoding, &[])
+}
+
+/// A failure, and what the client should know besides.
+pub(super) fn warned_failure(
+    error: &ApiError,
+    encoding: Encoding,
+    warnings: &[String],
+) -> Response<ResponseBody> {
     let mut response = respond(
         error.code,
         Bytes::from(error.to_status().to_string()),
         encoding,
-        &[],
+        warnings,
     );
     let seconds = error
         .details

@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
+use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
 use super::body::ResponseBody;
@@ -21,6 +22,7 @@ use super::negotiate::{Accepted, Encoding, Offer, accept};
 use super::params::{self, Params};
 use super::request::{Target, target};
 use super::respond::{self, AGGREGATED_TYPE};
+use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
 use crate::authz::{self, Act};
 use crate::discovery;
@@ -53,8 +55,12 @@ where
     B: Body,
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (head, body) = request.into_parts();
-    let response = match handle(server, &head, body).await {
+    let (mut head, body) = request.into_parts();
+    if streams::is_needed(&head.headers, &head.extensions) {
+        return streams::through_a_connection(server, head).await;
+    }
+    let upgrade = head.extensions.remove::<OnUpgrade>();
+    let response = match handle(server, &head, upgrade, body).await {
         Ok(response) => response,
         Err(error) => {
             let accepted = accept(header(&head, &ACCEPT), Offer::ANY).unwrap_or_default();
@@ -69,7 +75,12 @@ fn header<'a>(head: &'a Parts, name: &HeaderName) -> &'a str {
     value.unwrap_or_default()
 }
 
-async fn handle<B>(server: Server, head: &Parts, body: B) -> Result<Response<ResponseBody>, ApiError>
+async fn handle<B>(
+    server: Server,
+    head: &Parts,
+    upgrade: Option<OnUpgrade>,
+    body: B,
+) -> Result<Response<ResponseBody>, ApiError>
 where
     B: Body,
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -88,6 +99,11 @@ where
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
         Target::Nothing => Ok(respond::page_not_found()),
         Target::Resource(request) => {
+            let stream = streams::ends_at_node(&request).then(|| streams::Head {
+                query: query.to_owned(),
+                headers: head.headers.clone(),
+                upgrade,
+            });
             let incoming = Incoming {
                 user,
                 accept: header(head, &ACCEPT).to_owned(),
@@ -96,6 +112,7 @@ where
                 pretty: is_pretty(&params, header(head, &USER_AGENT)),
                 params,
                 body,
+                stream,
             };
             resource_request(server, request, incoming).await
         }
@@ -169,11 +186,9 @@ fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiE
         .map(|range| range.split(';').next().unwrap_or_default().trim());
     if !accept.is_empty() && !ranges.any(|range| matches!(range, TYPE | "application/*" | "*/*")) {
         let message = format!("only the following media types are accepted: {TYPE}");
-        return Err(ApiError::new(
-            StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            message,
-        ));
+        let mut error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        error.details = Some(serde_json::json!({}));
+        return Err(error);
     }
     Ok(respond::whole(
         Bytes::from(server.state.tokens.key_set().to_string()),

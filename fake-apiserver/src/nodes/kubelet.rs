@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::{EventRecorder, JsonChange, Random, Seed, SharedClock, watch_json};
 use futures::StreamExt as _;
@@ -10,10 +11,13 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::access::NodeAccess;
 use super::containers::Containers;
+use super::heartbeat;
 use super::images::ImageRegistry;
+use super::link::{Connected, Switch};
 use super::node::NodeSpec;
 use super::pod::PodWorker;
 use super::timing::Timing;
@@ -28,11 +32,16 @@ pub struct Kubelet {
     pub(super) images: ImageRegistry,
     pub(super) timing: Timing,
     pub(super) recorder: EventRecorder,
+    /// What runs here, for those who ask.
+    pub(super) access: NodeAccess,
     /// Where others may look at what runs here, if anybody does.
     pub(super) containers: Option<Containers>,
     /// When it came up: what it does every second beats from here.
     pub(super) started: Instant,
     seed: Seed,
+    /// How often it says that it is alive; none if nobody has to be told.
+    heartbeat: Option<Duration>,
+    connected: Connected,
 }
 
 /// A pod's worker: the newest pod goes in here.
@@ -59,10 +68,33 @@ impl Kubelet {
             images,
             timing,
             recorder,
+            access: NodeAccess::default(),
             containers: None,
             started: Instant::now(),
             seed,
+            heartbeat: None,
+            connected: Connected::always(),
         }
+    }
+
+    /// Renews the node's Lease and checks its condition `Ready` this often (a real kubelet: every ten seconds), for
+    /// controllers that take a silent node for a lost one. Without it there is no Lease.
+    #[must_use]
+    pub fn with_heartbeat(mut self, period: Duration) -> Self {
+        self.heartbeat = Some(period);
+        self
+    }
+
+    /// The connection that `client` uses.
+    pub(crate) fn with_switch(mut self, switch: &Switch) -> Self {
+        self.connected = switch.watch();
+        self
+    }
+
+    /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
+    #[must_use]
+    pub fn access(&self) -> NodeAccess {
+        self.access.clone()
     }
 
     /// The same kubelet, which tells `containers` what runs.
@@ -76,8 +108,14 @@ impl Kubelet {
     ///
     /// # Errors
     /// If the node cannot be registered.
-    pub async fn run(self) -> Result<(), kube::Error> {
+    pub async fn run(mut self) -> Result<(), kube::Error> {
         self.register().await?;
+        let mut connected = std::mem::replace(&mut self.connected, Connected::always());
+        let mut heartbeats = self.heartbeat.map(|period| {
+            let mut interval = tokio::time::interval(period);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        });
         let kubelet = Arc::new(self);
         let query = format!("fieldSelector=spec.nodeName%3D{}", kubelet.spec.name);
         let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
@@ -86,19 +124,43 @@ impl Kubelet {
             network: kubelet.spec.pod_network.clone(),
             next: 2,
         };
-        while let Some(change) = pods.next().await {
-            match change {
-                JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
-                JsonChange::Gone(pod) => {
-                    if let Some(containers) = &kubelet.containers {
-                        containers.forget(pod.uid());
+        loop {
+            tokio::select! {
+                biased;
+                () = connected.restored() => kubelet.alive().await,
+                () = tick(&mut heartbeats) => kubelet.alive().await,
+                change = pods.next() => {
+                    let Some(change) = change else { return Ok(()) };
+                    connected.hold().await;
+                    match change {
+                        JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
+                        JsonChange::Gone(pod) => {
+                            if let Some(containers) = &kubelet.containers {
+                                containers.forget(pod.uid());
+                            }
+                            workers.remove(pod.uid());
+                        }
+                        JsonChange::Synced => {}
                     }
-                    workers.remove(pod.uid());
                 }
-                JsonChange::Synced => {}
             }
         }
-        Ok(())
+    }
+
+    /// Says that the node is alive; the next heartbeat mends what fails.
+    async fn alive(&self) {
+        let (client, node, now) = (&self.client, &self.spec.name, self.clock.now());
+        let lease = match self.heartbeat {
+            Some(_) => heartbeat::renew(client, node, now).await,
+            None => heartbeat::give_up(client, node).await,
+        };
+        let told = match lease {
+            Ok(()) => heartbeat::report_ready(client, node, now).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = told {
+            tracing::warn!(%error, node, "say that a node is alive");
+        }
     }
 
     async fn register(&self) -> Result<(), kube::Error> {
@@ -133,6 +195,16 @@ impl Kubelet {
                 workers.insert(uid, mailbox);
             }
         }
+    }
+}
+
+/// Waits for the next heartbeat, if there are any.
+async fn tick(heartbeats: &mut Option<Interval>) {
+    match heartbeats {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -28,6 +28,38 @@ impl Taint {
     }
 }
 
+/// The conditions of a node that lacks nothing.
+pub(super) fn ready_conditions(now: &str) -> Vec<Value> {
+    const CONDITIONS: [(&str, &str, &str, &str); 4] = [
+        (
+            "MemoryPressure",
+            "False",
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
+        (
+            "DiskPressure",
+            "False",
+            "KubeletHasNoDiskPressure",
+            "kubelet has no disk pressure",
+        ),
+        (
+            "PIDPressure",
+            "False",
+            "KubeletHasSufficientPID",
+            "kubelet has sufficient PID available",
+        ),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ];
+    let condition = |(kind, status, reason, message): (&str, &str, &str, &str)| {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        })
+    };
+    CONDITIONS.map(condition).to_vec()
+}
+
 /// A node to simulate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSpec {
@@ -99,12 +131,6 @@ impl NodeSpec {
         if self.unschedulable {
             spec["unschedulable"] = json!(true);
         }
-        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-            json!({
-                "type": kind, "status": status, "reason": reason, "message": message,
-                "lastHeartbeatTime": now, "lastTransitionTime": now,
-            })
-        };
         json!({
             "apiVersion": "v1",
             "kind": "Node",
@@ -117,12 +143,7 @@ impl NodeSpec {
                     {"type": "InternalIP", "address": self.address},
                     {"type": "Hostname", "address": self.name},
                 ],
-                "conditions": [
-                    condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-                    condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-                    condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-                    condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-                ],
+                "conditions": ready_conditions(now),
                 "nodeInfo": {
                     "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
                     "osImage": "Seatrial simulated node", "containerRuntimeVersion": "containerd://1.6.0",

@@ -14,6 +14,12 @@ const PATCHES: [&str; 5] = [
     "application/apply-patch+yaml",
     "application/apply-patch+cbor",
 ];
+/// Nothing says how lists of custom resources merge: kubectl sends them no strategic patch if it is not offered here.
+const CUSTOM_PATCHES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
 const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
 const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
 const DELETE: &[&str] = &[
@@ -484,7 +490,7 @@ impl<'a> Paths<'a> {
                 entry["parameters"] = operation.parameters.iter().map(|name| parameter(name)).collect();
             }
             if let Some(body) = &operation.body {
-                entry["requestBody"] = request_body(operation, body);
+                entry["requestBody"] = request_body(operation, body, self.resource.is_custom());
             }
             item.insert(operation.method.to_owned(), entry);
         }
@@ -537,12 +543,12 @@ fn responses(codes: &[u16], schema: &str) -> Value {
     Value::Object(out)
 }
 
-fn request_body(operation: &Operation<'_>, schema: &str) -> Value {
+fn request_body(operation: &Operation<'_>, schema: &str, custom: bool) -> Value {
     let reference = json!({"schema": {"$ref": format!("{COMPONENTS}{schema}")}});
-    let types: &[&str] = if operation.method == "patch" {
-        &PATCHES
-    } else {
-        &["*/*"]
+    let types: &[&str] = match (operation.method, custom) {
+        ("patch", false) => &PATCHES,
+        ("patch", true) => &CUSTOM_PATCHES,
+        _ => &["*/*"],
     };
     let content: Map<String, Value> = types
         .iter()

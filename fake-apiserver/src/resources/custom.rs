@@ -11,7 +11,7 @@ use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource
 use crate::cel::{self, rules::RuleSet};
 use crate::field_error::FieldError;
 use crate::meta::at;
-use crate::store::GroupResource;
+use crate::store::{GroupResource, Revision};
 use crate::strategy;
 use crate::types::Schema;
 
@@ -28,11 +28,16 @@ fn texts(value: &Value, path: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The resources that a CustomResourceDefinition serves, one per served version.
+/// The resources that a CustomResourceDefinition serves, one per served version; `before` are those that it served until
+/// `now`.
 ///
 /// # Errors
 /// Whatever is wrong with its schemas.
-pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<FieldError>> {
+pub(super) fn resources(
+    definition: &Value,
+    before: &[Arc<Resource>],
+    now: Revision,
+) -> Result<Vec<Arc<Resource>>, Vec<FieldError>> {
     let group = text(definition, "spec.group");
     let plural = text(definition, "spec.names.plural");
     let kind = text(definition, "spec.names.kind");
@@ -59,6 +64,11 @@ pub(super) fn resources(definition: &Value) -> Result<Vec<Arc<Resource>>, Vec<Fi
         {
             custom.stored = Some(custom_version(stored, &schema_path(versions, at))?.schema);
         }
+        let unchanged = before.iter().find_map(|resource| {
+            let custom = resource.custom.as_ref().filter(|_| resource.version == name)?;
+            (Some(&custom.published) == at(version, "schema.openAPIV3Schema")).then_some(custom.since)
+        });
+        custom.since = unchanged.unwrap_or(if before.is_empty() { Revision(0) } else { now });
         let mut list_kind = text(definition, "spec.names.listKind");
         if list_kind.is_empty() {
             list_kind = format!("{kind}List");
@@ -167,6 +177,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
     let selectable = version.get("selectableFields").and_then(Value::as_array);
     Ok(CustomVersion {
         stored: None,
+        since: Revision(0),
         rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::resource::Resource;
 use super::{builtin, custom};
 use crate::field_error::FieldError;
-use crate::store::GroupResource;
+use crate::store::{GroupResource, Revision};
 
 /// Group, version and plural name.
 type ResourceId = (String, String, String);
@@ -52,12 +52,11 @@ impl Registry {
         builtin::all().iter().chain(custom.values()).cloned().collect()
     }
 
-    /// Serves what a CustomResourceDefinition defines, in place of what it defined before.
+    /// Serves what a CustomResourceDefinition defines, in place of what it defined before. `now` is the store's revision.
     ///
     /// # Errors
     /// Whatever is wrong with its schemas; what was served before stays.
-    pub(crate) fn define(&self, definition: &Value) -> Result<(), Vec<FieldError>> {
-        let resources = custom::resources(definition)?;
+    pub(crate) fn define(&self, definition: &Value, now: Revision) -> Result<(), Vec<FieldError>> {
         let text = |pointer: &str| {
             definition
                 .pointer(pointer)
@@ -66,6 +65,12 @@ impl Registry {
         };
         let table = GroupResource::new(text("/spec/group"), text("/spec/names/plural"));
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let before: Vec<Arc<Resource>> = custom
+            .values()
+            .filter(|resource| resource.table == table)
+            .cloned()
+            .collect();
+        let resources = custom::resources(definition, &before, now)?;
         custom.retain(|_, resource| resource.table != table);
         for resource in resources {
             let id = (

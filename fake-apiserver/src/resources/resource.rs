@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 use crate::cel::rules::RuleSet;
-use crate::store::GroupResource;
+use crate::store::{GroupResource, Revision};
 use crate::strategy::Strategy;
 use crate::types::{self, Schema};
 
@@ -64,6 +64,9 @@ pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
     /// The schema of the version that is stored, where it is another.
     pub stored: Option<Arc<Schema>>,
+    /// The revision at which the schema came to be what it is: objects that were written before are pruned and defaulted
+    /// by it when they are read.
+    pub since: Revision,
     /// The rules in the schema.
     pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.

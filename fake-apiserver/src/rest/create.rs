@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, schema_rules, services};
+use super::{conversion, incoming, metadata, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
@@ -47,11 +47,11 @@ pub(crate) async fn create_shaped(
     let mut warnings: Vec<String> = duplicates.into_iter().collect();
     warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
     let mut object = attributes.object.take().unwrap_or_default();
-    if object != before {
-        if let Some(schema) = context.resource.schema() {
-            schema.default(&mut object);
-        }
-        own(context, Some(&before), &mut object);
+    // What admission changed has no owner.
+    if object != before
+        && let Some(schema) = context.resource.schema()
+    {
+        schema.default(&mut object);
     }
     services::give(context, &mut object, None)?;
     prepare(context, &mut object);
@@ -180,7 +180,10 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     errors.extend(complaints);
     errors.extend(resource.strategy.validate_create(object));
     if !resource.is_custom() {
-        errors.extend(validation::create(context.table(), object));
+        errors.extend(validation::create(
+            context.table(),
+            &conversion::validated(resource, object),
+        ));
     }
     if errors.is_empty() {
         return Ok(());
@@ -223,10 +226,11 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
         }
         state
             .registry
-            .define(&object)
+            .define(&object, state.store.revision())
             .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
     let stored = conversion::to_storage(resource, object);
+    size::check(&stored)?;
     let stored = state
         .store
         .commit(context.table(), &key, None, Change::Put(stored))

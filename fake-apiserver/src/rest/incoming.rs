@@ -64,10 +64,15 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
             }
         });
     }
+    let strict = context.params.field_validation == FieldValidation::Strict;
     let duplicates = document
         .duplicates
         .iter()
-        .map(|path| format!("duplicate field \"{path}\""))
+        .map(|found| match format {
+            decode::Format::Yaml if strict => format!("yaml: unmarshal errors:\n  {found}"),
+            decode::Format::Yaml => found.clone(),
+            decode::Format::Json | decode::Format::Protobuf => format!("duplicate field \"{found}\""),
+        })
         .collect();
     let warnings = shape(context, &mut object, duplicates)?;
     Ok((object, warnings))

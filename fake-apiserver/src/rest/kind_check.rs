@@ -53,7 +53,7 @@ pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Misma
     if resource.is_custom() {
         check_custom(resource, &given_version, &given_kind)?;
     } else {
-        check_builtin(resource, &given_version, &given_kind)?;
+        check_builtin(resource, &given_version, &given_kind, map)?;
     }
     map.insert("apiVersion".to_owned(), Value::from(resource.api_version()));
     map.insert("kind".to_owned(), Value::from(resource.kind.clone()));
@@ -73,7 +73,84 @@ fn check_custom(resource: &Resource, given_version: &str, given_kind: &str) -> R
     Ok(())
 }
 
-fn check_builtin(resource: &Resource, given_version: &str, given_kind: &str) -> Result<(), Mismatch> {
+/// Versions that the real server still knows and no longer serves: what they are called, which group they are of now, and
+/// which kinds they have.
+const RETIRED: [(&str, &str, &[&str]); 15] = [
+    (
+        "apps/v1beta1",
+        "apps",
+        &["Deployment", "StatefulSet", "ControllerRevision"],
+    ),
+    (
+        "apps/v1beta2",
+        "apps",
+        &[
+            "Deployment",
+            "StatefulSet",
+            "ControllerRevision",
+            "DaemonSet",
+            "ReplicaSet",
+        ],
+    ),
+    (
+        "extensions/v1beta1",
+        "apps",
+        &["Deployment", "DaemonSet", "ReplicaSet"],
+    ),
+    (
+        "extensions/v1beta1",
+        "networking.k8s.io",
+        &["Ingress", "NetworkPolicy"],
+    ),
+    ("batch/v1beta1", "batch", &["CronJob"]),
+    ("policy/v1beta1", "policy", &["PodDisruptionBudget"]),
+    (
+        "networking.k8s.io/v1beta1",
+        "networking.k8s.io",
+        &["Ingress", "IngressClass"],
+    ),
+    (
+        "rbac.authorization.k8s.io/v1beta1",
+        "rbac.authorization.k8s.io",
+        &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"],
+    ),
+    (
+        "rbac.authorization.k8s.io/v1alpha1",
+        "rbac.authorization.k8s.io",
+        &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"],
+    ),
+    (
+        "storage.k8s.io/v1beta1",
+        "storage.k8s.io",
+        &[
+            "StorageClass",
+            "VolumeAttachment",
+            "CSIDriver",
+            "CSINode",
+            "CSIStorageCapacity",
+        ],
+    ),
+    (
+        "scheduling.k8s.io/v1beta1",
+        "scheduling.k8s.io",
+        &["PriorityClass"],
+    ),
+    ("coordination.k8s.io/v1beta1", "coordination.k8s.io", &["Lease"]),
+    ("discovery.k8s.io/v1beta1", "discovery.k8s.io", &["EndpointSlice"]),
+    ("node.k8s.io/v1beta1", "node.k8s.io", &["RuntimeClass"]),
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        "admissionregistration.k8s.io",
+        &["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"],
+    ),
+];
+
+fn check_builtin(
+    resource: &Resource,
+    given_version: &str,
+    given_kind: &str,
+    object: &Map<String, Value>,
+) -> Result<(), Mismatch> {
     let expected = resource.api_version();
     let api_version = if given_version.is_empty() {
         expected.as_str()
@@ -96,12 +173,26 @@ fn check_builtin(resource: &Resource, given_version: &str, given_kind: &str) -> 
             complaint,
         })
     };
+    let retired = |group: &str| {
+        RETIRED
+            .iter()
+            .any(|(version, now, kinds)| (*version, *now) == (api_version, group) && kinds.contains(&kind))
+    };
+    if kind == resource.kind && retired(&resource.group) {
+        return Err(Mismatch::Group(given_version.to_owned()));
+    }
     let known = types::builtin_kinds().any(|known| known == (group, version, kind))
         || (api_version, kind) == ("v1", "List");
     if !known {
         return wrong(format!(
             "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
         ));
+    }
+    // It is read as what it says it is before anyone finds that it is something else.
+    if let Some(schema) = types::builtin((group, version, kind))
+        && let Err(error) = schema.check_types(&Value::Object(object.clone()))
+    {
+        return wrong(error.to_string());
     }
     if kind == resource.kind && group == resource.group {
         return Err(Mismatch::Group(given_version.to_owned()));

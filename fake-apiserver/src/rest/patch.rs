@@ -155,7 +155,7 @@ fn refused(error: &PatchError) -> ApiError {
     }
 }
 
-fn apply_failed(error: &ApplyError) -> ApiError {
+pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let reason = match error {
         ApplyError::Conflict(_) => "Conflict",

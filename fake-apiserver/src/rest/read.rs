@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +64,14 @@ struct ContinueToken {
     start: String,
 }
 
+/// Base64 as Go reads it: bits that are left over do not matter.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
 const CONTINUE_VERSION: &str = "meta.k8s.io/v1";
 
 impl ContinueToken {
@@ -80,14 +89,23 @@ impl ContinueToken {
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
         let bad =
             || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
-        let json = base64::engine::general_purpose::URL_SAFE_NO_PAD
-            .decode(text)
-            .map_err(|_| bad())?;
-        let document = crate::http::json::parse(&json).map_err(|error| {
+        let json = LENIENT.decode(text).map_err(|_| bad())?;
+        let not_valid = |why: String| {
             ApiError::bad_request(format!(
-                "invalid continue token: continue key is not valid: {error}"
+                "invalid continue token: continue key is not valid: {why}"
             ))
-        })?;
+        };
+        // Go's scanner shows a byte that begins no text as the character of that number.
+        if let Some(byte) = json.first().filter(|byte| !byte.is_ascii()) {
+            let shown = match char::from(*byte) {
+                c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+                c => c.to_string(),
+            };
+            return Err(not_valid(format!(
+                "invalid character '{shown}' looking for beginning of value"
+            )));
+        }
+        let document = crate::http::json::parse(&json).map_err(not_valid)?;
         let version = document
             .value
             .get("v")
@@ -144,7 +162,8 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         continue_token: String::new(),
         remaining: None,
     };
-    if params.limit > 0 && items.len() > params.limit {
+    // "Whatever you have" is answered whole.
+    if params.limit > 0 && params.resource_version != "0" && items.len() > params.limit {
         let left = items.len() - params.limit;
         items.truncate(params.limit);
         page.continue_token = items

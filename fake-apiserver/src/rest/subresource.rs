@@ -1,21 +1,17 @@
-//! Subresources other than status: scale, binding, eviction, finalize.
+//! Subresources other than status: binding, eviction, finalize; [`scale`] has a file of its own.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::Ownership;
-use super::patch::PatchKind;
-use super::update::{Update, check_name, update};
-use super::{conversion, eviction};
-use crate::encode::cells::label_selector_text;
+use super::update::{Update, update};
+use super::{eviction, scale};
 use crate::field_error::{FieldError, aggregate};
 use crate::http::decode;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
-use crate::patch::{json as json_patch, merge};
 use crate::status::ApiError;
-use crate::types;
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
@@ -27,9 +23,9 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
     ) {
         (_, "scale", Verb::Get) => {
             let existing = context.existing()?;
-            Ok(Answer::ok(Shown::Made(scale_of(context, &existing.value))))
+            Ok(Answer::ok(Shown::Made(scale::of(context, &existing.value))))
         }
-        (_, "scale", Verb::Update | Verb::Patch) => put_scale(context, body).await,
+        (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
         ("pods", "binding", Verb::Create) => {
             bind(context, decode::decode(&context.content_type, body)?).await
         }
@@ -63,173 +59,6 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         manager: context.manager.clone(),
         user: context.user.clone(),
     }
-}
-
-/// Where the object keeps its replicas: dotted paths of spec, status and the selector's text.
-fn scale_paths(context: &Context) -> (String, String, Option<String>) {
-    let strip = |path: &str| path.trim_start_matches('.').to_owned();
-    match context
-        .resource
-        .custom
-        .as_ref()
-        .and_then(|custom| custom.scale.as_ref())
-    {
-        Some(scale) => {
-            let selector = scale.label_selector.as_deref().map(strip);
-            (
-                strip(&scale.spec_replicas),
-                strip(&scale.status_replicas),
-                selector,
-            )
-        }
-        None => ("spec.replicas".to_owned(), "status.replicas".to_owned(), None),
-    }
-}
-
-fn scale_of(context: &Context, object: &Value) -> Value {
-    let (spec_path, status_path, selector_path) = scale_paths(context);
-    let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
-    let selector = match &selector_path {
-        Some(path) => at(object, path)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
-        None if context.resource.is_custom() => String::new(),
-        None => match at(object, "spec.selector") {
-            Some(selector)
-                if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() =>
-            {
-                label_selector_text(selector)
-            }
-            Some(labels) => label_selector_text(&json!({"matchLabels": labels})),
-            None => String::new(),
-        },
-    };
-    let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.metadata().and_then(|meta| meta.get(field)) {
-            metadata[field] = value.clone();
-        }
-    }
-    let mut spec = json!({});
-    if number(&spec_path) != 0 {
-        spec["replicas"] = Value::from(number(&spec_path));
-    }
-    let mut status = json!({"replicas": number(&status_path)});
-    if !selector.is_empty() {
-        status["selector"] = Value::from(selector);
-    }
-    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
-}
-
-/// What is wrong with the types of a scale's fields.
-fn scale_schema(scale: &Value) -> Result<(), String> {
-    match types::builtin(("autoscaling", "v1", "Scale")) {
-        Some(schema) => schema.check_types(scale).map_err(|error| error.to_string()),
-        None => Ok(()),
-    }
-}
-
-fn check_scale(scale: &Value) -> Result<(), ApiError> {
-    let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (text("apiVersion"), text("kind"));
-    if !matches!(kind, "" | "Scale") {
-        let short = version.rsplit('/').next().unwrap_or_default();
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{short}\" cannot be handled as a Scale: converting ({short}.{kind}) to \
-             (autoscaling.Scale): unknown conversion"
-        )));
-    }
-    scale_schema(scale).map_err(|problem| {
-        ApiError::bad_request(format!(
-            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
-        ))
-    })
-}
-
-async fn put_scale(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
-    let (spec_path, _, _) = scale_paths(context);
-    let make = |old: &Value| {
-        let present = scale_of(context, old);
-        let scale = match context.request.verb {
-            Verb::Update => {
-                let scale = decode::decode(&context.content_type, body)?;
-                check_scale(&scale)?;
-                scale
-            }
-            _ => {
-                let patch = decode::yaml(body)?;
-                let patched = match PatchKind::of(&context.content_type, context.resource.is_custom())? {
-                    PatchKind::Json => json_patch::apply(&present, &patch),
-                    PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => {
-                        merge::apply(&present, &patch)
-                    }
-                };
-                let patched = patched.map_err(|error| ApiError::bad_request(error.to_string()))?;
-                if let Err(problem) = scale_schema(&patched) {
-                    let error = FieldError::invalid("patch", patched.to_string(), problem);
-                    return Err(ApiError::invalid("", "", "", &[error]));
-                }
-                patched
-            }
-        };
-        if !scale.name().is_empty() {
-            check_name(context, &scale)?;
-        }
-        let given = scale.resource_version();
-        if !given.is_empty() && given != old.resource_version() {
-            return Err(ApiError::modified(&context.resource.group_resource(), old.name()));
-        }
-        let replicas = at(&scale, "spec.replicas")
-            .and_then(Value::as_i64)
-            .unwrap_or_default();
-        if replicas < 0 {
-            let resource = &context.resource;
-            if resource.is_custom() {
-                let detail = "should be a non-negative integer";
-                let error = FieldError::invalid(format!(".{spec_path}"), replicas, detail);
-                return Err(ApiError::invalid(
-                    &resource.group,
-                    &resource.kind,
-                    old.name(),
-                    &[error],
-                ));
-            }
-            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-            return Err(ApiError::invalid("autoscaling", "Scale", old.name(), &[error]));
-        }
-        let mut object = old.clone();
-        set_at(&mut object, &spec_path, Value::from(replicas));
-        Ok((object, Vec::new()))
-    };
-    let answer = update(
-        context,
-        &Update {
-            make: &make,
-            ownership: Ownership::Tracked,
-            unconditional: true,
-        },
-    )
-    .await?;
-    let object = match &answer.object {
-        Shown::Stored(stored) => conversion::from_storage(&context.resource, stored.value.clone()),
-        Shown::Made(value) => value.clone(),
-    };
-    Ok(Answer {
-        object: Shown::Made(scale_of(context, &object)),
-        ..answer
-    })
-}
-
-fn set_at(object: &mut Value, path: &str, value: Value) {
-    let mut place = object;
-    for part in path.split('.') {
-        if !place.is_object() {
-            *place = json!({});
-        }
-        place = &mut place[part];
-    }
-    *place = value;
 }
 
 /// Assigns the pod that a binding names.

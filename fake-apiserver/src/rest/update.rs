@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, schema_rules, services};
+use super::{conversion, incoming, metadata, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::request::Verb;
@@ -132,11 +132,11 @@ async fn attempt(
     attributes.object = Some(object);
     warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
     let mut admitted = attributes.object.take().unwrap_or_default();
-    if let Some(before) = before.filter(|before| *before != admitted) {
-        if let Some(schema) = resource.schema() {
-            schema.default(&mut admitted);
-        }
-        own(context, Some(&before), &mut admitted);
+    // What admission changed has no owner.
+    if before.is_some_and(|before| before != admitted)
+        && let Some(schema) = resource.schema()
+    {
+        schema.default(&mut admitted);
     }
     services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
@@ -172,10 +172,12 @@ async fn attempt(
         }));
     }
     let stored = conversion::to_storage(resource, admitted);
+    size::check(&stored)?;
     if ends {
-        let mut shown = conversion::from_storage(resource, stored.clone());
+        let mut shown = conversion::from_storage(resource, stored);
         shown.copy_meta(old, "resourceVersion");
-        return Ok(match commit(context, existing, stored, true)? {
+        // The last event of an object is of what was in the store.
+        return Ok(match commit(context, existing, existing.value.clone(), true)? {
             // What removes an object writes no new version of it.
             Some(_) => Some(Answer {
                 code: StatusCode::OK,
@@ -217,14 +219,17 @@ pub(crate) fn commit(
         if ends {
             state.registry.undefine(&super::delete::defined_table(&object));
         } else {
-            state.registry.define(&object).map_err(|errors| {
-                ApiError::invalid(
-                    &context.resource.group,
-                    &context.resource.kind,
-                    object.name(),
-                    &errors,
-                )
-            })?;
+            state
+                .registry
+                .define(&object, state.store.revision())
+                .map_err(|errors| {
+                    ApiError::invalid(
+                        &context.resource.group,
+                        &context.resource.kind,
+                        object.name(),
+                        &errors,
+                    )
+                })?;
         }
     }
     let change = if ends {
@@ -342,7 +347,12 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String
         errors.extend(resource.strategy.validate_update(object, old));
     }
     if !resource.is_custom() {
-        errors.extend(validation::update(context.table(), subresource, object, old));
+        errors.extend(validation::update(
+            context.table(),
+            subresource,
+            &conversion::validated(resource, object),
+            &conversion::validated(resource, old),
+        ));
     }
     if errors.is_empty() {
         return Ok(warnings);

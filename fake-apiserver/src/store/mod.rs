@@ -8,6 +8,7 @@
 //! `metadata.resourceVersion` and nothing else, and never reads a clock.
 
 mod event;
+mod journal;
 mod key;
 mod store_impl;
 mod table;
@@ -15,6 +16,7 @@ mod watcher;
 
 pub(crate) use event::watch_frame;
 pub use event::{Event, EventKind, Stored};
+pub use journal::{Journal, JournalError};
 pub use key::{GroupResource, ObjectKey, Revision};
 pub use store_impl::{Change, CommitError, CommitObserver, Compacted, Snapshot, Store};
 pub use watcher::Watcher;

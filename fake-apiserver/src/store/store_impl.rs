@@ -98,6 +98,21 @@ impl Store {
         self.lock().observers.push(observer);
     }
 
+    /// Puts back an object that was there before; nobody is told.
+    pub(super) fn restore(&self, table: &GroupResource, stored: Stored) {
+        let mut inner = self.lock();
+        inner
+            .table(table)
+            .objects
+            .insert(stored.key.clone(), Arc::new(stored));
+    }
+
+    /// Goes on after `revision`. What was before it is known as objects, and not as events.
+    pub(super) fn resume_at(&self, revision: Revision) {
+        self.lock().revision = revision;
+        self.compact(revision);
+    }
+
     /// The newest version of an object.
     #[must_use]
     pub fn get(&self, table: &GroupResource, key: &ObjectKey) -> Option<Arc<Stored>> {

@@ -25,7 +25,7 @@ pub(super) static RETURNS_OBJECT: Generic = Generic {
     returns_object: true,
     ..Generic::new()
 };
-/// Endpoint slices.
+/// The generation counts changes.
 pub(super) static COUNTED: Generic = Generic {
     generation: true,
     ..Generic::new()

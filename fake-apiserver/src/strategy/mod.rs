@@ -132,7 +132,10 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
         ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
         ("", "podtemplates") => &workload::PodTemplateStrategy,
-        ("discovery.k8s.io", "endpointslices") => &generic::COUNTED,
+        ("discovery.k8s.io", "endpointslices")
+        | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
+        | ("networking.k8s.io", "ingressclasses")
+        | ("resource.k8s.io", "deviceclasses" | "resourceslices") => &generic::COUNTED,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,

@@ -1,11 +1,8 @@
 //! What Go's decoder refuses: values of the wrong type, in its words.
 
+use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
-use super::time;
-use base64::Engine;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
@@ -26,21 +23,13 @@ pub enum DecodeError {
     /// Text that is no amount.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Quantity,
-    /// Text that is no time.
-    #[error("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")]
-    Time {
-        /// The text.
-        text: String,
-        /// The layout that was expected.
-        layout: &'static str,
-    },
+    /// Text that is no time, in the words of Go's parser.
+    #[error("{0}")]
+    Time(String),
     /// Text that is no base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
 }
-
-const SECONDS_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
-const MICROSECONDS_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
 impl Schema {
     /// Checks that Go's decoder would take the value; the error is the first one, in the order of field names.
@@ -78,8 +67,8 @@ impl Place<'_> {
             (Kind::Integer | Kind::IntOrString, Value::Number(number)) => self.check_integer(schema, number),
             (Kind::IntOrString, Value::String(_)) => Ok(()),
             (Kind::Quantity, value) => quantity::canonical(value).map(drop).ok_or(DecodeError::Quantity),
-            (Kind::Time, Value::String(text)) => check_time(text, SECONDS_LAYOUT),
-            (Kind::MicroTime, Value::String(text)) => check_time(text, MICROSECONDS_LAYOUT),
+            (Kind::Time, Value::String(text)) => check_time(text, false),
+            (Kind::MicroTime, Value::String(text)) => check_time(text, true),
             (Kind::Bytes, Value::String(text)) => check_base64(text),
             _ => Err(self.wrong(schema, json_type(value).to_owned())),
         }
@@ -132,26 +121,57 @@ impl Place<'_> {
     }
 }
 
-fn check_time(text: &str, layout: &'static str) -> Result<(), DecodeError> {
-    match time::seconds(text) {
-        Some(_) => Ok(()),
-        None => Err(DecodeError::Time {
-            text: text.to_owned(),
-            layout,
-        }),
+fn check_time(text: &str, micro: bool) -> Result<(), DecodeError> {
+    // What Go reads as null is no time, and not wrong.
+    match go_time::complaint(text, micro) {
+        None => Ok(()),
+        Some(complaint) => Err(DecodeError::Time(complaint)),
     }
 }
 
 fn check_base64(text: &str) -> Result<(), DecodeError> {
-    const CONFIG: GeneralPurposeConfig =
-        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireCanonical);
-    let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    match GeneralPurpose::new(&STANDARD, CONFIG).decode(compact.as_bytes()) {
-        Ok(_) => Ok(()),
-        Err(base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _)) => {
-            Err(DecodeError::Base64(at))
+    match go_base64(text.as_bytes()) {
+        None => Ok(()),
+        Some(at) => Err(DecodeError::Base64(at)),
+    }
+}
+
+/// Where Go's decoder of base64 stops; `None` if it does not. Line breaks are passed over and counted.
+fn go_base64(text: &[u8]) -> Option<usize> {
+    let is_break = |byte: u8| matches!(byte, b'\r' | b'\n');
+    let mut at = 0;
+    loop {
+        let mut digits = 0;
+        while digits < 4 {
+            let Some(&byte) = text.get(at) else {
+                // A last group that is not whole is wrong at its beginning.
+                return (digits > 0).then(|| at - digits);
+            };
+            at += 1;
+            match byte {
+                _ if is_break(byte) => {}
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => digits += 1,
+                b'=' if digits >= 2 => {
+                    let mut rest = at;
+                    let skip = |rest: &mut usize| {
+                        while text.get(*rest).copied().is_some_and(is_break) {
+                            *rest += 1;
+                        }
+                    };
+                    skip(&mut rest);
+                    if digits == 2 {
+                        match text.get(rest) {
+                            None => return Some(text.len()),
+                            Some(b'=') => rest += 1,
+                            Some(_) => return Some(rest),
+                        }
+                        skip(&mut rest);
+                    }
+                    return (rest < text.len()).then_some(rest);
+                }
+                _ => return Some(at - 1),
+            }
         }
-        Err(_) => Err(DecodeError::Base64(compact.len())),
     }
 }
 
@@ -234,6 +254,12 @@ mod tests {
     #[case("v1", "Pod", json!({"spec": {"containers": [{"resources": {"limits": {"cpu": "abc"}}}]}}),
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     #[case("v1", "Secret", json!({"data": {"k": "%%%"}}), "illegal base64 data at input byte 0")]
+    #[case("v1", "Secret", json!({"data": {"k": "1"}}), "illegal base64 data at input byte 0")]
+    #[case("v1", "Secret", json!({"data": {"k": "aGk"}}), "illegal base64 data at input byte 0")]
+    #[case("v1", "Secret", json!({"data": {"k": "aGk=x"}}), "illegal base64 data at input byte 4")]
+    #[case("v1", "Secret", json!({"data": {"k": "aGVsbG8="}}), "")]
+    #[case("v1", "Secret", json!({"data": {"k": "aGVs\nbG8="}}), "")]
+    #[case("v1", "Secret", json!({"data": {"k": "YQ="}}), "illegal base64 data at input byte 3")]
     #[case("v1", "Secret", json!({"data": {"k": 5}}),
         "json: cannot unmarshal number into Go struct field Secret.data of type []uint8")]
     #[case("v1", "ConfigMap", json!({"metadata": {"creationTimestamp": "soon"}}),

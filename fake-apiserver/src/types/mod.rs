@@ -13,6 +13,7 @@ mod decode;
 mod defaults;
 mod facts;
 mod format;
+mod go_time;
 mod prune;
 pub(crate) mod published;
 mod quantity;

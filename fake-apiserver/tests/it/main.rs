@@ -3,12 +3,16 @@
 mod collections;
 mod custom;
 mod deletions;
+mod everything;
 mod garbage;
 mod lives;
+mod nodes;
 mod patches;
 mod pods;
+mod process;
 mod rules;
 mod served;
+mod streams;
 mod support;
 mod watches;
 mod webhooks;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fake_apiserver::Cluster;
 use fake_apiserver::serve::{self, Identity, Transport};
+use fake_apiserver::{Cluster, ClusterBuilder};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-struct Served {
+pub(crate) struct Served {
     kubeconfig: Value,
     stop: oneshot::Sender<()>,
     done: tokio::task::JoinHandle<std::io::Result<()>>,
@@ -20,19 +20,29 @@ struct Served {
 }
 
 async fn start(encrypted: bool) -> Served {
+    start_cluster(encrypted, Cluster::builder().nodes(0).controllers(false)).await
+}
+
+/// An encrypted server of a cluster with nodes and controllers, whose time is real.
+pub(crate) async fn start_with_nodes(count: u32) -> Served {
+    let now = client_kit::Clock::now(&client_kit::SystemClock);
+    start_cluster(true, Cluster::builder().nodes(count).start_time(now)).await
+}
+
+impl Served {
+    pub(crate) async fn client(&self) -> Client {
+        client(&self.kubeconfig).await
+    }
+}
+
+async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address: SocketAddr = listener.local_addr().expect("an address");
     let transport = Transport {
         identity: encrypted.then(|| Arc::new(Identity::generate(&[]).expect("certificates"))),
         tokens: vec!["secret".to_owned()],
     };
-    let cluster = Cluster::builder()
-        .nodes(0)
-        .controllers(false)
-        .system_objects(true)
-        .start()
-        .await
-        .expect("a cluster");
+    let cluster = cluster.system_objects(true).start().await.expect("a cluster");
     let (stop, stopped) = oneshot::channel::<()>();
     let kubeconfig = serve::kubeconfig(address, &transport);
     let ended = async move {

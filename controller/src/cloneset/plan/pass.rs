@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 
 use super::action::{Action, Phase, Plan, Planner};
 use super::refresh::shortest;
-use super::view::View;
+use super::view::{View, has_revision};
 use super::{housekeeping, predownload, refresh, scale, status, update};
-use crate::api::labels;
 use crate::cloneset::gates::Gates;
 use crate::cloneset::observe::{Observed, Revisions};
-use crate::cloneset::revision;
 use crate::cloneset::settings::DEFAULT_HISTORY_LIMIT;
 use crate::pod;
 
@@ -95,10 +93,7 @@ fn history(view: &View<'_>) -> Vec<String> {
         let of_set = [&view.revisions.update.name, &view.revisions.current.name]
             .into_iter()
             .any(|live| live == name);
-        let label = |pod: &k8s_openapi::api::core::v1::Pod| {
-            pod::label(pod, labels::REVISION_HASH).is_some_and(|label| revision::same(label, name))
-        };
-        of_set || view.pods.iter().any(|pod| label(pod))
+        of_set || view.pods.iter().any(|pod| has_revision(pod, name))
     };
     let unused: Vec<String> = view
         .revisions

@@ -41,7 +41,7 @@ fn revision_name(set: &CloneSet, image: &str) -> String {
 fn observed(set: CloneSet, pods: Vec<TestPod>) -> Observed {
     Observed {
         set: Arc::new(set),
-        pods: pods.into_iter().map(|pod| Arc::new(pod.build())).collect(),
+        pods: pods.into_iter().map(|pod| Arc::new(pod.build().into())).collect(),
         claims: Vec::new(),
         revisions: Vec::new(),
         jobs: Vec::new(),

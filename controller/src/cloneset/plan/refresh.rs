@@ -13,8 +13,9 @@ use super::view::View;
 use crate::api::labels;
 use crate::cloneset::inplace::apply::{self, Applied};
 use crate::cloneset::inplace::complete;
-use crate::cloneset::inplace::state::{Change, UpdateState, update_state, waiting_change};
+use crate::cloneset::inplace::state::{Change, UpdateState};
 use crate::cloneset::lifecycle::{self, state};
+use crate::cloneset::observe::CachedPod;
 use crate::cloneset::revision;
 use crate::pod;
 
@@ -37,7 +38,7 @@ pub(crate) fn plan(view: &View<'_>) -> Refresh {
     refresh
 }
 
-fn one(view: &View<'_>, pod: &Arc<Pod>, refresh: &mut Refresh) {
+fn one(view: &View<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
     match in_place(pod, view.now()) {
         Step::Wait(delay) => refresh.requeue = shortest(refresh.requeue, Some(delay)),
         Step::Nothing => {}
@@ -107,26 +108,27 @@ enum Step {
     Broken(String),
 }
 
-fn in_place(pod: &Pod, now: Timestamp) -> Step {
-    let state = match update_state(pod) {
-        Some(Err(message)) => return Step::Broken(message),
+fn in_place(pod: &CachedPod, now: Timestamp) -> Step {
+    let update = pod.in_place();
+    let state = match &update.state {
+        Some(Err(message)) => return Step::Broken(message.clone()),
         Some(Ok(state)) => Some(state),
         None => None,
     };
-    match waiting_change(pod) {
-        Some(Ok(change)) => return grace(pod, &change, state.unwrap_or_default(), now),
-        Some(Err(message)) => return Step::Broken(message),
+    match &update.waiting {
+        Some(Ok(change)) => return grace(pod, change, state.cloned().unwrap_or_default(), now),
+        Some(Err(message)) => return Step::Broken(message.clone()),
         None => {}
     }
     let Some(state) = state else {
         return Step::Done(ready_patch(pod, now));
     };
-    if complete::check(pod, &state).is_err() {
+    if !update.arrived {
         return Step::Nothing;
     }
     if state.has_next() {
-        return match complete::pre_check(pod, &state) {
-            Ok(()) => Step::Patch(apply::next_batch(pod, state, now)),
+        return match complete::pre_check(pod, state) {
+            Ok(()) => Step::Patch(apply::next_batch(pod, state.clone(), now)),
             Err(_) => Step::Nothing,
         };
     }
@@ -149,13 +151,13 @@ fn grace(pod: &Pod, change: &Change, state: UpdateState, now: Timestamp) -> Step
 }
 
 /// The lifecycle state the pod moves on to, if it does.
-fn next_state(view: &View<'_>, pod: &Pod) -> Option<&'static str> {
+fn next_state(view: &View<'_>, pod: &CachedPod) -> Option<&'static str> {
     let hook = view.in_place_hook();
     let after_update = || match hook {
         Some(hook) if !lifecycle::is_all_hooked(hook, pod) => state::UPDATED,
         _ => state::NORMAL,
     };
-    match lifecycle::state_of(pod) {
+    match &*pod.facts().state {
         state::PREPARING_NORMAL => {
             let pre_normal = view
                 .lifecycle()
@@ -169,10 +171,9 @@ fn next_state(view: &View<'_>, pod: &Pod) -> Option<&'static str> {
         // The set was rolled back while the pod was held.
         state::PREPARING_UPDATE if view.is_updated(pod) => Some(after_update()),
         state::UPDATING => {
-            let done = match update_state(pod) {
-                Some(Ok(state)) => {
-                    waiting_change(pod).is_none() && !state.has_next() && complete::check(pod, &state).is_ok()
-                }
+            let update = pod.in_place();
+            let done = match &update.state {
+                Some(Ok(state)) => update.waiting.is_none() && !state.has_next() && update.arrived,
                 Some(Err(_)) => false,
                 None => true,
             };

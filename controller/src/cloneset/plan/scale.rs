@@ -14,6 +14,7 @@ use super::view::View;
 use crate::api::labels;
 use crate::cloneset::diff::Diff;
 use crate::cloneset::lifecycle::{self, state};
+use crate::cloneset::observe::CachedPod;
 use crate::cloneset::sort::deletion::{self, Ranking};
 use crate::pod;
 
@@ -42,13 +43,13 @@ impl Scale {
 /// Plans the first of these that there is to do: take back pods from deletion, create, delete held pods whose hook is
 /// gone, delete marked pods, shrink.
 pub(crate) fn plan(view: &View<'_>) -> Scale {
-    let mut specified: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
+    let mut specified: Vec<&Arc<CachedPod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
     // Oldest first; those that were created together in the order in which updates take them.
     specified.sort_by(|one, other| {
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
         (created(one), pod::name(other)).cmp(&(created(other), pod::name(one)))
     });
-    let held: Vec<&Arc<Pod>> = view
+    let held: Vec<&Arc<CachedPod>> = view
         .pods
         .iter()
         .filter(|pod| view.is_preparing_delete(pod))
@@ -85,7 +86,7 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
 }
 
 /// Pods held before deletion that are needed after all.
-fn regret(view: &View<'_>, held: &[&Arc<Pod>], planned: usize) -> Vec<Action> {
+fn regret(view: &View<'_>, held: &[&Arc<CachedPod>], planned: usize) -> Vec<Action> {
     let marks_not_ready = view.lifecycle().is_some_and(|lifecycle| {
         [
             &lifecycle.pre_delete,
@@ -166,9 +167,9 @@ fn grow(view: &View<'_>, diff: &Diff) -> Scale {
 /// Those that are not ready, and as many ready ones as may be deleted.
 fn within_limit<'p>(
     view: &View<'_>,
-    pods: impl Iterator<Item = &'p Arc<Pod>>,
+    pods: impl Iterator<Item = &'p Arc<CachedPod>>,
     ready_limit: &mut i32,
-) -> impl Iterator<Item = &'p Arc<Pod>> {
+) -> impl Iterator<Item = &'p Arc<CachedPod>> {
     pods.filter(move |pod| {
         if !view.is_ready(pod) {
             return true;
@@ -179,7 +180,7 @@ fn within_limit<'p>(
 }
 
 /// Deletes the pods, or has them held first where a hook asks for it.
-fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<Pod>>) -> Vec<Action> {
+fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -> Vec<Action> {
     let mut actions = Vec::new();
     for pod in pods {
         if !lifecycle::is_hooked(view.pre_delete(), pod) {
@@ -225,7 +226,7 @@ fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> Action {
 }
 
 /// The pods to give up: of the old revision those beyond the partition, then of the new one.
-fn choose(view: &View<'_>, diff: &Diff) -> Vec<Arc<Pod>> {
+fn choose(view: &View<'_>, diff: &Diff) -> Vec<Arc<CachedPod>> {
     let old_share = diff.scale_down_old.min(diff.scale_down);
     let mut chosen = choose_among(view, |pod| !view.is_updated_for_scaling(pod), old_share);
     chosen.extend(choose_among(
@@ -236,9 +237,9 @@ fn choose(view: &View<'_>, diff: &Diff) -> Vec<Arc<Pod>> {
     chosen
 }
 
-fn choose_among(view: &View<'_>, which: impl Fn(&Pod) -> bool, count: i32) -> Vec<Arc<Pod>> {
-    let mut pods: Vec<Arc<Pod>> = view.pods.iter().filter(|pod| which(pod)).cloned().collect();
-    let available = |pod: &Pod| view.is_available(pod);
+fn choose_among(view: &View<'_>, which: impl Fn(&CachedPod) -> bool, count: i32) -> Vec<Arc<CachedPod>> {
+    let mut pods: Vec<Arc<CachedPod>> = view.pods.iter().filter(|pod| which(pod)).cloned().collect();
+    let available = |pod: &CachedPod| view.is_available(pod);
     let keys = topology_keys(&view.set().spec.template);
     deletion::sort(
         &mut pods,

@@ -8,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use super::refresh::shortest;
 use super::view::{View, available_at, is_available};
 use crate::api::v1alpha1::{CloneSetCondition, CloneSetStatus};
-use crate::pod;
 
 /// The condition of a failed scaling.
 pub(crate) const FAILED_SCALE: &str = "FailedScale";
@@ -36,7 +35,7 @@ pub(crate) fn plan(view: &View<'_>) -> (CloneSetStatus, Option<Duration>) {
     };
     let mut requeue = None;
     for pod in &view.pods {
-        let (ready, available) = (pod::is_update_ready(pod), view.is_available(pod));
+        let (ready, available) = (pod.facts().update_ready, view.is_available(pod));
         status.replicas += 1;
         status.ready_replicas += i32::from(ready);
         status.available_replicas += i32::from(available);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::action::{Action, PodRef};
@@ -12,10 +11,10 @@ use super::view::{View, has_revision};
 use crate::api::labels;
 use crate::cloneset::diff::Diff;
 use crate::cloneset::inplace::apply::{self, Applied};
-use crate::cloneset::inplace::state::{Change, waiting_change};
+use crate::cloneset::inplace::state::Change;
 use crate::cloneset::inplace::{change, resize};
 use crate::cloneset::lifecycle::{self, state};
-use crate::cloneset::observe::Revision;
+use crate::cloneset::observe::{CachedPod, Revision};
 use crate::cloneset::revision;
 use crate::cloneset::sort;
 use crate::json::merge;
@@ -50,24 +49,24 @@ pub(crate) fn plan(view: &View<'_>) -> Update {
 }
 
 /// The pods to update now.
-fn chosen(view: &View<'_>, diff: &Diff, target: &Revision) -> Vec<Arc<Pod>> {
-    let waits = |pod: &&Arc<Pod>| {
+fn chosen(view: &View<'_>, diff: &Diff, target: &Revision) -> Vec<Arc<CachedPod>> {
+    let waits = |pod: &&Arc<CachedPod>| {
         view.is_updated(pod) != (diff.update > 0)
-            && match lifecycle::state_of(pod) {
+            && match &*pod.facts().state {
                 state::PREPARING_DELETE => false,
                 state::UPDATED => true,
-                _ => waiting_change(pod).is_none(),
+                _ => pod.in_place().waiting.is_none(),
             }
     };
-    let waiting: Vec<Arc<Pod>> = view.pods.iter().filter(waits).cloned().collect();
+    let waiting: Vec<Arc<CachedPod>> = view.pods.iter().filter(waits).cloned().collect();
     let mut waiting = sort::update::sort(waiting, &view.pods, view.set().spec.update_strategy.as_ref());
     waiting.truncate(usize::try_from(diff.update.unsigned_abs()).unwrap_or(usize::MAX));
     limit(view, waiting, diff.update_max_unavailable, target)
 }
 
 /// Cuts the list where more pods would be unavailable than may be: in the new revision, and in all.
-fn limit(view: &View<'_>, waiting: Vec<Arc<Pod>>, max: i32, target: &Revision) -> Vec<Arc<Pod>> {
-    let unavailable: Vec<&Arc<Pod>> = view.pods.iter().filter(|pod| !view.is_available(pod)).collect();
+fn limit(view: &View<'_>, waiting: Vec<Arc<CachedPod>>, max: i32, target: &Revision) -> Vec<Arc<CachedPod>> {
+    let unavailable: Vec<&Arc<CachedPod>> = view.pods.iter().filter(|pod| !view.is_available(pod)).collect();
     let count = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
     let in_target = count(
         unavailable
@@ -93,7 +92,7 @@ fn limit(view: &View<'_>, waiting: Vec<Arc<Pod>>, max: i32, target: &Revision) -
     chosen
 }
 
-fn one(view: &View<'_>, pod: &Arc<Pod>, target: &Revision, update: &mut Update) {
+fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Update) {
     let kind = view.update_type();
     if matches!(kind, "InPlaceIfPossible" | "InPlaceOnly") {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
@@ -131,7 +130,7 @@ fn one(view: &View<'_>, pod: &Arc<Pod>, target: &Revision, update: &mut Update) 
 
 fn in_place(
     view: &View<'_>,
-    pod: &Arc<Pod>,
+    pod: &Arc<CachedPod>,
     change: &Change,
     (kind, name): (&str, &str),
     update: &mut Update,
@@ -184,7 +183,7 @@ fn in_place(
 }
 
 /// Leaves the pod to its hook.
-fn hold(view: &View<'_>, pod: &Arc<Pod>, metadata: &Value, update: &mut Update) {
+fn hold(view: &View<'_>, pod: &Arc<CachedPod>, metadata: &Value, update: &mut Update) {
     if view
         .in_place_hook()
         .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))

@@ -11,8 +11,8 @@ use crate::api::labels;
 use crate::api::v1alpha1::{CloneSet, Lifecycle, LifecycleHook};
 use crate::cloneset::diff::{Counts, Diff, Situation, diff};
 use crate::cloneset::gates::Gates;
-use crate::cloneset::lifecycle::{self, state};
-use crate::cloneset::observe::{Observed, Revisions};
+use crate::cloneset::lifecycle::state;
+use crate::cloneset::observe::{CachedPod, Observed, Revisions};
 use crate::cloneset::revision;
 use crate::cloneset::settings::Settings;
 use crate::pod;
@@ -23,7 +23,7 @@ pub(crate) struct View<'a> {
     pub(crate) revisions: &'a Revisions,
     pub(crate) settings: Settings,
     /// Pods that neither ended nor terminate, newest first.
-    pub(crate) pods: Vec<Arc<Pod>>,
+    pub(crate) pods: Vec<Arc<CachedPod>>,
     to_delete: BTreeSet<&'a str>,
     pub(crate) gates: Gates,
 }
@@ -32,10 +32,10 @@ impl<'a> View<'a> {
     pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions, gates: Gates) -> Self {
         let set = &observed.set;
         let selector = Selector::try_from(set.spec.selector.clone()).unwrap_or_default();
-        let mut pods: Vec<Arc<Pod>> = observed
+        let mut pods: Vec<Arc<CachedPod>> = observed
             .pods
             .iter()
-            .filter(|pod| pod::is_active(pod) && selector.matches(pod::all_labels(pod)))
+            .filter(|pod| pod.facts().active && selector.matches(pod::all_labels(pod)))
             .cloned()
             .collect();
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -94,14 +94,13 @@ impl<'a> View<'a> {
     }
 
     /// Whether the pod has the update revision.
-    pub(crate) fn is_updated(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_updated(&self, pod: &CachedPod) -> bool {
         has_revision(pod, &self.revisions.update.name)
     }
 
     /// Whether the pod counts as updated when the set is scaled: with the gate also one that is held before its update.
-    pub(crate) fn is_updated_for_scaling(&self, pod: &Pod) -> bool {
-        let held =
-            self.gates.preparing_update_as_update && lifecycle::state_of(pod) == state::PREPARING_UPDATE;
+    pub(crate) fn is_updated_for_scaling(&self, pod: &CachedPod) -> bool {
+        let held = self.gates.preparing_update_as_update && &*pod.facts().state == state::PREPARING_UPDATE;
         held || self.is_updated(pod)
     }
 
@@ -115,26 +114,26 @@ impl<'a> View<'a> {
     }
 
     /// Whether the pod is marked to be deleted, by label or by name.
-    pub(crate) fn is_specified(&self, pod: &Pod) -> bool {
-        pod::label(pod, labels::SPECIFIED_DELETE).is_some() || self.to_delete.contains(pod::name(pod))
+    pub(crate) fn is_specified(&self, pod: &CachedPod) -> bool {
+        pod.facts().marked || (!self.to_delete.is_empty() && self.to_delete.contains(pod::name(pod)))
     }
 
     /// Whether the pod is held before deletion.
-    pub(crate) fn is_preparing_delete(&self, pod: &Pod) -> bool {
-        lifecycle::state_of(pod) == state::PREPARING_DELETE
+    pub(crate) fn is_preparing_delete(&self, pod: &CachedPod) -> bool {
+        &*pod.facts().state == state::PREPARING_DELETE
     }
 
     /// Whether the pod is in service, and has been for `minReadySeconds`.
-    pub(crate) fn is_available(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_available(&self, pod: &CachedPod) -> bool {
         is_available(pod, self.settings.min_ready_s, self.now())
     }
 
     /// Whether the pod is in service.
-    pub(crate) fn is_ready(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_ready(&self, pod: &CachedPod) -> bool {
         is_available(pod, 0, self.now())
     }
 
-    fn counts<'p>(&self, pods: impl Iterator<Item = &'p Arc<Pod>>) -> Counts {
+    fn counts<'p>(&self, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -> Counts {
         let mut counts = Counts::default();
         for pod in pods {
             let slot = if self.is_preparing_delete(pod) {
@@ -161,7 +160,7 @@ impl<'a> View<'a> {
         self.diff_by(|pod| self.is_updated_for_scaling(pod))
     }
 
-    fn diff_by(&self, updated: impl Fn(&Pod) -> bool) -> Diff {
+    fn diff_by(&self, updated: impl Fn(&CachedPod) -> bool) -> Diff {
         let situation = Situation {
             new: self.counts(self.pods.iter().filter(|pod| updated(pod))),
             old: self.counts(self.pods.iter().filter(|pod| !updated(pod))),
@@ -181,13 +180,14 @@ impl<'a> View<'a> {
 }
 
 /// Whether the pod's label names `revision`.
-pub(crate) fn has_revision(pod: &Pod, revision: &str) -> bool {
-    pod::label(pod, labels::REVISION_HASH).is_some_and(|label| revision::same(label, revision))
+pub(crate) fn has_revision(pod: &CachedPod, revision: &str) -> bool {
+    revision::same(&pod.facts().revision, revision)
 }
 
 /// In service: normal, running, ready for at least `min_ready_s`, and not being updated in place.
-pub(crate) fn is_available(pod: &Pod, min_ready_s: i32, now: Timestamp) -> bool {
-    if !matches!(lifecycle::state_of(pod), "" | state::NORMAL) || !pod::is_update_ready(pod) {
+pub(crate) fn is_available(pod: &CachedPod, min_ready_s: i32, now: Timestamp) -> bool {
+    let facts = pod.facts();
+    if !facts.update_ready || !matches!(&*facts.state, "" | state::NORMAL) {
         return false;
     }
     if min_ready_s == 0 {

@@ -8,12 +8,13 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::active;
 use crate::api::labels;
+use crate::cloneset::observe::CachedPod;
 use crate::pod;
 
 /// What the ranking knows beside the pods.
 pub(crate) struct Ranking<'a> {
     /// Whether a pod is available.
-    pub(crate) available: &'a dyn Fn(&Pod) -> bool,
+    pub(crate) available: &'a dyn Fn(&CachedPod) -> bool,
     /// The keys of the template's topology spread constraints.
     pub(crate) topology_keys: &'a [String],
     /// The labels of nodes, by name.
@@ -22,7 +23,7 @@ pub(crate) struct Ranking<'a> {
 
 /// Sorts `pods`, those to delete first: unassigned; by phase; not available; not ready; cheap ones
 /// (`controller.kubernetes.io/pod-deletion-cost`); crowded ones; ready for a short time; often restarted; new ones.
-pub(crate) fn sort(pods: &mut [Arc<Pod>], ranking: &Ranking<'_>) {
+pub(crate) fn sort(pods: &mut [Arc<CachedPod>], ranking: &Ranking<'_>) {
     let ranks = ranks(pods, ranking);
     let rank = |pod: &Pod| ranks.get(pod::name(pod)).copied().unwrap_or(0.0);
     pods.sort_by(|one, other| {
@@ -32,7 +33,7 @@ pub(crate) fn sort(pods: &mut [Arc<Pod>], ranking: &Ranking<'_>) {
     });
 }
 
-fn before_rank(one: &Pod, other: &Pod, available: &dyn Fn(&Pod) -> bool) -> Ordering {
+fn before_rank(one: &CachedPod, other: &CachedPod, available: &dyn Fn(&CachedPod) -> bool) -> Ordering {
     active::by_phase(one, other)
         .then_with(|| available(one).cmp(&available(other)))
         .then_with(|| pod::is_ready(one).cmp(&pod::is_ready(other)))
@@ -50,9 +51,9 @@ pub(crate) fn cost(pod: &Pod) -> i32 {
 }
 
 /// How crowded each pod's place is; higher goes first.
-fn ranks(pods: &[Arc<Pod>], ranking: &Ranking<'_>) -> BTreeMap<String, f64> {
+fn ranks(pods: &[Arc<CachedPod>], ranking: &Ranking<'_>) -> BTreeMap<String, f64> {
     let mut ranks: BTreeMap<String, f64> = BTreeMap::new();
-    let mut add = |groups: BTreeMap<String, Vec<&Arc<Pod>>>, weight: f64| {
+    let mut add = |groups: BTreeMap<String, Vec<&Arc<CachedPod>>>, weight: f64| {
         for mut group in groups.into_values() {
             group.sort_by(|one, other| {
                 before_rank(one, other, ranking.available).then_with(|| active::by_age(one, other))
@@ -76,8 +77,8 @@ fn ranks(pods: &[Arc<Pod>], ranking: &Ranking<'_>) -> BTreeMap<String, f64> {
     ranks
 }
 
-fn group(pods: &[Arc<Pod>], key: impl Fn(&Pod) -> String) -> BTreeMap<String, Vec<&Arc<Pod>>> {
-    let mut groups: BTreeMap<String, Vec<&Arc<Pod>>> = BTreeMap::new();
+fn group(pods: &[Arc<CachedPod>], key: impl Fn(&Pod) -> String) -> BTreeMap<String, Vec<&Arc<CachedPod>>> {
+    let mut groups: BTreeMap<String, Vec<&Arc<CachedPod>>> = BTreeMap::new();
     for pod in pods {
         groups.entry(key(pod)).or_default().push(pod);
     }
@@ -101,7 +102,11 @@ mod tests {
     use rstest::rstest;
 
     fn sorted(pods: Vec<TestPod>, keys: &[&str]) -> Vec<String> {
-        let mut pods: Vec<Arc<Pod>> = pods.into_iter().rev().map(|pod| Arc::new(pod.build())).collect();
+        let mut pods: Vec<Arc<CachedPod>> = pods
+            .into_iter()
+            .rev()
+            .map(|pod| Arc::new(pod.build().into()))
+            .collect();
         let nodes = [("n1", "a"), ("n2", "a"), ("n3", "b")].map(|(node, zone)| {
             (
                 node.to_owned(),
@@ -109,7 +114,7 @@ mod tests {
             )
         });
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let available = |pod: &Pod| pod::is_ready(pod) && pod::label(pod, "late").is_none();
+        let available = |pod: &CachedPod| pod::is_ready(pod) && pod::label(pod, "late").is_none();
         sort(
             &mut pods,
             &Ranking {

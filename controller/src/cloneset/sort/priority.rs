@@ -7,10 +7,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::core::{Selector, SelectorExt};
 
 use crate::api::v1alpha1::{OrderPriorityTerm, UpdatePriorityStrategy, WeightPriorityTerm};
+use crate::cloneset::observe::CachedPod;
 use crate::pod;
 
 /// Sorts `pods` by the strategy; equal ones keep their order.
-pub(crate) fn sort(pods: &mut [Arc<Pod>], strategy: &UpdatePriorityStrategy) {
+pub(crate) fn sort(pods: &mut [Arc<CachedPod>], strategy: &UpdatePriorityStrategy) {
     if let Some(terms) = strategy
         .weight_priority
         .as_deref()
@@ -60,14 +61,15 @@ mod tests {
 
     fn sorted(strategy: Value, pods: &[(&str, &[(&str, &str)])]) -> Vec<String> {
         let strategy: UpdatePriorityStrategy = serde_json::from_value(strategy).unwrap();
-        let mut pods: Vec<Arc<Pod>> = pods
+        let mut pods: Vec<Arc<CachedPod>> = pods
             .iter()
             .map(|(name, labels)| {
                 Arc::new(
                     labels
                         .iter()
                         .fold(TestPod::new(name), |pod, (k, v)| pod.label(k, v))
-                        .build(),
+                        .build()
+                        .into(),
                 )
             })
             .collect();

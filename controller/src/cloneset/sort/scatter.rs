@@ -6,11 +6,16 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::api::v1alpha1::ScatterTerm;
+use crate::cloneset::observe::CachedPod;
 use crate::pod;
 
 /// Spreads the pods that wait over their order, term by term; with several, the one that most of them match first.
 /// `all` are the pods of the set.
-pub(crate) fn sort(waiting: Vec<Arc<Pod>>, all: &[Arc<Pod>], terms: &[ScatterTerm]) -> Vec<Arc<Pod>> {
+pub(crate) fn sort(
+    waiting: Vec<Arc<CachedPod>>,
+    all: &[Arc<CachedPod>],
+    terms: &[ScatterTerm],
+) -> Vec<Arc<CachedPod>> {
     if waiting.len() <= 2 {
         return waiting;
     }
@@ -61,7 +66,7 @@ fn rounded(number: usize, by: usize) -> usize {
     }
 }
 
-fn spread(waiting: Vec<Arc<Pod>>, all: &[Arc<Pod>], term: &ScatterTerm) -> Vec<Arc<Pod>> {
+fn spread(waiting: Vec<Arc<CachedPod>>, all: &[Arc<CachedPod>], term: &ScatterTerm) -> Vec<Arc<CachedPod>> {
     let (mut matched, others): (Vec<_>, Vec<_>) = waiting.iter().cloned().partition(|pod| matches(pod, term));
     if matched.len() <= 1 || others.len() <= 1 {
         return waiting;
@@ -105,24 +110,25 @@ mod tests {
 
     /// `m` matches the term, `o` does not; the set consists of the waiting pods and those of `rest`.
     fn order(waiting: &str, rest: &str) -> String {
-        let build = |text: &str| -> Vec<Arc<Pod>> {
+        let build = |text: &str| -> Vec<Arc<CachedPod>> {
             text.chars()
                 .map(|kind| {
                     Arc::new(
                         TestPod::new("p")
                             .label("k", if kind == 'm' { "v" } else { "x" })
-                            .build(),
+                            .build()
+                            .into(),
                     )
                 })
                 .collect()
         };
         let waiting = build(waiting);
-        let all: Vec<Arc<Pod>> = waiting.iter().cloned().chain(build(rest)).collect();
+        let all: Vec<Arc<CachedPod>> = waiting.iter().cloned().chain(build(rest)).collect();
         let term = ScatterTerm {
             key: "k".to_owned(),
             value: "v".to_owned(),
         };
-        let kind = |pod: &Arc<Pod>| if matches(pod, &term) { 'm' } else { 'o' };
+        let kind = |pod: &Arc<CachedPod>| if matches(pod, &term) { 'm' } else { 'o' };
         sort(waiting, &all, std::slice::from_ref(&term))
             .iter()
             .map(kind)

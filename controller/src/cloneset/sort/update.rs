@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::{active, priority, scatter};
 use crate::api::v1alpha1::CloneSetUpdateStrategy;
 use crate::cloneset::lifecycle;
+use crate::cloneset::observe::CachedPod;
 
 /// Sorts the pods that wait for an update: the least useful first, then by priority, then scattered; those that are
 /// already held by a hook for the update before all others.
 pub(crate) fn sort(
-    mut waiting: Vec<Arc<Pod>>,
-    all: &[Arc<Pod>],
+    mut waiting: Vec<Arc<CachedPod>>,
+    all: &[Arc<CachedPod>],
     strategy: Option<&CloneSetUpdateStrategy>,
-) -> Vec<Arc<Pod>> {
+) -> Vec<Arc<CachedPod>> {
     waiting.sort_by(|one, other| active::compare(one, other));
     if let Some(strategy) = strategy {
         if let Some(priorities) = &strategy.priority_strategy {

@@ -10,7 +10,9 @@ use super::claim::concerned;
 use super::job_plan::{End, FINALIZER, INDEX, Plan, View, is_finished, is_indexed};
 use super::pods::{from_template, owner_reference};
 use super::replicaset::refusal;
-use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text};
+use crate::controllers::runtime::{
+    Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text,
+};
 use crate::meta::{ObjectMeta as _, at};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).
@@ -90,7 +92,8 @@ impl Controller for Jobs {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(job) = cx.cache.get(Res::Jobs, &key.namespace, &key.name).cloned() else {
-            return Ok(Next::Change);
+            let left = left_behind(cx.cache, key);
+            return release(cx, &left).await.map(|()| Next::Change);
         };
         if !text(&job, "spec.managedBy").is_empty()
             && text(&job, "spec.managedBy") != "kubernetes.io/job-controller"
@@ -113,6 +116,19 @@ impl Controller for Jobs {
         }
         self.run(cx, &job, &pods, plan).await
     }
+}
+
+/// The pods that are still held for a job that is gone: nobody else would let them go.
+fn left_behind(cache: &Cache, key: &Key) -> Vec<Arc<Value>> {
+    let of_job = |pod: &Value| {
+        controller_of(pod)
+            .is_some_and(|owner| text(owner, "kind") == "Job" && text(owner, "name") == key.name)
+    };
+    cache
+        .in_namespace(Res::Pods, &key.namespace)
+        .filter(|pod| pod.finalizers().contains(&FINALIZER) && of_job(pod))
+        .cloned()
+        .collect()
 }
 
 /// Pods of a job that has ended, or is about to go, are held no longer.

@@ -31,6 +31,19 @@ pub(super) fn cell(resource: &Resource, column: &Column, object: &Value, now: Ti
     }
 }
 
+/// The cells of a `Scale`: name, replicas wanted and there, age.
+pub(super) fn of_scale(scale: &Value, now: Timestamp) -> [Value; 4] {
+    let number =
+        |pointer: &str| Value::from(scale.pointer(pointer).and_then(Value::as_i64).unwrap_or_default());
+    let object = Fields { object: scale, now };
+    [
+        Value::from(object.text("metadata.name")),
+        number("/spec/replicas"),
+        number("/status/replicas"),
+        Value::from(object.age("metadata.creationTimestamp")),
+    ]
+}
+
 fn builtin(kind: &str, column: &str, object: Fields<'_>) -> Value {
     match (kind, column) {
         // A default storage class says so next to its name.

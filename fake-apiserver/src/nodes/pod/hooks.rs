@@ -31,13 +31,13 @@ impl PodWorker {
         };
         let argv = strings(at(hook, "exec.command"));
         if argv.is_empty() {
-            return if process.listens {
+            return if process.run.listens {
                 Ok(())
             } else {
                 Err("connection refused".to_owned())
             };
         }
-        let (files, env) = (process.files.clone(), process.env.clone());
+        let (files, env) = (process.run.files.clone(), process.run.env.clone());
         let unknown_succeeds = process.serves.is_some();
         let (code, out) = exec(&argv, &files, &env, self.pod.name(), &self.kubelet.clock).await;
         // A program that is only known to serve has commands of its own.

@@ -244,7 +244,7 @@ impl PodWorker {
         let Some(process) = self.processes.get(name) else {
             return Ok(());
         };
-        if let Some(program) = &process.program {
+        if let Some(program) = &process.run.program {
             let answers = match probe {
                 Probe::Startup => &program.startup,
                 Probe::Liveness => &program.liveness,
@@ -259,8 +259,8 @@ impl PodWorker {
             let argv = strings(at(spec, "exec.command"));
             let run = exec(
                 &argv,
-                &process.files,
-                &process.env,
+                &process.run.files,
+                &process.run.env,
                 self.pod.name(),
                 &self.kubelet.clock,
             );
@@ -275,7 +275,7 @@ impl PodWorker {
                 )),
             };
         }
-        if process.listens {
+        if process.run.listens {
             return Ok(());
         }
         let ip = &self.record.pod_ip;

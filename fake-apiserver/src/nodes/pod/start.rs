@@ -1,5 +1,7 @@
 //! Starting a container: its image, its configuration, its program.
 
+use std::sync::Arc;
+
 use client_kit::EventType;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -9,7 +11,7 @@ use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
-use crate::nodes::programs::{Exit, Files, Launch, Output, argv_of, launch, program_of};
+use crate::nodes::programs::{Exit, Files, Launch, argv_of, launch, program_of};
 use crate::nodes::status::{Instance, Kind, should_restart};
 use crate::nodes::timing::vary;
 use crate::server::rfc3339;
@@ -228,6 +230,7 @@ impl PodWorker {
         let hostname = at(&self.pod, "spec.hostname")
             .and_then(Value::as_str)
             .unwrap_or_else(|| self.pod.name());
+        let flag = |field: &str| spec.get(field).and_then(Value::as_bool).unwrap_or_default();
         let process = launch(
             Launch {
                 run,
@@ -235,21 +238,26 @@ impl PodWorker {
                 argv,
                 env,
                 hostname: hostname.to_owned(),
-                clock: std::sync::Arc::clone(&self.kubelet.clock),
+                clock: Arc::clone(&self.kubelet.clock),
                 files: Files::with_mounts(mounts),
-                logs: Output::default(),
+                stdin: flag("stdin"),
+                tty: flag("tty"),
+                stdin_once: flag("stdinOnce"),
                 stop,
             },
             (name.to_owned(), run),
             self.exits.0.clone(),
         );
+        self.kubelet
+            .access
+            .started(self.pod.uid(), name, &id, Arc::clone(&process.run));
         if let Some(containers) = &self.kubelet.containers {
             let info = ContainerInfo {
                 name: name.to_owned(),
                 id,
                 image: image.to_owned(),
                 restarts: run,
-                env: process.env.clone(),
+                env: process.run.env.clone(),
                 running: true,
             };
             let handle = Handle {

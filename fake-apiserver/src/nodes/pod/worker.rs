@@ -115,6 +115,8 @@ impl PodWorker {
         }
         // Ending is no failure: the pod is gone, and nobody waits for the worker.
         let _gone = self.live().await;
+        self.processes.clear();
+        self.kubelet.access.forget(self.pod.uid());
     }
 
     async fn live(&mut self) -> Result<(), Gone> {
@@ -280,6 +282,9 @@ impl PodWorker {
         if changed {
             self.record.add_containers(&self.pod);
             self.pending = true;
+        } else if ready_status(&old) != ready_status(&self.pod) {
+            // Someone else wrote it, such as the controller that took this node for lost.
+            self.pending = true;
         } else if self.readiness_differs() {
             self.pending = true;
         }
@@ -392,6 +397,10 @@ impl PodWorker {
             tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
         }
     }
+}
+
+fn ready_status(pod: &Value) -> Option<&Value> {
+    condition_of(pod, "Ready")?.get("status")
 }
 
 /// Whether the pod shows a phase that it never leaves.

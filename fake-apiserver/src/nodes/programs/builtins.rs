@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::files::{FileError, resolve};
 use super::shell::{Shell, Streams};
+use super::tar::{self, tar};
 
 /// A command that is called.
 pub(super) struct Call<'a> {
@@ -69,10 +70,11 @@ const TABLE: &[(&[&str], Builtin)] = &[
     (&["seq"], seq),
     (&["grep"], grep),
     (&["wc"], wc),
-    (&["head", "tail"], head_or_tail),
+    (&["head"], |call| head_or_tail(call, false)),
+    (&["tail"], |call| head_or_tail(call, true)),
+    (&["tar"], tar),
     (&["tee"], tee),
     (&["which", "command", "type"], which),
-    (&["read"], |_| 1),
 ];
 
 /// Programs that, when a script calls them, work until they are stopped. So does what is called by a path of its own.
@@ -122,6 +124,27 @@ pub(super) fn call(name: &str) -> Option<Builtin> {
         .map(|(_, builtin)| *builtin)
 }
 
+/// Whether a command reads its input with these arguments, to its end.
+pub(super) fn reads_input(name: &str, arguments: &[String]) -> bool {
+    let files = arguments.iter().filter(|text| !text.starts_with('-')).count();
+    let dash = arguments.iter().any(|text| text == "-");
+    match base_name(name) {
+        "cat" | "wc" => files == 0 || dash,
+        // The first is the pattern.
+        "grep" => files <= 1 || dash,
+        "head" | "tail" => {
+            let counts = arguments
+                .iter()
+                .filter(|text| matches!(text.as_str(), "-n" | "-c"))
+                .count();
+            files <= counts || dash
+        }
+        "tee" => true,
+        "tar" => tar::reads_input(arguments),
+        _ => false,
+    }
+}
+
 /// Whether an unknown command is taken for a program that serves.
 pub(super) fn is_server(name: &str) -> bool {
     name.contains('/') || SERVERS.contains(&name)
@@ -166,7 +189,7 @@ impl Call<'_> {
         1
     }
 
-    fn path(&self, text: &str) -> String {
+    pub(super) fn path(&self, text: &str) -> String {
         resolve(&self.shell.cwd, text)
     }
 
@@ -186,12 +209,12 @@ impl Call<'_> {
     /// The content of the files named, or of the input if there are none.
     fn input(&self, files: &[&String], name: &str) -> Result<Vec<u8>, i32> {
         if files.is_empty() {
-            return Ok(self.streams.input.clone());
+            return Ok(self.streams.input.take());
         }
         let (mut out, mut failed) = (Vec::new(), false);
         for file in files {
             if *file == "-" {
-                out.extend_from_slice(&self.streams.input);
+                out.extend(self.streams.input.take());
                 continue;
             }
             match self.shell.files.read(&self.path(file)) {
@@ -307,7 +330,7 @@ fn cat(call: &mut Call<'_>) -> i32 {
     let operands = call.operands();
     let mut status = 0;
     if operands.is_empty() {
-        call.streams.out.write(&call.streams.input);
+        call.streams.out.write(&call.streams.input.take());
     }
     for file in operands {
         match call.input(&[file], "cat") {
@@ -619,7 +642,7 @@ fn wc(call: &mut Call<'_>) -> i32 {
     call.print(&format!("{}\n", asked.join(" ")))
 }
 
-fn head_or_tail(call: &mut Call<'_>) -> i32 {
+fn head_or_tail(call: &mut Call<'_>, last: bool) -> i32 {
     let mut count = 10;
     let mut files = Vec::new();
     let mut arguments = call.arguments.iter();
@@ -639,13 +662,18 @@ fn head_or_tail(call: &mut Call<'_>) -> i32 {
         return 1;
     };
     let text = String::from_utf8_lossy(&content).into_owned();
-    let lines: Vec<&str> = text.lines().take(count).collect();
+    let skip = if last {
+        text.lines().count().saturating_sub(count)
+    } else {
+        0
+    };
+    let lines: Vec<&str> = text.lines().skip(skip).take(count).collect();
     let out: String = lines.iter().map(|line| format!("{line}\n")).collect();
     call.print(&out)
 }
 
 fn tee(call: &mut Call<'_>) -> i32 {
-    let input = call.streams.input.clone();
+    let input = call.streams.input.take();
     let mut status = 0;
     for file in call.operands() {
         if let Err(error) = call.shell.files.write(&call.path(file), &input, call.flag('a')) {

@@ -97,6 +97,13 @@ enum Token {
 #[error("syntax error: {0}")]
 pub(super) struct SyntaxError(String);
 
+impl SyntaxError {
+    /// Whether more text could make it right.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.0.starts_with("unexpected end of file") || self.0.starts_with("unterminated")
+    }
+}
+
 fn error<T>(text: impl Into<String>) -> Result<T, SyntaxError> {
     Err(SyntaxError(text.into()))
 }

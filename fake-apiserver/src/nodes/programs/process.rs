@@ -1,6 +1,7 @@
 //! A running program.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::SharedClock;
@@ -9,8 +10,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::files::Files;
+use super::pipe::Output;
 use super::script::{ExitScript, Program};
-use super::shell::{Output, Shell};
+use super::shell::{Shell, Streams};
+
+/// A program prints at most so often.
+const LOG_PERIOD_MS_MIN: u64 = 10;
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,7 +36,11 @@ pub(in crate::nodes) struct Launch {
     pub hostname: String,
     pub clock: SharedClock,
     pub files: Files,
-    pub logs: Output,
+    /// Whether it reads what those who attach type, and whether that is a terminal.
+    pub stdin: bool,
+    pub tty: bool,
+    /// Whether its input ends with the first who attaches.
+    pub stdin_once: bool,
     /// How long a program takes to end when asked.
     pub stop: Duration,
 }
@@ -40,15 +49,34 @@ pub(in crate::nodes) struct Launch {
 pub(in crate::nodes) struct Process {
     term: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
-    pub files: Files,
-    pub logs: Output,
-    pub env: BTreeMap<String, String>,
-    pub program: Option<Program>,
+    pub run: Arc<Run>,
     pub started: Instant,
-    /// Whether it answers on its ports: what a shell runs does not.
-    pub listens: bool,
     /// Set if it simply serves: it then ends this long after it is asked, and nothing else ever happens to it.
     pub serves: Option<Duration>,
+}
+
+/// What others can reach of a program, also after its end.
+pub(in crate::nodes) struct Run {
+    pub files: Files,
+    /// What it has printed; closed when it has ended.
+    pub logs: Output,
+    /// What those who attach type.
+    pub input: Option<Output>,
+    pub stdin_once: bool,
+    pub tty: bool,
+    pub env: BTreeMap<String, String>,
+    pub hostname: String,
+    pub clock: SharedClock,
+    pub program: Option<Program>,
+    /// Whether it answers on its ports: what a shell runs does not.
+    pub listens: bool,
+}
+
+impl Run {
+    /// Whether the program has ended.
+    pub(in crate::nodes) fn is_over(&self) -> bool {
+        self.logs.is_closed()
+    }
 }
 
 impl Process {
@@ -68,6 +96,7 @@ impl Drop for Process {
         if let Some(task) = &self.task {
             task.abort();
         }
+        self.run.logs.close();
     }
 }
 
@@ -78,23 +107,37 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
     exits: mpsc::UnboundedSender<(K, Exit)>,
 ) -> Process {
     let (term, asked) = watch::channel(false);
+    let run = Arc::new(Run {
+        files: launch.files,
+        logs: Output::log(Arc::clone(&launch.clock)),
+        input: launch.stdin.then(Output::pipe),
+        stdin_once: launch.stdin_once,
+        tty: launch.tty,
+        env: launch.env,
+        hostname: launch.hostname,
+        clock: launch.clock,
+        listens: launch.argv.is_none() || launch.program.is_some(),
+        program: launch.program,
+    });
     let mut process = Process {
         term,
         task: None,
-        files: launch.files.clone(),
-        logs: launch.logs.clone(),
-        env: launch.env.clone(),
-        program: launch.program.clone(),
+        run: Arc::clone(&run),
         started: Instant::now(),
-        listens: launch.argv.is_none() || launch.program.is_some(),
         serves: None,
     };
-    let run = usize::try_from(launch.run).unwrap_or(usize::MAX);
-    match (launch.program, launch.argv) {
+    let number = usize::try_from(launch.run).unwrap_or(usize::MAX);
+    match (&run.program, launch.argv) {
         (Some(program), _) => {
-            launch.logs.write(program.logs.as_bytes());
+            run.logs.write(program.logs.as_bytes());
+            let stop = launch.stop;
+            let run = Arc::clone(&run);
             let task = async move {
-                let exit = scripted(&program, run, launch.stop, asked).await;
+                let program = run.program.as_ref();
+                let exit = match program {
+                    Some(program) => scripted(program, number, stop, asked, &run.logs).await,
+                    None => Exit::default(),
+                };
                 // The worker may be gone; then nobody wants to know.
                 let _ = exits.send((key, exit));
             };
@@ -102,15 +145,20 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
         }
         (None, Some(argv)) => {
             let mut shell = Shell::new(
-                launch.files.clone(),
-                launch.env,
-                &launch.hostname,
-                launch.clock,
+                run.files.clone(),
+                run.env.clone(),
+                &run.hostname,
+                Arc::clone(&run.clock),
                 asked,
                 true,
             );
+            let mut streams = Streams::into_one(&run.logs);
+            if let Some(input) = &run.input {
+                streams.input = input.clone();
+                streams.prompts = run.tty;
+            }
             let task = async move {
-                let code = shell.run_argv(&argv, &launch.logs).await;
+                let code = shell.run_argv(&argv, &streams).await;
                 let _ = exits.send((
                     key,
                     Exit {
@@ -126,7 +174,13 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
     process
 }
 
-async fn scripted(program: &Program, run: usize, stop: Duration, mut asked: watch::Receiver<bool>) -> Exit {
+async fn scripted(
+    program: &Program,
+    run: usize,
+    stop: Duration,
+    mut asked: watch::Receiver<bool>,
+    logs: &Output,
+) -> Exit {
     let ending: Option<&ExitScript> = program.exits.get(run).or(program.exits.last());
     let stop = program.stop_ms.map_or(stop, Duration::from_millis);
     let by_itself = async {
@@ -141,8 +195,19 @@ async fn scripted(program: &Program, run: usize, stop: Duration, mut asked: watc
         }
         tokio::time::sleep(stop).await;
     };
+    let prints = async {
+        let (Some(period), false) = (program.log_every_ms, program.log_line.is_empty()) else {
+            return std::future::pending().await;
+        };
+        let period = Duration::from_millis(period.max(LOG_PERIOD_MS_MIN));
+        loop {
+            tokio::time::sleep(period).await;
+            logs.write(format!("{}\n", program.log_line).as_bytes());
+        }
+    };
     tokio::select! {
         biased;
+        () = prints => Exit::default(),
         () = by_itself => ending.map(|ending| Exit {
             code: ending.code,
             reason: ending.reason.clone(),

@@ -1,5 +1,7 @@
 //! Which program a container runs: told by a pod's annotation, by its image, or by its command.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,6 +50,26 @@ pub struct Program {
     pub startup: Vec<ProbeAnswer>,
     /// What it prints when it starts.
     pub logs: String,
+    /// A line that it prints again and again, this often in milliseconds.
+    pub log_line: String,
+    /// See `log_line`.
+    pub log_every_ms: Option<u64>,
+    /// What `exec` gives, by the command and its arguments in one line; all others are those of every container.
+    pub commands: BTreeMap<String, Reply>,
+    /// What it answers to HTTP requests on its ports, by path; without any it tells who it is.
+    pub pages: BTreeMap<String, String>,
+}
+
+/// What a command prints, and its exit code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Reply {
+    /// On its standard output.
+    pub out: String,
+    /// On its standard error.
+    pub err: String,
+    /// Its exit code.
+    pub code: i32,
 }
 
 /// How a run of a [`Program`] ends.
@@ -86,6 +108,11 @@ pub(in crate::nodes) fn program_of(pod: &Value, container: &str) -> Option<Progr
         .ok()
 }
 
+/// Whether every container has this command.
+pub(super) fn is_command(name: &str) -> bool {
+    SHELL_WORDS.contains(&builtins::base_name(name)) || builtins::call(name).is_some()
+}
+
 /// The command that the shell is to run for a container; none for a program that serves until it is stopped.
 pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
     let list = |field: &str| -> Vec<String> {
@@ -110,7 +137,7 @@ pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
         argv.push("sh".to_owned());
     }
     let first = argv.first()?;
-    let known = SHELL_WORDS.contains(&builtins::base_name(first)) || builtins::call(first).is_some();
+    let known = is_command(first);
     // What a bare image does not have cannot be run; another image has its own programs.
     (known || (bare && !first.contains('/'))).then_some(argv)
 }

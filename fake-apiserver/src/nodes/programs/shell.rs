@@ -1,7 +1,7 @@
 //! Runs what the parser has read, in virtual time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::SharedClock;
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use super::builtins::{self, Call};
 use super::files::{Files, resolve};
 use super::parse::{Node, Redirect, Word, parse};
+use super::pipe::Output;
 use idle::{duration, is_true, pure_sleep};
 
 mod expansion;
 mod idle;
+mod input;
 
-/// How much output a container keeps; what comes first is dropped.
-const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// How many commands run before some time must pass, and how much then does: a loop without a sleep must not stop the
 /// simulation's clock.
 const STEPS_MAX: u32 = 1000;
@@ -30,33 +30,26 @@ const CALLS_MAX: u32 = 100;
 /// The exit code of a process that a signal ended: 128 and the signal's number.
 pub(in crate::nodes) const TERMINATED: i32 = 143;
 
-/// What was printed.
-#[derive(Debug, Clone, Default)]
-pub(in crate::nodes) struct Output(Arc<Mutex<Vec<u8>>>);
-
-impl Output {
-    pub(in crate::nodes) fn write(&self, bytes: &[u8]) {
-        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        buffer.extend_from_slice(bytes);
-        let extra = buffer.len().saturating_sub(OUTPUT_BYTES_MAX);
-        buffer.drain(..extra);
-    }
-
-    pub(in crate::nodes) fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(in crate::nodes) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes()).into_owned()
-    }
-}
-
 /// Where a command's output goes and what it reads.
 #[derive(Clone, Default)]
 pub(super) struct Streams {
     pub out: Output,
     pub err: Output,
-    pub input: Vec<u8>,
+    pub input: Output,
+    /// A person types: the shell prompts.
+    pub prompts: bool,
+}
+
+impl Streams {
+    /// Both outputs into one, and nothing to read.
+    pub(super) fn into_one(out: &Output) -> Self {
+        Self {
+            out: out.clone(),
+            err: out.clone(),
+            input: Output::holding(Vec::new()),
+            prompts: false,
+        }
+    }
 }
 
 /// Whether the script goes on.
@@ -111,7 +104,7 @@ pub(in crate::nodes) async fn exec(
         false,
     );
     let out = Output::default();
-    let code = shell.run_argv(argv, &out).await;
+    let code = shell.run_argv(argv, &Streams::into_one(&out)).await;
     (code, out)
 }
 
@@ -149,17 +142,12 @@ impl Shell {
         }
     }
 
-    /// Runs a program with its arguments to its end; both output streams go into `out`.
-    pub(super) async fn run_argv(&mut self, argv: &[String], out: &Output) -> i32 {
-        let streams = Streams {
-            out: out.clone(),
-            err: out.clone(),
-            input: Vec::new(),
-        };
-        Box::pin(self.command(argv, &streams)).await;
+    /// Runs a program with its arguments to its end; gives its exit code.
+    pub(super) async fn run_argv(&mut self, argv: &[String], streams: &Streams) -> i32 {
+        Box::pin(self.command(argv, streams)).await;
         if let Some(script) = self.exit_trap.take() {
             let status = self.status;
-            Box::pin(self.script(&script, &streams)).await;
+            Box::pin(self.script(&script, streams)).await;
             if self.status == 0 {
                 self.status = status;
             }
@@ -262,10 +250,11 @@ impl Shell {
                 out: out.clone(),
                 err: streams.err.clone(),
                 input: std::mem::take(&mut input),
+                prompts: false,
             };
             self.run(part, &inner).await;
             if !last {
-                input = out.bytes();
+                input = Output::holding(out.take());
             }
         }
         (self.env, self.cwd) = (env, cwd);
@@ -461,8 +450,10 @@ impl Shell {
             {
                 return Box::pin(self.command(arguments, streams)).await;
             }
+            "read" => self.read_line(arguments, streams).await,
             _ => match builtins::call(name) {
                 Some(builtin) => {
+                    self.await_input(name, arguments, streams).await;
                     let mut call = Call {
                         shell: self,
                         arguments,
@@ -533,11 +524,15 @@ impl Shell {
                 break;
             }
         }
-        // Without a script a shell reads its input, which a container without a terminal does not have.
-        let script = script.unwrap_or_else(|| String::from_utf8_lossy(&streams.input).into_owned());
         let env = self.env.clone();
         self.status = 0;
-        Box::pin(self.script(&script, streams)).await;
+        match script {
+            Some(script) => {
+                Box::pin(self.script(&script, streams)).await;
+            }
+            // Without a script a shell reads its input.
+            None => Box::pin(self.read_commands(streams)).await,
+        }
         self.env = env;
         Flow::Next
     }

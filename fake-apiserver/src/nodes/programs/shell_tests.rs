@@ -71,9 +71,9 @@ async fn stopped(argv: &[&str], after_ms: u64) -> Option<(i32, u128)> {
     let mut shell = Shell::new(Files::default(), BTreeMap::new(), "p", clock(), term, true);
     let start = Instant::now();
     let argv: Vec<String> = argv.iter().map(|text| (*text).to_owned()).collect();
-    let out = Output::default();
+    let streams = Streams::default();
     let run = async {
-        let code = shell.run_argv(&argv, &out).await;
+        let code = shell.run_argv(&argv, &streams).await;
         (code, start.elapsed().as_millis())
     };
     let ask = async {

@@ -26,5 +26,5 @@ mod types;
 pub use error::{ApplyError, Conflict};
 pub use field_set::FieldSet;
 pub use managed::{Manager, UPDATE_MANAGERS_MAX};
-pub use operation::{Operation, apply, keep_times, track_update};
+pub use operation::{Operation, apply, keep_times, sorted, track_update};
 pub use path::{PathElement, Scalar};

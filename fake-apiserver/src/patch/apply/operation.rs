@@ -307,6 +307,11 @@ pub fn keep_times(old: &Value, new: &mut Value) -> bool {
     true
 }
 
+/// Entries of `managedFields` in the order in which they are written.
+pub fn sorted(entries: &Value) -> Value {
+    Managed::decode(Some(entries)).map_or_else(|_| entries.clone(), |managed| managed.encode())
+}
+
 /// An empty list, or one empty entry.
 fn is_reset(entries: &Value) -> bool {
     match entries.as_array().map(Vec::as_slice) {

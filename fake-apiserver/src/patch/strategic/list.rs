@@ -171,6 +171,26 @@ pub(super) fn in_order(
     Ok(result)
 }
 
+/// The order of the server's list as the real server sees it after a patch. There an item that the patch adds takes the place in
+/// memory of one that it deletes, so that as many added items as there are deleted ones count as the server's own last items.
+pub(super) fn order_after(before: &[Value], change: Option<&Vec<Value>>, key: Option<&str>) -> Vec<Value> {
+    let deletes = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
+    let change = change.map_or(&[][..], Vec::as_slice);
+    let deleted: Vec<&Value> = change.iter().filter(|item| deletes(item)).collect();
+    let is_deleted = |item: &Value| {
+        deleted
+            .iter()
+            .any(|gone| identity(gone, key) == identity(item, key))
+    };
+    let mut order: Vec<Value> = before.iter().filter(|item| !is_deleted(item)).cloned().collect();
+    let room = before.len() - order.len();
+    let added = change
+        .iter()
+        .filter(|item| item.get(DIRECTIVE).is_none() && position(before, item, key).is_none());
+    order.extend(added.take(room).cloned());
+    order
+}
+
 /// The items of a patch must stand in the order that `$setElementOrder` lists.
 pub(super) fn check_order(change: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
     if change.is_empty() || order.is_empty() {

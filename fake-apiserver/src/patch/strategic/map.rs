@@ -122,7 +122,8 @@ fn set_orders<'p>(
             (Some(_), Some(change)) => change.clone(),
             (None, None) => continue,
         };
-        let merged = list::in_order(merged, order, before.map_or(&[], Vec::as_slice), merge.key)?;
+        let before = list::order_after(before.map_or(&[], Vec::as_slice), change, merge.key);
+        let merged = list::in_order(merged, order, &before, merge.key)?;
         target.insert(name.to_owned(), Value::Array(merged));
         done.push(name);
     }

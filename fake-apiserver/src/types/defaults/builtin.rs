@@ -34,10 +34,10 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
 fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
     for (path, value) in table::of(name) {
         if let [field] = path.as_slice()
-            && map.get(*field) == Some(&Value::from(""))
+            && matches!(map.get(*field), Some(value) if *value == Value::from("") || *value == Value::from(0))
             && object.fields.get(*field).is_some_and(|field| !field.pointer)
         {
-            // Text that Go does not hold behind a pointer is unset when it is empty.
+            // What Go does not hold behind a pointer is unset when it is empty.
             map.remove(*field);
         }
         set(map, path, value);

@@ -3,7 +3,8 @@
 use super::super::arith;
 use super::super::files::resolve;
 use super::super::parse::{Part, Redirect, RedirectKind, Word};
-use super::{Output, Shell, Streams};
+use super::super::pipe::Output;
+use super::{Shell, Streams};
 
 /// The streams of a command, and the files that its output goes to in the end.
 pub(super) struct Redirected {
@@ -37,7 +38,7 @@ impl Shell {
                 (RedirectKind::Duplicate, 2) => redirected.streams.err = redirected.streams.out.clone(),
                 (RedirectKind::Duplicate, _) => redirected.streams.out = redirected.streams.err.clone(),
                 (RedirectKind::Read, _) => match self.files.read(&path) {
-                    Ok(content) => redirected.streams.input = content,
+                    Ok(content) => redirected.streams.input = Output::holding(content),
                     Err(error) => {
                         streams
                             .err
@@ -143,7 +144,8 @@ impl Shell {
                 let inner = Streams {
                     out: out.clone(),
                     err: streams.err.clone(),
-                    input: Vec::new(),
+                    input: Output::holding(Vec::new()),
+                    prompts: false,
                 };
                 self.run(node, &inner).await;
                 (out.text().trim_end_matches('\n').to_owned(), *quoted)

@@ -1,33 +1,77 @@
 //! Between the versions of one resource.
 //!
 //! An object is stored in one version and shown in the one that was asked for. Most resources have one version; custom
-//! ones without a webhook differ in `apiVersion` alone; events are renamed field by field.
+//! ones without a webhook differ in `apiVersion` alone; events are renamed field by field, autoscalers ([`autoscalers`])
+//! carry in annotations what the old version has no words for.
+
+mod autoscalers;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use crate::meta::ObjectMeta;
 use crate::resources::Resource;
+use crate::store::Revision;
 
 /// The stored object as `resource` shows it.
 pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
     let api_version = resource.api_version();
+    if let Some(custom) = &resource.custom {
+        if api_version == resource.storage_api_version && !is_stale(resource, &object) {
+            return object;
+        }
+        object["apiVersion"] = Value::from(api_version);
+        custom.schema.prune(&mut object);
+        custom.schema.default(&mut object);
+        return object;
+    }
     if api_version == resource.storage_api_version {
         return object;
     }
-    if resource.group == "events.k8s.io" {
-        rename(&mut object, |new, old| (old, new));
+    match resource.group.as_str() {
+        "events.k8s.io" => rename(&mut object, |new, old| (old, new)),
+        "autoscaling" => autoscalers::to_v1(&mut object),
+        _ => {}
     }
     object["apiVersion"] = Value::from(api_version);
     object
 }
 
+/// Whether the object was written before the schema of its kind came to be what it is.
+fn is_stale(resource: &Resource, object: &Value) -> bool {
+    let since = resource.custom.as_ref().map_or(0, |custom| custom.since.0);
+    since > 0
+        && object
+            .resource_version()
+            .parse()
+            .is_ok_and(|version: u64| version <= since)
+}
+
+/// Whether stored objects of this revision are shown as they are.
+pub(crate) fn is_plain(resource: &Resource, revision: Revision) -> bool {
+    resource.api_version() == resource.storage_api_version
+        && resource
+            .custom
+            .as_ref()
+            .is_none_or(|custom| custom.since < revision)
+}
+
 /// The same for an object that is only read: nothing is copied where nothing differs.
 pub(crate) fn seen_from_storage<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
-    if resource.api_version() == resource.storage_api_version {
+    if resource.api_version() == resource.storage_api_version && !is_stale(resource, object) {
         Cow::Borrowed(object)
     } else {
         Cow::Owned(from_storage(resource, object.clone()))
+    }
+}
+
+/// An object in the version by which it is validated: autoscalers have one validation for both of theirs.
+pub(crate) fn validated<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if resource.group == "autoscaling" && resource.api_version() != resource.storage_api_version {
+        Cow::Owned(to_storage(resource, object.clone()))
+    } else {
+        Cow::Borrowed(object)
     }
 }
 
@@ -36,8 +80,10 @@ pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
     if resource.api_version() == resource.storage_api_version {
         return object;
     }
-    if resource.group == "events.k8s.io" {
-        rename(&mut object, |new, old| (new, old));
+    match resource.group.as_str() {
+        "events.k8s.io" => rename(&mut object, |new, old| (new, old)),
+        "autoscaling" => autoscalers::from_v1(&mut object),
+        _ => {}
     }
     object["apiVersion"] = Value::from(resource.storage_api_version.clone());
     if let Some(schema) = resource.custom.as_ref().and_then(|custom| custom.stored.as_ref()) {

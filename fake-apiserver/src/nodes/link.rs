@@ -1,0 +1,115 @@
+//! A node's connection to the API server, which a test can cut.
+
+use std::task::{Context, Poll};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Request;
+use kube::client::Body;
+use tokio::sync::watch;
+use tower::{BoxError, Service};
+
+use crate::server::Server;
+
+/// The switch of a connection. Its clones see it opened and cut.
+#[derive(Debug, Clone)]
+pub(crate) struct Switch(watch::Sender<bool>);
+
+impl Switch {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(true))
+    }
+
+    /// Cuts or restores the connection.
+    pub(crate) fn set(&self, connected: bool) {
+        self.0.send_replace(connected);
+    }
+
+    /// A client whose requests wait while the connection is cut. Must be called within a tokio runtime.
+    pub(crate) fn client(&self, server: &Server) -> kube::Client {
+        let service = Link {
+            server: server.clone(),
+            connected: self.0.subscribe(),
+        };
+        kube::Client::new(service, "default")
+    }
+
+    pub(super) fn watch(&self) -> Connected {
+        Connected {
+            state: Some(self.0.subscribe()),
+            was_cut: false,
+        }
+    }
+}
+
+/// Whether a node is connected.
+pub(super) struct Connected {
+    state: Option<watch::Receiver<bool>>,
+    /// Whether it was seen cut, and nobody has been told yet that it is restored.
+    was_cut: bool,
+}
+
+impl Connected {
+    /// A connection that is never cut.
+    pub(super) fn always() -> Self {
+        Self {
+            state: None,
+            was_cut: false,
+        }
+    }
+
+    /// Waits until the connection has been cut and is restored again.
+    pub(super) async fn restored(&mut self) {
+        if !self.was_cut {
+            self.is(false).await;
+            self.was_cut = true;
+        }
+        self.is(true).await;
+        self.was_cut = false;
+    }
+
+    /// Waits while the connection is cut.
+    pub(super) async fn hold(&mut self) {
+        let cut = self.state.as_ref().is_some_and(|connected| !*connected.borrow());
+        if cut {
+            self.was_cut = true;
+            self.is(true).await;
+        }
+    }
+
+    async fn is(&mut self, wanted: bool) {
+        let Some(state) = &mut self.state else {
+            return std::future::pending().await;
+        };
+        if state.wait_for(|connected| *connected == wanted).await.is_err() {
+            // Whoever could change it is gone.
+            std::future::pending().await
+        }
+    }
+}
+
+/// The server behind a connection.
+#[derive(Clone)]
+struct Link {
+    server: Server,
+    connected: watch::Receiver<bool>,
+}
+
+impl Service<Request<Body>> for Link {
+    type Response = <Server as Service<Request<Body>>>::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut link = self.clone();
+        async move {
+            link.connected.wait_for(|connected| *connected).await?;
+            Ok(link.server.call(request).await?)
+        }
+        .boxed()
+    }
+}

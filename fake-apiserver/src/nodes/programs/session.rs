@@ -1,0 +1,301 @@
+//! What somebody runs in a container with `exec`, or joins with `attach`: input, outputs and how it ends.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::pipe::Output;
+use super::process::Run;
+use super::script::is_command;
+use super::shell::{Shell, Streams};
+
+/// What is wanted of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wants {
+    pub stdin: bool,
+    pub stdout: bool,
+    pub stderr: bool,
+    pub tty: bool,
+}
+
+/// A command that runs, seen by who has started it. It goes on as long as `end` is polled.
+pub(crate) struct Session {
+    /// None if nothing is read.
+    input: Option<Output>,
+    out: Output,
+    err: Output,
+    terminal: Option<Terminal>,
+    /// The `Status` that tells how it has ended.
+    end: BoxFuture<'static, Value>,
+    /// Closed when the session is over.
+    closes: Option<Output>,
+}
+
+/// The line that is being typed.
+#[derive(Debug, Default)]
+struct Terminal {
+    line: Vec<u8>,
+}
+
+impl Session {
+    /// Hands over what was typed.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let Some(input) = &self.input else { return };
+        match &mut self.terminal {
+            None => input.write(bytes),
+            Some(terminal) => terminal.feed(bytes, input, &self.out),
+        }
+    }
+
+    /// Nothing more will be typed.
+    pub(crate) fn end_input(&mut self) {
+        if let Some(input) = &self.input {
+            input.close();
+        }
+    }
+
+    /// How it ends: the `Status` for the client. To be taken once, and polled for the command to go on.
+    pub(crate) fn take_end(&mut self) -> BoxFuture<'static, Value> {
+        std::mem::replace(&mut self.end, std::future::pending().boxed())
+    }
+
+    /// The outputs, standard output first; both are closed by [`Session::close`].
+    pub(crate) fn outputs(&self) -> [Reader; 2] {
+        let terminal = self.terminal.is_some();
+        [&self.out, &self.err].map(|output| Reader {
+            output: output.clone(),
+            terminal,
+        })
+    }
+
+    /// Nothing more is printed.
+    pub(crate) fn close(&self) {
+        self.out.close();
+        self.err.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(input) = &self.closes {
+            input.close();
+        }
+    }
+}
+
+/// Reads one of a session's outputs.
+pub(crate) struct Reader {
+    output: Output,
+    terminal: bool,
+}
+
+impl Reader {
+    /// The next bytes; none at the end.
+    pub(crate) async fn next(&self) -> Option<Vec<u8>> {
+        let piece = self.output.next().await?;
+        Some(if self.terminal {
+            with_returns(&piece)
+        } else {
+            piece
+        })
+    }
+}
+
+/// A terminal's line ends.
+fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if *byte == b'\n' && out.last() != Some(&b'\r') {
+            out.push(b'\r');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+impl Terminal {
+    /// What a terminal does with keys: shows them, and hands lines on.
+    fn feed(&mut self, bytes: &[u8], input: &Output, out: &Output) {
+        for byte in bytes {
+            match byte {
+                b'\r' | b'\n' => {
+                    out.write(b"\n");
+                    self.line.push(b'\n');
+                    input.write(&std::mem::take(&mut self.line));
+                }
+                0x7f | 0x08 => {
+                    if self.line.pop().is_some() {
+                        out.write(b"\x08 \x08");
+                    }
+                }
+                // Ctrl-C and Ctrl-D.
+                0x03 => {
+                    self.line.clear();
+                    out.write(b"^C\n");
+                    input.interrupt();
+                }
+                0x04 if self.line.is_empty() => input.close(),
+                0x04 => input.write(&std::mem::take(&mut self.line)),
+                byte => {
+                    self.line.push(*byte);
+                    out.write(&[*byte]);
+                }
+            }
+        }
+    }
+}
+
+/// Runs a command in the container of a program.
+pub(in crate::nodes) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants: Wants) -> Session {
+    let (out, err) = (Output::pipe(), Output::pipe());
+    let input = wants.stdin.then(Output::pipe);
+    let err_of_command = if wants.tty { out.clone() } else { err.clone() };
+    let streams = Streams {
+        out: out.clone(),
+        err: err_of_command,
+        input: input.clone().unwrap_or_else(|| Output::holding(Vec::new())),
+        prompts: wants.tty && wants.stdin,
+    };
+    let run = Arc::clone(run);
+    let end = async move {
+        tokio::select! {
+            biased;
+            // The command goes with its container.
+            () = run.logs.closed() => exit_status(137, &argv),
+            status = command(&run, &id, &argv, &streams) => status,
+        }
+    };
+    Session {
+        input,
+        out,
+        err,
+        terminal: wants.tty.then(Terminal::default),
+        end: end.boxed(),
+        closes: None,
+    }
+}
+
+async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Value {
+    let reply = run
+        .program
+        .as_ref()
+        .and_then(|program| program.commands.get(&argv.join(" ")));
+    if let Some(reply) = reply {
+        streams.out.write(reply.out.as_bytes());
+        streams.err.write(reply.err.as_bytes());
+        return exit_status(reply.code, argv);
+    }
+    let first = argv.first().map(String::as_str).unwrap_or_default();
+    if !is_command(first) {
+        return not_found(id, first);
+    }
+    let (_keep, term) = watch::channel(false);
+    let mut shell = Shell::new(
+        run.files.clone(),
+        run.env.clone(),
+        &run.hostname,
+        Arc::clone(&run.clock),
+        term,
+        false,
+    );
+    if super::builtins::base_name(first).ends_with("sh") {
+        return exit_status(shell.run_argv(argv, streams).await, argv);
+    }
+    tokio::select! {
+        biased;
+        () = streams.input.interrupted() => exit_status(130, argv),
+        code = shell.run_argv(argv, streams) => exit_status(code, argv),
+    }
+}
+
+/// Joins a program: its input, and what it prints from now on.
+pub(in crate::nodes) fn attach(run: &Arc<Run>, wants: Wants) -> Session {
+    let (out, err) = (Output::pipe(), Output::pipe());
+    let input = run.input.clone().filter(|_| wants.stdin);
+    let closes = input.clone().filter(|_| run.stdin_once);
+    let (logs, copy) = (run.logs.clone(), out.clone());
+    let end = async move {
+        let mut at = logs.end();
+        loop {
+            let kept = logs.kept_after(at).await;
+            at = kept.from + kept.bytes.len() as u64;
+            copy.write(&kept.bytes);
+            if kept.closed {
+                return success();
+            }
+        }
+    };
+    Session {
+        input,
+        out,
+        err,
+        terminal: (run.tty && wants.tty).then(Terminal::default),
+        end: end.boxed(),
+        closes,
+    }
+}
+
+fn success() -> Value {
+    json!({"metadata": {}, "status": "Success"})
+}
+
+/// How a command has ended, as the node tells the client.
+fn exit_status(code: i32, argv: &[String]) -> Value {
+    if code == 0 {
+        return success();
+    }
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "message": format!(
+            "command terminated with non-zero exit code: error executing command [{}], exit code {code}", argv.join(" ")
+        ),
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
+    })
+}
+
+/// A failure that is not the command's own, as the node tells the client.
+pub(crate) fn failure(message: &str) -> Value {
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "message": format!("Internal error occurred: {message}"),
+        "reason": "InternalError",
+        "details": {"causes": [{"message": message}]},
+        "code": 500,
+    })
+}
+
+/// What containerd and runc say of a command that the container does not have.
+fn not_found(id: &str, name: &str) -> Value {
+    let why = if name.contains('/') {
+        format!("stat {name}: no such file or directory")
+    } else {
+        "executable file not found in $PATH".to_owned()
+    };
+    failure(&format!(
+        "error executing command in container: failed to exec in container: failed to start exec \"{id}\": OCI runtime \
+         exec failed: exec failed: unable to start container process: exec: \"{name}\": {why}: unknown"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_hands_lines_on() {
+        let (input, out) = (Output::pipe(), Output::pipe());
+        let mut terminal = Terminal::default();
+        terminal.feed(b"ls x\x7f-l\rabc", &input, &out);
+        assert_eq!(input.take(), b"ls -l\n");
+        assert_eq!(out.text(), "ls x\x08 \x08-l\nabc");
+        terminal.feed(b"\x03\x04", &input, &out);
+        assert!(input.is_closed());
+        assert_eq!(with_returns(b"a\nb\r\n"), b"a\r\nb\r\n");
+    }
+}

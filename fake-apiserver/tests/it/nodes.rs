@@ -1,0 +1,167 @@
+//! Nodes that are lost and come back.
+
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use serde_json::{Value, json};
+
+use crate::support::{request, simulate};
+
+async fn get(cluster: &Cluster, path: &str) -> Value {
+    request(cluster, "GET", path, &Value::Null).await.1
+}
+
+async fn run_for(cluster: &Cluster, seconds: u64) {
+    cluster.run_for(Duration::from_secs(seconds)).await;
+}
+
+/// A node's condition `Ready` and its taints, as one line.
+async fn node(cluster: &Cluster, name: &str) -> String {
+    let node = get(cluster, &format!("/api/v1/nodes/{name}")).await;
+    let conditions = node["status"]["conditions"].as_array().expect("conditions");
+    let ready = conditions
+        .iter()
+        .find(|condition| condition["type"] == "Ready")
+        .expect("Ready");
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    let taints = taints.iter().map(|taint| {
+        let key = taint["key"]
+            .as_str()
+            .unwrap_or_default()
+            .trim_start_matches("node.kubernetes.io/");
+        format!(" {key}:{}", taint["effect"].as_str().unwrap_or_default())
+    });
+    let status = ready["status"].as_str().unwrap_or_default();
+    format!(
+        "{status} {}{}",
+        ready["reason"].as_str().unwrap_or_default(),
+        taints.collect::<String>()
+    )
+}
+
+/// Of each pod on the node: whether it is ready, and whether it terminates.
+async fn pods_on(cluster: &Cluster, name: &str) -> Vec<(String, bool)> {
+    let list = get(
+        cluster,
+        &format!("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName={name}"),
+    )
+    .await;
+    let items = list["items"].as_array().expect("items");
+    let of = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array().expect("conditions");
+        let ready = conditions
+            .iter()
+            .find(|condition| condition["type"] == "Ready")
+            .expect("Ready");
+        let status = ready["status"].as_str().unwrap_or_default().to_owned();
+        (status, !pod["metadata"]["deletionTimestamp"].is_null())
+    };
+    items.iter().map(of).collect()
+}
+
+async fn deployment(cluster: &Cluster) {
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}},
+    });
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(request(cluster, "POST", path, &web).await.0, 201);
+    run_for(cluster, 10).await;
+}
+
+async fn ready_replicas(cluster: &Cluster) -> Value {
+    get(cluster, "/apis/apps/v1/namespaces/default/deployments/web").await["status"]["readyReplicas"].clone()
+}
+
+#[test]
+fn a_lost_node_is_told_from_a_slow_one_and_its_pods_move() {
+    simulate(async || {
+        let cluster = Cluster::builder().start().await.expect("a cluster");
+        deployment(&cluster).await;
+        assert_eq!(pods_on(&cluster, "node2").await, [("True".to_owned(), false)]);
+        cluster.disconnect_node("node2").await.expect("a node");
+
+        run_for(&cluster, 45).await;
+        assert_eq!(node(&cluster, "node2").await, "True KubeletReady");
+        run_for(&cluster, 10).await;
+        let lost = "Unknown NodeStatusUnknown unreachable:NoSchedule unreachable:NoExecute";
+        assert_eq!(node(&cluster, "node2").await, lost);
+        assert_eq!(pods_on(&cluster, "node2").await, [("False".to_owned(), false)]);
+        assert_eq!(ready_replicas(&cluster).await, 2);
+
+        // The pod tolerates that for five minutes; then another one takes its place, but nobody confirms its end.
+        run_for(&cluster, 310).await;
+        assert_eq!(pods_on(&cluster, "node2").await, [("False".to_owned(), true)]);
+        assert_eq!(ready_replicas(&cluster).await, 3);
+
+        cluster.reconnect_node("node2").expect("a node");
+        run_for(&cluster, 5).await;
+        assert_eq!(node(&cluster, "node2").await, "True KubeletReady");
+        assert_eq!(pods_on(&cluster, "node2").await, []);
+    });
+}
+
+#[test]
+fn a_node_that_comes_back_in_time_keeps_its_pods() {
+    simulate(async || {
+        let cluster = Cluster::builder().start().await.expect("a cluster");
+        deployment(&cluster).await;
+        cluster.disconnect_node("node1").await.expect("a node");
+        run_for(&cluster, 100).await;
+        assert_eq!(ready_replicas(&cluster).await, 2);
+        cluster.reconnect_node("node1").expect("a node");
+        run_for(&cluster, 5).await;
+        assert_eq!(node(&cluster, "node1").await, "True KubeletReady");
+        assert_eq!(pods_on(&cluster, "node1").await, [("True".to_owned(), false)]);
+        assert_eq!(ready_replicas(&cluster).await, 3);
+        // And the same again.
+        cluster.disconnect_node("node1").await.expect("a node");
+        run_for(&cluster, 60).await;
+        assert!(node(&cluster, "node1").await.starts_with("Unknown"));
+    });
+}
+
+#[test]
+fn heartbeats_are_leases_that_are_renewed() {
+    simulate(async || {
+        let cluster = Cluster::builder()
+            .nodes(1)
+            .heartbeats(Duration::from_secs(10))
+            .start()
+            .await
+            .expect("a cluster");
+        let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node1";
+        let first = get(&cluster, path).await;
+        assert_eq!(first["spec"]["leaseDurationSeconds"], 40);
+        assert_eq!(first["metadata"]["ownerReferences"][0]["name"], "node1");
+        run_for(&cluster, 600).await;
+        let renewed = get(&cluster, path).await["spec"]["renewTime"]
+            .as_str()
+            .map(str::to_owned);
+        assert!(
+            renewed.as_deref() > first["spec"]["renewTime"].as_str(),
+            "{renewed:?}"
+        );
+        assert_eq!(node(&cluster, "node1").await, "True KubeletReady");
+        // Nobody writes the last heartbeat of a node that has real ones: it has just been renewed.
+        cluster.disconnect_node("node1").await.expect("a node");
+        run_for(&cluster, 60).await;
+        assert!(node(&cluster, "node1").await.starts_with("Unknown"));
+        cluster.reconnect_node("node1").expect("a node");
+        run_for(&cluster, 15).await;
+        assert_eq!(node(&cluster, "node1").await, "True KubeletReady");
+    });
+}
+
+#[test]
+fn an_unknown_node_is_an_error_that_lists_the_known() {
+    simulate(async || {
+        let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
+        let error = cluster.disconnect_node("node9").await.expect_err("no such node");
+        assert_eq!(
+            error.to_string(),
+            "find the node \"node9\": the simulated nodes are node1, node2"
+        );
+    });
+}

@@ -1,0 +1,414 @@
+//! Logs, commands and ports of pods, in process and in virtual time, with kube-rs as the client.
+
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, AttachParams, DeleteParams, LogParams, PostParams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::support::{request, simulate};
+
+/// A cluster with one node and these pods (specs by name), five seconds later.
+async fn cluster_with(pods: Value) -> (Cluster, Api<Pod>) {
+    let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+    let api: Api<Pod> = Api::default_namespaced(cluster.client());
+    for (name, pod) in pods.as_object().expect("pods") {
+        let mut pod = pod.clone();
+        pod["metadata"]["name"] = json!(name);
+        let pod = serde_json::from_value(pod).expect("a pod");
+        api.create(&PostParams::default(), &pod).await.expect("to create");
+    }
+    cluster.run_for(Duration::from_secs(5)).await;
+    (cluster, api)
+}
+
+fn shell(script: &str) -> Value {
+    json!({"spec": {"containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", script]}]}})
+}
+
+fn message(error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} {}: {}", status.code, status.reason, status.message),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn logs_have_what_was_printed_and_when() {
+    simulate(|| async {
+        let counts = shell("i=0; while true; do i=$((i+1)); echo line $i; sleep 10; done");
+        let (cluster, pods) = cluster_with(json!({"p": counts})).await;
+        cluster.run_for(Duration::from_secs(60)).await;
+        let logs = |parameters: LogParams| {
+            let pods = pods.clone();
+            async move { pods.logs("p", &parameters).await.map_err(message) }
+        };
+        let tail = LogParams {
+            tail_lines: Some(2),
+            ..LogParams::default()
+        };
+        let all = logs(LogParams::default()).await.expect("logs");
+        assert!(all.starts_with("line 1\nline 2\n"), "{all}");
+        let last: Vec<&str> = all.lines().rev().take(2).collect();
+        assert_eq!(
+            logs(tail).await.expect("logs"),
+            format!("{}\n{}\n", last[1], last[0])
+        );
+        let recent = LogParams {
+            since_seconds: Some(25),
+            ..LogParams::default()
+        };
+        assert!(logs(recent).await.expect("logs").lines().count() <= 3);
+        let stamped = LogParams {
+            timestamps: true,
+            tail_lines: Some(1),
+            ..LogParams::default()
+        };
+        let stamped = logs(stamped).await.expect("logs");
+        assert!(
+            stamped.starts_with("2026-01-01T00:0") && stamped.contains("Z line "),
+            "{stamped}"
+        );
+        let absent = LogParams {
+            container: Some("zz".to_owned()),
+            ..LogParams::default()
+        };
+        assert_eq!(
+            logs(absent).await.expect_err("a refusal"),
+            "400 BadRequest: container zz is not valid for pod p"
+        );
+        let before = LogParams {
+            previous: true,
+            ..LogParams::default()
+        };
+        assert_eq!(
+            logs(before).await.expect_err("a refusal"),
+            "400 BadRequest: previous terminated container \"c\" in pod \"p\" not found"
+        );
+    });
+}
+
+#[test]
+fn a_follower_reads_until_the_container_ends() {
+    simulate(|| async {
+        let pod = shell("for i in 1 2 3; do sleep 10; echo $i; done");
+        let (_cluster, pods) = cluster_with(json!({"p": pod})).await;
+        let follow = LogParams {
+            follow: true,
+            ..LogParams::default()
+        };
+        let stream = pods.log_stream("p", &follow).await.expect("a stream");
+        let lines: Vec<String> = stream.lines().try_collect().await.expect("lines");
+        assert_eq!(lines, ["1", "2", "3"]);
+    });
+}
+
+#[test]
+fn the_log_of_the_run_before_is_kept() {
+    simulate(|| async {
+        let pod = shell("echo from $(cat /tmp/x 2>/dev/null) $HOSTNAME; sleep 7; exit 1");
+        let (cluster, pods) = cluster_with(json!({"p": pod})).await;
+        cluster.run_for(Duration::from_secs(10)).await;
+        let before = LogParams {
+            previous: true,
+            ..LogParams::default()
+        };
+        assert_eq!(pods.logs("p", &before).await.expect("logs"), "from p\n");
+    });
+}
+
+#[test]
+fn a_pod_that_has_not_started_has_no_log() {
+    simulate(|| async {
+        let waits = json!({"spec": {"containers": [
+            {"name": "c", "image": "nginx", "envFrom": [{"configMapRef": {"name": "none"}}]}]}});
+        let nowhere = json!({"spec": {"nodeSelector": {"no": "where"}, "containers": [{"name": "c", "image": "nginx"}]}});
+        let lost = json!({"spec": {"nodeName": "none", "containers": [{"name": "c", "image": "nginx"}]}});
+        let (cluster, pods) = cluster_with(json!({"waits": waits, "nowhere": nowhere, "lost": lost})).await;
+        let refused = pods
+            .logs("waits", &LogParams::default())
+            .await
+            .expect_err("a refusal");
+        assert_eq!(
+            message(refused),
+            "400 BadRequest: container \"c\" in pod \"waits\" is waiting to start: CreateContainerConfigError"
+        );
+        assert_eq!(
+            pods.logs("nowhere", &LogParams::default())
+                .await
+                .expect("nothing"),
+            ""
+        );
+        let refused = pods
+            .logs("lost", &LogParams::default())
+            .await
+            .expect_err("a refusal");
+        assert_eq!(message(refused), "404 NotFound: nodes \"none\" not found");
+        let (code, status) = request(
+            &cluster,
+            "GET",
+            "/api/v1/namespaces/default/pods/nowhere/exec?command=ls&stdout=1",
+            &Value::Null,
+        )
+        .await;
+        assert_eq!(code, 400);
+        assert_eq!(
+            status["message"],
+            json!("pod nowhere does not have a host assigned")
+        );
+        let (code, status) = request(
+            &cluster,
+            "GET",
+            "/api/v1/namespaces/default/pods/waits/exec?command=ls&stdout=1",
+            &Value::Null,
+        )
+        .await;
+        assert_eq!(
+            (code, &status["message"]),
+            (400, &json!("Upgrade request required"))
+        );
+    });
+}
+
+/// Runs a command; gives its outputs and how it ended: empty if well.
+async fn exec(pods: &Api<Pod>, name: &str, argv: &[&str], input: Option<&[u8]>) -> (String, String, String) {
+    let parameters = AttachParams::default().stdin(input.is_some()).stderr(true);
+    let mut running = pods
+        .exec(name, argv.to_vec(), &parameters)
+        .await
+        .expect("a session");
+    let (mut out, mut err) = (
+        running.stdout().expect("stdout"),
+        running.stderr().expect("stderr"),
+    );
+    if let Some(input) = input {
+        let mut stdin = running.stdin().expect("stdin");
+        stdin.write_all(input).await.expect("to write");
+        stdin.shutdown().await.expect("to close");
+    }
+    let status = running.take_status().expect("a status");
+    let (mut printed, mut complained) = (String::new(), String::new());
+    let (one, two) = tokio::join!(
+        out.read_to_string(&mut printed),
+        err.read_to_string(&mut complained)
+    );
+    one.and(two).expect("to read");
+    let status = status.await.expect("an end");
+    let ended = match status.status.as_deref() {
+        Some("Success") => String::new(),
+        _ => status.message.unwrap_or_default(),
+    };
+    (printed, complained, ended)
+}
+
+#[test]
+fn commands_run_in_containers() {
+    simulate(|| async {
+        let (_cluster, pods) = cluster_with(json!({"p": {"spec": {"containers": [
+            {"name": "c", "image": "nginx", "env": [{"name": "A", "value": "b"}]}]}}}))
+        .await;
+        let ok = |out: &str| (out.to_owned(), String::new(), String::new());
+        assert_eq!(
+            exec(&pods, "p", &["sh", "-c", "echo $A > /tmp/x; cat /tmp/x"], None).await,
+            ok("b\n")
+        );
+        assert_eq!(exec(&pods, "p", &["cat"], Some(b"typed")).await, ok("typed"));
+        assert_eq!(
+            exec(
+                &pods,
+                "p",
+                &["sh"],
+                Some(b"cd /tmp\nls\nfor i in 1 2\ndo echo $i\ndone\n")
+            )
+            .await,
+            ok("x\n1\n2\n")
+        );
+        assert_eq!(
+            exec(
+                &pods,
+                "p",
+                &["sh", "-c", "while read a b; do echo $b-$a; done"],
+                Some(b"1 2\n3 4 5\n")
+            )
+            .await,
+            ok("2-1\n4 5-3\n")
+        );
+        let (out, err, ended) = exec(&pods, "p", &["sh", "-c", "echo no >&2; exit 3"], None).await;
+        assert_eq!((out.as_str(), err.as_str()), ("", "no\n"));
+        assert!(ended.ends_with("exit code 3"), "{ended}");
+        let (_, _, ended) = exec(&pods, "p", &["frobnicate"], None).await;
+        assert!(
+            ended.contains("exec: \"frobnicate\": executable file not found in $PATH"),
+            "{ended}"
+        );
+        // As `kubectl cp` does it, there and back.
+        let (archive, _, ended) = exec(&pods, "p", &["sh", "-c", "tar cf - /tmp/x | wc -c"], None).await;
+        assert_eq!((archive.as_str(), ended.as_str()), ("2048\n", ""));
+        let script = "mkdir -p /a/b; echo 1 > /a/b/c; tar cf /a.tar -C /a b; mkdir /d; tar xf /a.tar -C /d; cat /d/b/c";
+        assert_eq!(exec(&pods, "p", &["sh", "-c", script], None).await, ok("1\n"));
+    });
+}
+
+#[test]
+fn a_script_says_what_commands_give() {
+    simulate(|| async {
+        let script = json!({"commands": {"app --version": {"out": "1.2\n"}, "app check": {"err": "bad\n", "code": 2}},
+            "logs": "up\n", "logLine": "tick", "logEveryMs": 1000});
+        let pod = json!({"metadata": {"annotations": {"program.fake-apiserver/c": script.to_string()}},
+            "spec": {"containers": [{"name": "c", "image": "app:1"}]}});
+        let (_cluster, pods) = cluster_with(json!({"p": pod})).await;
+        assert_eq!(exec(&pods, "p", &["app", "--version"], None).await.0, "1.2\n");
+        let (_, err, ended) = exec(&pods, "p", &["app", "check"], None).await;
+        assert_eq!(err, "bad\n");
+        assert!(ended.ends_with("exit code 2"), "{ended}");
+        let logs = pods.logs("p", &LogParams::default()).await.expect("logs");
+        assert!(logs.starts_with("up\ntick\n"), "{logs}");
+    });
+}
+
+#[test]
+fn a_command_ends_with_its_container() {
+    simulate(|| async {
+        let (cluster, pods) =
+            cluster_with(json!({"p": {"spec": {"containers": [{"name": "c", "image": "nginx"}]}}})).await;
+        let sleeping = exec(&pods, "p", &["sleep", "1000"], None);
+        let deleting = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            pods.delete("p", &DeleteParams::default())
+                .await
+                .expect("to delete");
+        };
+        let ((_, _, ended), ()) = tokio::join!(sleeping, deleting);
+        assert!(ended.ends_with("exit code 137"), "{ended}");
+        cluster.run_for(Duration::from_secs(5)).await;
+        let gone = pods.exec("p", ["ls"], &AttachParams::default()).await;
+        assert!(matches!(gone, Err(kube::Error::Api(status)) if status.code == 404));
+    });
+}
+
+#[test]
+fn who_attaches_types_into_the_program() {
+    simulate(|| async {
+        let pod = json!({"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "c", "image": "busybox", "stdin": true, "stdinOnce": true, "command": ["sh"]}]}});
+        let (cluster, pods) = cluster_with(json!({"p": pod})).await;
+        let parameters = AttachParams::default().stdin(true).stderr(true);
+        let mut attached = pods.attach("p", &parameters).await.expect("a session");
+        let mut stdin = attached.stdin().expect("stdin");
+        let mut out = attached.stdout().expect("stdout");
+        stdin.write_all(b"echo $((6*7))\n").await.expect("to write");
+        let mut answer = [0; 3];
+        out.read_exact(&mut answer).await.expect("to read");
+        assert_eq!(&answer, b"42\n");
+        stdin.write_all(b"exit 0\n").await.expect("to write");
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).await.expect("to read");
+        cluster.run_for(Duration::from_secs(5)).await;
+        let phase = pods
+            .get("p")
+            .await
+            .expect("the pod")
+            .status
+            .and_then(|status| status.phase);
+        assert_eq!(phase.as_deref(), Some("Succeeded"));
+        assert_eq!(pods.logs("p", &LogParams::default()).await.expect("logs"), "42\n");
+    });
+}
+
+#[test]
+fn ports_are_forwarded() {
+    simulate(|| async {
+        let (_cluster, pods) = cluster_with(json!({"p": {"spec": {"containers": [
+            {"name": "c", "image": "nginx", "ports": [{"containerPort": 80}]}]}}}))
+        .await;
+        exec(
+            &pods,
+            "p",
+            &[
+                "sh",
+                "-c",
+                "mkdir -p /usr/share/nginx/html; echo hello > /usr/share/nginx/html/index.html",
+            ],
+            None,
+        )
+        .await;
+        let mut forwarder = pods.portforward("p", &[80, 81]).await.expect("ports");
+        let mut port = forwarder.take_stream(80).expect("a port");
+        port.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("to write");
+        let mut answer = String::new();
+        port.read_to_string(&mut answer).await.expect("to read");
+        assert!(
+            answer.starts_with("HTTP/1.0 200 OK\r\n") && answer.ends_with("\r\n\r\nhello\n"),
+            "{answer}"
+        );
+        let refused = forwarder.take_error(81).expect("errors").await;
+        assert!(refused.is_some_and(|text| text.contains("connection refused")));
+    });
+}
+
+#[test]
+fn nodes_without_a_way_to_them_refuse() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let address = json!({"addresses": [{"type": "InternalIP", "address": "10.0.0.7"}]});
+        for (name, status) in [("near", address), ("bare", json!({}))] {
+            let node = json!({"metadata": {"name": name}, "status": status});
+            assert_eq!(request(&cluster, "POST", "/api/v1/nodes", &node).await.0, 201);
+            let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}});
+            let pods = "/api/v1/namespaces/default/pods";
+            assert_eq!(request(&cluster, "POST", pods, &pod).await.0, 201);
+        }
+        let ask = async |path: &str| {
+            let path = format!("/api/v1/namespaces/default/pods/{path}");
+            let (code, status) = request(&cluster, "GET", &path, &Value::Null).await;
+            (code, status["message"].as_str().unwrap_or_default().to_owned())
+        };
+        let refused = "error dialing backend: dial tcp 10.0.0.7:10250: connect: connection refused";
+        assert_eq!(ask("near/log").await, (500, refused.to_owned()));
+        let unknown = "no preferred addresses found; known addresses: []";
+        assert_eq!(ask("bare/log").await, (500, unknown.to_owned()));
+        assert_eq!(ask("near/proxy").await.0, 503);
+    });
+}
+
+#[test]
+fn a_stream_over_a_socket_is_the_same() {
+    // Real time and a real socket: the same client, the same answers.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let served = super::served::start_with_nodes(1).await;
+        let client = served.client().await;
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [
+            {"name": "c", "image": "busybox", "command": ["sh", "-c", "echo up; sleep 1000"]}]}});
+        pods.create(
+            &PostParams::default(),
+            &serde_json::from_value(pod).expect("a pod"),
+        )
+        .await
+        .expect("to create");
+        let running = kube::runtime::wait::await_condition(
+            pods.clone(),
+            "p",
+            kube::runtime::wait::conditions::is_pod_running(),
+        );
+        tokio::time::timeout(Duration::from_secs(20), running)
+            .await
+            .expect("in time")
+            .expect("to watch");
+        assert_eq!(exec(&pods, "p", &["cat"], Some(b"over TLS")).await.0, "over TLS");
+        assert_eq!(pods.logs("p", &LogParams::default()).await.expect("logs"), "up\n");
+        let follow = LogParams {
+            follow: true,
+            ..LogParams::default()
+        };
+        let mut lines = pods.log_stream("p", &follow).await.expect("a stream").lines();
+        assert_eq!(lines.next().await.expect("a line").expect("text"), "up");
+    });
+}
