@@ -182,7 +182,11 @@ impl Kubectl {
             if !group.is_empty() && api_group.name() != group {
                 continue;
             }
-            for (resource, capabilities) in api_group.recommended_resources() {
+            // A resource need not be served in the version that its group prefers.
+            let others = api_group
+                .versions()
+                .flat_map(|version| api_group.versioned_resources(version));
+            for (resource, capabilities) in api_group.recommended_resources().into_iter().chain(others) {
                 let singular = resource.kind.to_lowercase();
                 let short_name = shorthand(&resource.plural) == Some(short);
                 if resource.plural == short || singular == short || short_name {

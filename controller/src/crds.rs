@@ -14,6 +14,13 @@ pub fn crds() -> Vec<Value> {
         .collect()
 }
 
+/// The definition of ImagePullJob, for those who have CloneSets make them without a whole OpenKruise around.
+#[must_use]
+pub fn pull_job_crd() -> Value {
+    let text = include_str!("../../fixtures/crds/imagepulljobs.apps.kruise.io.json");
+    serde_json::from_str(text).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,6 +47,8 @@ pub struct Options {
     pub planner: Arc<dyn Planner>,
     /// Where passes are counted.
     pub metrics: Arc<Metrics>,
+    /// Whether ImagePullJobs are looked at, which the feature gate `PreDownloadImageForInPlaceUpdate` takes.
+    pub pull_jobs: bool,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             rest: Duration::ZERO,
             planner: Arc::new(CloneSetPlanner::default()),
             metrics: Arc::default(),
+            pull_jobs: false,
         }
     }
 }
@@ -101,6 +104,7 @@ impl Manager {
             rest,
             planner,
             metrics,
+            pull_jobs,
         } = self.options;
         let client = self.client;
         let expectations = Arc::new(Expectations::default());
@@ -125,6 +129,7 @@ impl Manager {
             pods: Informer::new(),
             claims: Informer::new(),
             revisions: Informer::new(),
+            jobs: Informer::new(),
             actor,
             planner,
             written: Mutex::default(),
@@ -133,6 +138,10 @@ impl Manager {
 
         let mut watches = JoinSet::new();
         watch_all(&mut watches, &client, &controller, &shared);
+        if pull_jobs {
+            let jobs = controller.jobs.clone();
+            watches.spawn(jobs.run(Api::all(client.clone()), |_| {}));
+        }
         let mut work = JoinSet::new();
         for _ in 0..workers.max(1) {
             work.spawn(work_on_sets(Arc::clone(&controller), Arc::clone(&shared)));

@@ -144,6 +144,10 @@ impl FakeCluster {
         for definition in controller::crds() {
             builder = builder.object(definition);
         }
+        let gates = gates(&options.environment.gates)?;
+        if gates.predownload {
+            builder = builder.object(controller::pull_job_crd());
+        }
         for webhook in webhooks() {
             builder = builder.webhook(webhook);
         }
@@ -156,9 +160,8 @@ impl FakeCluster {
             clock: cluster.clock(),
             names: names.clone(),
             rest: PASS_REST,
-            planner: Arc::new(CloneSetPlanner {
-                gates: gates(&options.environment.gates)?,
-            }),
+            planner: Arc::new(CloneSetPlanner { gates }),
+            pull_jobs: gates.predownload,
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {

@@ -17,6 +17,13 @@ use crate::recording::roles::Roles;
 use crate::recording::{Recording, Step, pairing};
 use crate::render;
 
+/// A step that was cut may end after this part of its recorded time …
+const EARLIEST: f64 = 0.3;
+/// … and at most this much later than then.
+const LATER_MAX: Duration = Duration::from_secs(4);
+/// How often the run is looked at meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// What a step of a recording looks like, rendered.
 #[must_use]
 pub fn rendered(recording: &Recording, index: usize) -> String {
@@ -61,8 +68,18 @@ pub async fn play(
         }
         let length_ms = recording.end_ms(index) - recording.start_ms(index);
         let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
-        tokio::time::sleep(length).await;
-        backend.settle().await;
+        if step.settled_t.is_none() && backend.is_virtual() {
+            let moment = Moment {
+                recording,
+                index,
+                from,
+                roles: &roles,
+            };
+            moment.wait(backend, length).await;
+        } else {
+            tokio::time::sleep(length).await;
+            backend.settle().await;
+        }
         played.push((step, commands, from..backend.history_len()));
     }
     let history = backend.history();
@@ -88,6 +105,44 @@ pub async fn play(
         wall: Duration::ZERO,
         virtual_time: Duration::try_from(elapsed).unwrap_or_default(),
     })
+}
+
+/// The end of a step that the recorder cut while the cluster was still busy.
+///
+/// How far a cluster gets in a second depends on its machine. What was done next was done when it had got so far, so the
+/// run goes on when it has, too, or when it should have long since.
+struct Moment<'a> {
+    recording: &'a Recording,
+    index: usize,
+    from: usize,
+    roles: &'a Roles,
+}
+
+impl Moment<'_> {
+    async fn wait(&self, backend: &Backend, length: Duration) {
+        let expected = rendered(self.recording, self.index);
+        let earliest = length.mul_f64(EARLIEST);
+        let latest = tokio::time::Instant::now() + length + length.min(LATER_MAX);
+        tokio::time::sleep(earliest).await;
+        let mut seen = usize::MAX;
+        while tokio::time::Instant::now() < latest {
+            backend.settle().await;
+            let history = backend.history();
+            if history.len() != seen {
+                seen = history.len();
+                let pairs = pairing::pair(self.recording, &history, self.roles);
+                let history = pairing::rename(&history, &pairs);
+                let text = render::step(Slice {
+                    before: &history[..self.from],
+                    during: &history[self.from..],
+                });
+                if text == expected {
+                    return;
+                }
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
 }
 
 fn judge(

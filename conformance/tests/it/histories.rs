@@ -19,6 +19,9 @@ const HISTORIES: u64 = 24;
 const STEPS: u64 = 8;
 /// For so long after the user did something the controller may still act on what it knew before.
 const BEHIND_MS: i64 = 50;
+/// The labels that hold pods while they are `yes`.
+const HELD_BEFORE_DELETE: &str = "hold/delete";
+const HELD_BEFORE_UPDATE: &str = "hold/update";
 /// After so long everything has come to rest.
 const REST: Duration = Duration::from_secs(300);
 
@@ -32,6 +35,8 @@ struct Wish {
     paused: bool,
     image: u64,
     kind: &'static str,
+    /// Whether pods are held before they are deleted, and before they are updated in place.
+    hooks: (bool, bool),
 }
 
 impl Wish {
@@ -46,12 +51,22 @@ impl Wish {
             paused: false,
             image: 1,
             kind,
+            hooks: (false, false),
         }
     }
 
     fn spec(&self) -> Value {
+        let hook = |on: bool, label: &str| {
+            let labels = json!({ label: "yes" });
+            if on {
+                json!({"labelsHandler": labels})
+            } else {
+                Value::Null
+            }
+        };
         json!({
             "replicas": self.replicas,
+            "lifecycle": {"preDelete": hook(self.hooks.0, HELD_BEFORE_DELETE), "inPlaceUpdate": hook(self.hooks.1, HELD_BEFORE_UPDATE)},
             "template": {"spec": {"containers": [{"name": "main", "image": format!("app:v{}", self.image)}]}},
             "updateStrategy": {
                 "type": self.kind, "partition": self.partition, "paused": self.paused,
@@ -110,7 +125,8 @@ impl Player {
     async fn create(&mut self, wish: &Wish) {
         let mut spec = wish.spec();
         spec["selector"] = json!({"matchLabels": {"app": "a"}});
-        spec["template"]["metadata"] = json!({"labels": {"app": "a"}});
+        spec["template"]["metadata"] =
+            json!({"labels": {"app": "a", HELD_BEFORE_DELETE: "yes", HELD_BEFORE_UPDATE: "yes"}});
         let object = json!({
             "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"name": "a"}, "spec": spec,
         });
@@ -144,13 +160,33 @@ impl Player {
         stays.filter_map(|pod| pod.metadata.name).collect()
     }
 
+    /// Whoever the hooks are for lets the pods go that are held, and takes those back that were updated.
+    async fn let_go(&mut self) {
+        let list = self.pods.list(&kube::api::ListParams::default()).await;
+        for pod in list.expect("a list").items {
+            let labels = pod.metadata.labels.unwrap_or_default();
+            let change = match labels.get(STATE).map(String::as_str) {
+                Some("PreparingDelete") => (HELD_BEFORE_DELETE, "no"),
+                Some("PreparingUpdate") => (HELD_BEFORE_UPDATE, "no"),
+                Some("Updated") => (HELD_BEFORE_UPDATE, "yes"),
+                _ => continue,
+            };
+            let patch = Patch::Merge(json!({"metadata": {"labels": {change.0: change.1}}}));
+            let name = pod.metadata.name.unwrap_or_default();
+            // It may be gone by now.
+            let _gone = self.pods.patch(&name, &PatchParams::default(), &patch).await;
+        }
+    }
+
     async fn step(&mut self, wish: &mut Wish, random: &mut Random) {
         let names = self.names().await;
         let any = |random: &mut Random| {
             let at = random.below(names.len().max(1) as u64);
             names.get(usize::try_from(at).expect("small")).cloned()
         };
-        match random.below(8) {
+        match random.below(11) {
+            8 => wish.hooks = (random.below(2) == 1, random.below(2) == 1),
+            9 | 10 => return self.let_go().await,
             0 | 1 => wish.replicas = signed(random.between(1, 7)),
             2 | 3 => wish.image = random.between(1, 3),
             4 => wish.partition = signed(random.below(4)),
@@ -178,13 +214,21 @@ impl Player {
     }
 }
 
+/// Where a pod says in which state of its life it is.
+const STATE: &str = "lifecycle.apps.kruise.io/state";
+
 #[derive(Debug, Clone, PartialEq)]
 struct Pod {
+    /// Whether it is held before it is deleted.
+    held: bool,
+    /// Whether it is marked to be deleted.
+    marked: bool,
     revision: String,
     image: String,
     images: i64,
     restarts: i64,
-    ready: bool,
+    /// Whether it is ready, and not held by a hook: a pod that is held may go at any time.
+    available: bool,
     ends: bool,
 }
 
@@ -203,7 +247,13 @@ fn pod_of(object: &Value, before: Option<&Pod>) -> Pod {
         .flatten()
         .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
     let changed = before.is_some_and(|before| before.image != image);
+    let label = |key: &str| {
+        let labels = object.pointer("/metadata/labels");
+        labels.and_then(|labels| labels.get(key)?.as_str())
+    };
     Pod {
+        held: label(STATE) == Some("PreparingDelete"),
+        marked: label("apps.kruise.io/specified-delete").is_some(),
         revision: text("/metadata/labels/controller-revision-hash"),
         images: before.map_or(0, |before| before.images) + i64::from(changed),
         image,
@@ -211,7 +261,7 @@ fn pod_of(object: &Value, before: Option<&Pod>) -> Pod {
             .pointer("/status/containerStatuses/0/restartCount")
             .and_then(Value::as_i64)
             .unwrap_or(0),
-        ready,
+        available: ready && matches!(label(STATE), None | Some("Normal")),
         ends: !text("/metadata/deletionTimestamp").is_empty(),
     }
 }
@@ -250,26 +300,56 @@ fn faults(history: &[Change], deeds: &Deeds) -> Vec<String> {
             _ => {}
         }
     }
-    for (at_ms, name) in &deeds.named {
-        let victim = |change: &&Change| {
-            change.resource == "events"
-                && change.at_ms >= *at_ms
-                && change.object["reason"] == "SuccessfulDelete"
-        };
-        let first = history
+    out.extend(
+        deeds
+            .named
             .iter()
-            .find(victim)
-            .map(|change| change.object["message"].to_string());
-        // The next deletion may be for another reason if the pod was on its way already.
-        if first.is_none()
-            && history
-                .iter()
-                .any(|change| change.resource == "pods" && change.name() == *name)
-        {
-            out.push(format!("{name} was to be deleted, and nothing was"));
+            .filter_map(|(at_ms, name)| overtaken(history, deeds, *at_ms, name)),
+    );
+    for (index, (_, name)) in deeds.named.iter().enumerate() {
+        // A later list replaces the one with its name.
+        let waits = pods.get(name).is_some_and(|pod| !pod.ends && !pod.held);
+        if waits && index + 1 == deeds.named.len() {
+            out.push(format!("{name} was to be deleted, and is there"));
         }
     }
     out
+}
+
+/// Whether a pod went for no reason of its own while one waited that was named to go: `name`, at `named_ms`.
+fn overtaken(history: &[Change], deeds: &Deeds, named_ms: i64, name: &str) -> Option<String> {
+    let mut pods: BTreeMap<String, Pod> = BTreeMap::new();
+    for change in history.iter().filter(|change| change.resource == "pods") {
+        let other = change.name();
+        let before = pods.get(&other).cloned();
+        let after = pod_of(&change.object, before.as_ref());
+        let goes = |pod: &Pod| pod.ends || pod.held;
+        let late = change.at_ms > named_ms + BEHIND_MS;
+        let named_waits = pods.get(name).is_some_and(|pod| !goes(pod));
+        let begins = before.as_ref().is_some_and(|before| !goes(before)) && goes(&after);
+        let reason = after.marked
+            || deeds.deleted.contains(&other)
+            || deeds.named.iter().any(|(_, named)| *named == other);
+        let replaced = deeds
+            .named
+            .iter()
+            .any(|(at, _)| (named_ms + 1..=change.at_ms).contains(at));
+        if late && (!named_waits || replaced) {
+            return None;
+        }
+        if late && begins && !reason {
+            return Some(format!(
+                "at {} ms, {other} goes before {name}, which was named",
+                change.at_ms
+            ));
+        }
+        if change.kind == ChangeKind::Deleted {
+            pods.remove(&other);
+        } else {
+            pods.insert(other, after);
+        }
+    }
+    None
 }
 
 struct Moment<'a> {
@@ -317,15 +397,15 @@ impl Moment<'_> {
             }
             Some(before) => {
                 let ours = !self.deeds.deleted.contains(name);
-                let taken = before.ready && !before.ends && (!after.ready || after.ends) && ours;
-                let ready = self.count(|pod| pod.ready);
+                let taken = before.available && !before.ends && (!after.available || after.ends) && ours;
+                let ready = self.count(|pod| pod.available);
                 if taken && ready < replicas - max_unavailable {
                     return Some(format!(
                         "taken away, which leaves {ready} of {replicas} ready, {max_unavailable} may be missing"
                     ));
                 }
                 let partition = self.number("/spec/updateStrategy/partition").min(replicas);
-                let updated = self.count(|pod| pod.revision == update);
+                let updated = self.count(|pod| pod.revision == update && !pod.held);
                 if before.revision != after.revision
                     && after.revision == update
                     && update != current
@@ -339,6 +419,34 @@ impl Moment<'_> {
         }
         None
     }
+}
+
+/// A pod that goes before one that was named is seen.
+#[test]
+fn an_overtaken_pod_is_seen() {
+    let pod = |at_ms: i64, kind: ChangeKind, name: &str, labels: Value, ends: bool| Change {
+        at_ms,
+        resource: "pods".to_owned(),
+        kind,
+        object: std::sync::Arc::new(json!({"metadata": {
+            "name": name, "labels": labels, "deletionTimestamp": ends.then_some("now"),
+        }})),
+    };
+    use ChangeKind::{Added, Modified};
+    let begin = |labels: Value| {
+        vec![
+            pod(1, Added, "p", json!({}), false),
+            pod(2, Added, "q", json!({}), false),
+            pod(200, Modified, "q", labels, true),
+        ]
+    };
+    let deeds = Deeds {
+        named: vec![(100, "p".to_owned())],
+        ..Deeds::default()
+    };
+    assert!(overtaken(&begin(json!({})), &deeds, 100, "p").is_some());
+    let marked = begin(json!({"apps.kruise.io/specified-delete": "true"}));
+    assert_eq!(overtaken(&marked, &deeds, 100, "p"), None);
 }
 
 /// Plays the history of a seed. Gives what was wrong with it.
@@ -359,6 +467,7 @@ fn play(seed: u64) -> Vec<String> {
             }
             wish.paused = false;
             wish.partition = 0;
+            wish.hooks = (false, false);
             player.ask(wish.spec()).await;
             tokio::time::sleep(REST).await;
             let history = player.backend.history();

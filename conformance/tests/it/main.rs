@@ -11,3 +11,4 @@ mod replay;
 mod reports;
 mod soak;
 mod support;
+mod takeover;

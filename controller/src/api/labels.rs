@@ -39,6 +39,16 @@ pub const CONTAINER_BARRIER_ENV: &str = "KRUISE_CONTAINER_BARRIER";
 pub const CONTAINER_LAUNCH_PRIORITY: &str = "apps.kruise.io/container-launch-priority";
 /// Pod annotation: every key of the pod's barrier is there.
 pub const CONTAINER_LAUNCH_COMPLETED: &str = "apps.kruise.io/container-launch-priority-completed";
+/// Label of a ControllerRevision: the jobs that pull its images have been made.
+pub const PREDOWNLOAD_CREATED: &str = "apps.kruise.io/pre-predownload-created";
+/// Label of a ControllerRevision: its images are not pulled early.
+pub const PREDOWNLOAD_IGNORED: &str = "apps.kruise.io/image-predownload-ignored";
+/// CloneSet annotation: on how many nodes an image is pulled at the same time.
+pub const PREDOWNLOAD_PARALLELISM: &str = "apps.kruise.io/image-predownload-parallelism";
+/// CloneSet annotation: how many seconds a node may take to pull an image.
+pub const PREDOWNLOAD_TIMEOUT: &str = "apps.kruise.io/image-predownload-timeout-seconds";
+/// CloneSet annotation: how many pods must run the new revision before its images are pulled elsewhere.
+pub const PREDOWNLOAD_MIN_UPDATED_READY: &str = "apps.kruise.io/image-predownload-min-updated-ready-pods";
 /// Readiness gate and pod condition: false while the pod is updated in place.
 pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
 /// Readiness gate and pod condition: false while some controller of OpenKruise wants the pod out of service.

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
 
 use super::act::{ActError, Actor, Written};
 use super::expectations::{EXPECTATION_TIMEOUT, Visible};
@@ -15,7 +17,7 @@ use super::observe::{CachedPod, Observed, Revisions};
 use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
-use crate::api::v1alpha1::CloneSet;
+use crate::api::v1alpha1::{CloneSet, ImagePullJob};
 use crate::metrics::Metrics;
 use crate::pod;
 use crate::runtime::{Informer, ObjectKey};
@@ -29,6 +31,7 @@ pub(crate) struct Controller {
     pub(crate) pods: Informer<CachedPod>,
     pub(crate) claims: Informer<PersistentVolumeClaim>,
     pub(crate) revisions: Informer<ControllerRevision>,
+    pub(crate) jobs: Informer<ImagePullJob>,
     pub(crate) actor: Actor,
     pub(crate) planner: Arc<dyn Planner>,
     /// Revisions that were written and that the watch has not shown yet.
@@ -62,10 +65,11 @@ impl Controller {
                 return Ok(Some(delay));
             }
         }
-        let observed = self.observe(key, set, &selector);
+        let mut observed = self.observe(key, set, &selector);
         if let Some(delay) = self.unseen_writes(&observed) {
             return Ok(Some(delay));
         }
+        observed.nodes = self.node_labels(&observed).await?;
         let revisions = self.ensure_revisions(&observed).await?;
         let plan = self.planner.plan(&observed, &revisions);
         self.act(&observed, &revisions, plan).await
@@ -89,9 +93,30 @@ impl Controller {
             pods,
             claims,
             revisions,
+            jobs: self.jobs.owned_by(&uid),
             nodes: BTreeMap::new(),
             now: self.actor.clock.now(),
         }
+    }
+
+    /// The labels of nodes, if the pass may have to choose among pods that are spread by them. Shrinking is rare and a
+    /// cache of all nodes is not small, so they are asked for then.
+    async fn node_labels(
+        &self,
+        observed: &Observed,
+    ) -> Result<BTreeMap<String, BTreeMap<String, String>>, ActError> {
+        let active = observed.pods.iter().filter(|pod| pod::is_active(pod)).count();
+        let wanted = usize::try_from(observed.set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+        if active <= wanted || !spreads_by_labels(&observed.set.spec.template) {
+            return Ok(BTreeMap::new());
+        }
+        let nodes: Api<Node> = Api::all(self.actor.client.clone());
+        let list = nodes.list_metadata(&ListParams::default()).await?;
+        Ok(list
+            .items
+            .into_iter()
+            .map(|node| (node.name_any(), node.metadata.labels.unwrap_or_default()))
+            .collect())
     }
 
     /// Adds what was written and is not in the cache yet, and forgets what has arrived.
@@ -200,4 +225,15 @@ impl Controller {
         }
         result.map(|()| plan.requeue)
     }
+}
+
+/// Whether the pods are spread by labels of nodes other than their names, which pods know themselves.
+fn spreads_by_labels(template: &Value) -> bool {
+    let list = template
+        .pointer("/spec/topologySpreadConstraints")
+        .and_then(Value::as_array);
+    list.into_iter().flatten().any(|constraint| {
+        let key = constraint.get("topologyKey").and_then(Value::as_str);
+        key.is_some_and(|key| key != "kubernetes.io/hostname")
+    })
 }

@@ -17,7 +17,7 @@ use super::inplace::complete;
 use super::inplace::state::{Change, UpdateState, update_state, waiting_change};
 use super::lifecycle;
 use crate::api::labels;
-use crate::api::v1alpha1::CloneSet;
+use crate::api::v1alpha1::{CloneSet, ImagePullJob};
 use crate::pod;
 
 /// A pod as the caches hold it: with what every pass over its set asks of it, read off once.
@@ -142,6 +142,8 @@ pub struct Observed {
     pub claims: Vec<Arc<PersistentVolumeClaim>>,
     /// Its revisions, those without an owner included.
     pub revisions: Vec<Arc<ControllerRevision>>,
+    /// The jobs that pull its images; none are looked at unless their feature gate is on.
+    pub jobs: Vec<Arc<ImagePullJob>>,
     /// The labels of nodes, by name; only what the ranking for deletion needs, so often empty.
     pub nodes: BTreeMap<String, BTreeMap<String, String>>,
     /// When.

@@ -159,6 +159,7 @@ pub async fn run_with(
     ));
 
     let options = Options {
+        pull_jobs: gates.is_on("PreDownloadImageForInPlaceUpdate"),
         workers: flags.number("cloneset-workers").max(1),
         planner: Arc::new(CloneSetPlanner {
             gates: Gates {

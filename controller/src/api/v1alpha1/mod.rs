@@ -1,11 +1,13 @@
 //! Group `apps.kruise.io`, version `v1alpha1`.
 
 mod cloneset;
+mod image_pull_job;
 mod lifecycle;
 mod status;
 mod strategy;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
+pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
 pub use status::{CloneSetCondition, CloneSetStatus};
 pub use strategy::{

@@ -8,6 +8,7 @@ mod error;
 mod objects;
 mod patch;
 mod perform;
+mod predownload;
 mod revisions;
 mod set;
 

@@ -77,6 +77,18 @@ impl Actor {
             Action::GiveClaim { claim, pod } => self.give_claim(set, claim, pod).await,
             Action::DeleteClaim { claim } => self.delete_claim(set, claim).await,
             Action::TrimPodsToDelete { keep } => self.trim_pods_to_delete(set, keep).await,
+            Action::MarkRevision { name, label } => {
+                self.mark_revision(set, name, label).await;
+                Ok(())
+            }
+            Action::CreatePullJob { object, image } => {
+                self.create_pull_job(set, object, image).await;
+                Ok(())
+            }
+            Action::DeletePullJob { name } => {
+                self.delete_pull_job(set, name).await;
+                Ok(())
+            }
             Action::DeleteRevision { name } => self.delete_revision(set, name).await,
             Action::Fail(message) => Err(ActError::planned(message)),
         }

@@ -163,6 +163,25 @@ pub enum Action {
         /// Its name.
         name: String,
     },
+    /// Put the label `label: "true"` on a revision.
+    MarkRevision {
+        /// Its name.
+        name: String,
+        /// The label.
+        label: &'static str,
+    },
+    /// Make an ImagePullJob; when that fails, an event tells, and the pass goes on.
+    CreatePullJob {
+        /// The job.
+        object: Value,
+        /// Its image.
+        image: String,
+    },
+    /// Delete an ImagePullJob.
+    DeletePullJob {
+        /// Its name.
+        name: String,
+    },
     /// Nothing can be done: fail with this message.
     Fail(String),
 }

@@ -9,6 +9,7 @@ mod action;
 mod housekeeping;
 mod in_place;
 mod pass;
+mod predownload;
 mod refresh;
 pub(crate) mod revisions;
 mod scale;

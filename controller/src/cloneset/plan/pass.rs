@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::action::{Action, Phase, Plan, Planner};
 use super::refresh::shortest;
 use super::view::{View, has_revision};
-use super::{housekeeping, refresh, scale, status, update};
+use super::{housekeeping, predownload, refresh, scale, status, update};
 use crate::cloneset::gates::Gates;
 use crate::cloneset::observe::{Observed, Revisions};
 use crate::cloneset::settings::DEFAULT_HISTORY_LIMIT;
@@ -34,6 +34,7 @@ impl Planner for CloneSetPlanner {
             return plan;
         }
         plan.prepare = housekeeping::plan(observed);
+        plan.prepare.extend(predownload::plan(&view));
         let scale = scale::plan(&view);
         plan.sync = scale.actions;
         if scale.modifies {

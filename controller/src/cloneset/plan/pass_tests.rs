@@ -44,6 +44,7 @@ fn observed(set: CloneSet, pods: Vec<TestPod>) -> Observed {
         pods: pods.into_iter().map(|pod| Arc::new(pod.build().into())).collect(),
         claims: Vec::new(),
         revisions: Vec::new(),
+        jobs: Vec::new(),
         nodes: BTreeMap::new(),
         now: Timestamp::from_second(NOW_S).unwrap(),
     }

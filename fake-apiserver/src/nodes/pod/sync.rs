@@ -57,6 +57,8 @@ impl PodWorker {
             // Seen by that list: a gate that opens now waits for the next one.
             self.listed_before_this_pass();
             self.sync_again();
+        } else if done.resized {
+            self.write_status().await;
         }
         Ok(())
     }
@@ -173,12 +175,13 @@ impl PodWorker {
             self.changes += 1;
             done.changed = true;
         }
-        self.take_resources();
+        done.resized = self.take_resources();
         Ok(())
     }
 
-    /// A resize that needs no restart is simply done.
-    fn take_resources(&mut self) {
+    /// A resize that needs no restart is simply done. Whether there was one.
+    fn take_resources(&mut self) -> bool {
+        let mut resized = false;
         for container in &mut self.record.containers {
             let spec = items(&self.pod, container.kind.field())
                 .iter()
@@ -186,9 +189,11 @@ impl PodWorker {
             if let Some(resources) = spec.and_then(|spec| spec.get("resources"))
                 && container.is_running()
             {
+                resized |= container.resources != *resources;
                 container.resources = resources.clone();
             }
         }
+        resized
     }
 
     /// Starts what should run and does not, in the order that the kinds of containers ask for.
@@ -366,4 +371,6 @@ fn needs_restart_for(running: &Value, spec: &Value) -> bool {
 pub(super) struct Pass {
     pub changed: bool,
     pub failed: bool,
+    /// Containers have other resources, and run on.
+    pub resized: bool,
 }
