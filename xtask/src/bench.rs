@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use conformance::{bench, bench_api};
+use conformance::{bench, bench_api, bench_cluster};
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
 /// Measures.
@@ -20,6 +20,15 @@ pub(crate) struct Arguments {
 /// What else can be measured.
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Clusters of many nodes and pods: how long until all run, until all are gone, and what each occupies.
+    Cluster {
+        /// How many pods; several for how the cost grows.
+        #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
+        pods: Vec<u32>,
+        /// How many nodes; without it, so many that the pods fit.
+        #[arg(long)]
+        nodes: Option<u32>,
+    },
     /// Requests and watch events per second of an API server: in process, served, and those of kubeconfigs.
     Api {
         /// How many objects.
@@ -35,21 +44,29 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build; for figures that mean something: cargo xtask bench");
     }
-    if let Some(What::Api { objects, kubeconfig }) = arguments.what {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .into_diagnostic()
-            .wrap_err("start a runtime")?;
-        runtime.block_on(bench_api::run(objects, &kubeconfig, &mut std::io::stdout()))?;
-        return Ok(ExitCode::SUCCESS);
+    let mut out = std::io::stdout();
+    match arguments.what {
+        Some(What::Api { objects, kubeconfig }) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .into_diagnostic()
+                .wrap_err("start a runtime")?;
+            runtime.block_on(bench_api::run(objects, &kubeconfig, &mut out))?;
+        }
+        Some(What::Cluster { pods, nodes }) => {
+            let sizes: Vec<(u32, u32)> = pods
+                .into_iter()
+                .map(|pods| (nodes.unwrap_or_else(|| bench_cluster::nodes_for(pods)), pods))
+                .collect();
+            bench_cluster::run(&sizes, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
+        }
+        None => {
+            let scenarios = crate::conformance::workspace().join("fixtures/scenarios");
+            bench::run(&scenarios, &arguments.replicas, &mut out, &|seed, job| {
+                seeded_entropy::simulate(seed, job)
+            })?;
+        }
     }
-    let scenarios = crate::conformance::workspace().join("fixtures/scenarios");
-    bench::run(
-        &scenarios,
-        &arguments.replicas,
-        &mut std::io::stdout(),
-        &|seed, job| seeded_entropy::simulate(seed, job),
-    )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 17] = [
+const NAMES: [(&str, Choice); 18] = [
     (
         "clusterrole-aggregation-controller",
         Choice::BuiltIn(BuiltIn::ClusterRoleAggregation),
@@ -28,6 +28,10 @@ const NAMES: [(&str, Choice); 17] = [
         Choice::BuiltIn(BuiltIn::EndpointSlice),
     ),
     ("garbage-collector-controller", Choice::Garbage),
+    (
+        "horizontal-pod-autoscaler-controller",
+        Choice::BuiltIn(BuiltIn::HorizontalPodAutoscaler),
+    ),
     ("job-controller", Choice::BuiltIn(BuiltIn::Job)),
     ("namespace-controller", Choice::Namespace),
     (

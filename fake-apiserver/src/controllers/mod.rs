@@ -2,6 +2,7 @@
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
+mod autoscaling;
 mod cluster_roles;
 mod custom_resources;
 mod disruption;
@@ -43,6 +44,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::PersistentVolume => Box::new(volumes::Volumes),
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle),
         BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
+        BuiltIn::HorizontalPodAutoscaler => Box::new(autoscaling::Autoscalers::default()),
         BuiltIn::ClusterRoleAggregation => Box::new(cluster_roles::ClusterRoleAggregation),
     }
 }

@@ -1,5 +1,6 @@
 //! The cluster as its clients see it.
 
+mod autoscaling;
 mod collections;
 mod custom;
 mod deletions;

@@ -39,9 +39,25 @@ impl Cx<'_> {
             .uri(path)
             .header(http::header::CONTENT_TYPE, kind)
             .header(http::header::USER_AGENT, USER_AGENT)
-            .body(body.to_string().into_bytes())
+            .body(if body.is_null() {
+                Vec::new()
+            } else {
+                body.to_string().into_bytes()
+            })
             .map_err(kube::Error::HttpError)?;
         self.client.request::<Value>(request).await
+    }
+
+    /// What is at a path of the API.
+    pub(in crate::controllers) async fn read(&self, path: &str) -> Result<Value, kube::Error> {
+        self.send(Method::GET, path, "application/json", &Value::Null)
+            .await
+    }
+
+    /// Replaces what is at a path of the API, and is in no cache.
+    pub(in crate::controllers) async fn write(&self, path: &str, object: &Value) -> Result<(), kube::Error> {
+        let answer = self.send(Method::PUT, path, "application/json", object).await;
+        answer.map(drop)
     }
 
     fn keep(&mut self, res: Res, object: &Value) {

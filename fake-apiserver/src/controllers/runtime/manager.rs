@@ -84,13 +84,15 @@ pub enum BuiltIn {
     NodeLifecycle,
     /// Removes pods of nodes that are gone, and finished pods beyond a limit.
     PodGarbage,
+    /// Sizes of workloads that follow a load.
+    HorizontalPodAutoscaler,
     /// Rules of aggregated cluster roles.
     ClusterRoleAggregation,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ReplicaSet,
         Self::Deployment,
         Self::StatefulSet,
@@ -104,6 +106,7 @@ impl BuiltIn {
         Self::PersistentVolume,
         Self::NodeLifecycle,
         Self::PodGarbage,
+        Self::HorizontalPodAutoscaler,
         Self::ClusterRoleAggregation,
     ];
 }

@@ -1,0 +1,385 @@
+//! What an autoscaler's metrics ask for. Pure.
+//!
+//! Where the figures come from, as there is no metrics server: annotations `metrics.fake-apiserver/<metric>`, on the pods for
+//! what they use (`Resource`, `Pods`; with `<container>.<metric>` for `ContainerResource`), on the autoscaler itself for what is
+//! measured elsewhere (`Object`, `External`).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::usage::{ANNOTATION, Proposal, TOLERANCE, Target, ceil, propose, thousandths};
+use crate::controllers::runtime::{list, number, text};
+use crate::controllers::workloads::pods::is_ready;
+use crate::meta::at;
+use crate::types::Quantity;
+
+/// What all metrics together ask for.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub replicas: i64,
+    /// The metric that asks for the most.
+    pub metric: String,
+    /// For `status.currentMetrics`.
+    pub statuses: Vec<Value>,
+}
+
+/// A metric of which nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// The reason of its event and of the condition `ScalingActive`.
+    pub reason: &'static str,
+    /// The event's message.
+    pub message: String,
+}
+
+/// Why no size was found; and the metrics that failed, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unknown {
+    pub why: Option<String>,
+    pub failed: Vec<Failed>,
+}
+
+struct One {
+    replicas: i64,
+    name: String,
+    status: Value,
+}
+
+/// A target with a value for a pod on average, in thousandths.
+fn average_value(target: &Value) -> Option<i64> {
+    at(target, "averageValue").map(|value| thousandths(Quantity::of(value)))
+}
+
+fn written(thousandths: i64) -> String {
+    let quantity = Quantity::parse(&format!("{thousandths}m"));
+    quantity.map(Quantity::canonical).unwrap_or_default()
+}
+
+fn of_pods(
+    pods: &[Arc<Value>],
+    metric: &str,
+    key: &str,
+    source: &Value,
+    current: i64,
+    now: Timestamp,
+) -> Result<(Proposal, bool), String> {
+    let target = at(source, "target").unwrap_or(&Value::Null);
+    match average_value(target) {
+        Some(wanted) => {
+            let found = propose(current, pods, metric, key, Target::Average(wanted), now);
+            found
+                .map(|found| (found, false))
+                .map_err(|why| format!("failed to get {metric} usage: {why}"))
+        }
+        None => {
+            let wanted = Target::Utilization(number(target, "averageUtilization", 0));
+            let found = propose(current, pods, metric, key, wanted, now);
+            found
+                .map(|found| (found, true))
+                .map_err(|why| format!("failed to get {metric} utilization: {why}"))
+        }
+    }
+}
+
+fn averages(proposal: Proposal) -> Value {
+    let mut current = Map::new();
+    if let Some(percent) = proposal.utilization {
+        current.insert("averageUtilization".to_owned(), Value::from(percent));
+    }
+    current.insert("averageValue".to_owned(), Value::from(written(proposal.average)));
+    Value::Object(current)
+}
+
+fn resource(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) -> Result<One, String> {
+    let source = at(spec, "resource").unwrap_or(&Value::Null);
+    let name = text(source, "name");
+    let (found, utilization) = of_pods(pods, name, name, source, current, now)?;
+    Ok(One {
+        replicas: found.replicas,
+        name: match utilization {
+            true => format!("{name} resource utilization (percentage of request)"),
+            false => format!("{name} resource"),
+        },
+        status: json!({"type": "Resource", "resource": {"name": name, "current": averages(found)}}),
+    })
+}
+
+fn container_resource(
+    spec: &Value,
+    pods: &[Arc<Value>],
+    current: i64,
+    now: Timestamp,
+) -> Result<One, String> {
+    let source = at(spec, "containerResource").unwrap_or(&Value::Null);
+    let (name, container) = (text(source, "name"), text(source, "container"));
+    // Only that container's requests count.
+    let pods: Vec<Arc<Value>> = pods
+        .iter()
+        .map(|pod| {
+            let mut pod = Value::clone(pod);
+            if let Some(Value::Array(containers)) = pod.pointer_mut("/spec/containers") {
+                containers.retain(|known| text(known, "name") == container);
+            }
+            Arc::new(pod)
+        })
+        .collect();
+    let (found, utilization) = of_pods(&pods, name, &format!("{container}.{name}"), source, current, now)?;
+    Ok(One {
+        replicas: found.replicas,
+        name: match utilization {
+            true => format!("{name} container resource utilization (percentage of request)"),
+            false => format!("{name} container resource"),
+        },
+        status: json!({"type": "ContainerResource",
+            "containerResource": {"name": name, "container": container, "current": averages(found)}}),
+    })
+}
+
+fn pods_metric(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) -> Result<One, String> {
+    let source = at(spec, "pods").unwrap_or(&Value::Null);
+    let name = text(source, "metric.name");
+    let wanted = at(source, "target").and_then(average_value).unwrap_or(0);
+    let found = propose(current, pods, name, name, Target::Average(wanted), now).map_err(|why| {
+        let why = why.replace("resource metrics API", "custom metrics API");
+        why.replace("metrics for resource", "metric")
+    })?;
+    let found = Proposal {
+        utilization: None,
+        ..found
+    };
+    Ok(One {
+        replicas: found.replicas,
+        name: format!("pods metric {name}"),
+        status: json!({"type": "Pods", "pods": {"metric": at(source, "metric"), "current": averages(found)}}),
+    })
+}
+
+/// A metric that is not of the pods: one figure, which is held against a value or shared by all pods.
+fn elsewhere(
+    autoscaler: &Value,
+    spec: &Value,
+    field: &str,
+    pods: &[Arc<Value>],
+    current: i64,
+) -> Result<One, String> {
+    let source = at(spec, field).unwrap_or(&Value::Null);
+    let name = text(source, "metric.name");
+    let said = at(autoscaler, "metadata.annotations").and_then(|all| all.get(format!("{ANNOTATION}{name}")));
+    let Some(used) = said
+        .and_then(Value::as_str)
+        .and_then(Quantity::parse)
+        .map(thousandths)
+    else {
+        return Err(match field {
+            "external" => format!(
+                "unable to get external metric {}/{name}/nil: no metrics returned from external metrics API",
+                text(autoscaler, "metadata.namespace")
+            ),
+            _ => format!(
+                "unable to get metric {name}: {} on {} {}/no metrics returned from custom metrics API",
+                text(source, "describedObject.kind"),
+                text(autoscaler, "metadata.namespace"),
+                text(source, "describedObject.name")
+            ),
+        });
+    };
+    let target = at(source, "target").unwrap_or(&Value::Null);
+    let (replicas, shown) = match average_value(target) {
+        Some(wanted) => {
+            let ratio = used as f64 / (wanted.max(1) as f64 * current.max(1) as f64);
+            let replicas = if (1.0 - ratio).abs() <= TOLERANCE {
+                current
+            } else {
+                ceil(used as f64 / wanted.max(1) as f64)
+            };
+            let each = ceil(used as f64 / current.max(1) as f64);
+            (replicas, json!({"averageValue": written(each)}))
+        }
+        None => {
+            let wanted = at(target, "value").map_or(0, |value| thousandths(Quantity::of(value)));
+            let ratio = used as f64 / wanted.max(1) as f64;
+            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+            let replicas = if (1.0 - ratio).abs() <= TOLERANCE {
+                current
+            } else {
+                ceil(ratio * ready as f64)
+            };
+            (replicas, json!({"value": written(used)}))
+        }
+    };
+    let selector = match at(source, "metric.selector") {
+        Some(_) => "with a selector",
+        None => "nil",
+    };
+    let (kind, name, mut status) = match field {
+        "external" => (
+            "External",
+            format!("external metric {name}({selector})"),
+            json!({}),
+        ),
+        _ => (
+            "Object",
+            format!("{} metric {name}", text(source, "describedObject.kind")),
+            json!({"describedObject": at(source, "describedObject")}),
+        ),
+    };
+    status["metric"] = at(source, "metric").cloned().unwrap_or_default();
+    status["current"] = shown;
+    Ok(One {
+        replicas,
+        name,
+        status: json!({"type": kind, field: status}),
+    })
+}
+
+/// What the autoscaler's metrics ask for, over the pods of its target, of which there are to be `wanted` and are `current`.
+///
+/// # Errors
+/// If all metrics fail, or some and the others ask for fewer pods than there are.
+pub(super) fn evaluate(
+    autoscaler: &Value,
+    pods: &[Arc<Value>],
+    wanted: i64,
+    current: i64,
+    now: Timestamp,
+) -> (Outcome, Unknown) {
+    let specs = list(autoscaler, "spec.metrics");
+    let mut outcome = Outcome::default();
+    let mut failed = Vec::new();
+    let mut first = None;
+    for spec in specs {
+        let (kind, found) = match text(spec, "type") {
+            "Resource" => ("Resource", resource(spec, pods, wanted, now)),
+            "ContainerResource" => ("ContainerResource", container_resource(spec, pods, wanted, now)),
+            "Pods" => ("Pods", pods_metric(spec, pods, wanted, now)),
+            "External" => ("External", elsewhere(autoscaler, spec, "external", pods, current)),
+            _ => ("Object", elsewhere(autoscaler, spec, "object", pods, current)),
+        };
+        match found {
+            Ok(one) => {
+                if outcome.statuses.is_empty() || one.replicas > outcome.replicas {
+                    outcome.replicas = one.replicas;
+                    outcome.metric = one.name;
+                }
+                outcome.statuses.push(one.status);
+            }
+            Err(message) => {
+                let (reason, what) = texts(kind, spec);
+                first.get_or_insert_with(|| format!("failed to get {what}: {message}"));
+                failed.push(Failed { reason, message });
+            }
+        }
+    }
+    let none = outcome.statuses.is_empty();
+    let why = first.filter(|_| none || outcome.replicas < wanted).map(|first| {
+        format!(
+            "invalid metrics ({} invalid out of {}), first error is: {first}",
+            failed.len(),
+            specs.len()
+        )
+    });
+    (outcome, Unknown { why, failed })
+}
+
+/// The reason of a failed metric, and what the summary calls it.
+fn texts(kind: &str, spec: &Value) -> (&'static str, String) {
+    match kind {
+        "Resource" => (
+            "FailedGetResourceMetric",
+            format!("{} resource metric value", text(spec, "resource.name")),
+        ),
+        "ContainerResource" => (
+            "FailedGetContainerResourceMetric",
+            format!("{} container metric value", text(spec, "containerResource.name")),
+        ),
+        "Pods" => ("FailedGetPodsMetric", "pods metric value".to_owned()),
+        "External" => (
+            "FailedGetExternalMetric",
+            format!("{} external metric value", text(spec, "external.metric.name")),
+        ),
+        _ => ("FailedGetObjectMetric", "object metric value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn pod(name: &str, annotations: Value) -> Arc<Value> {
+        Arc::new(json!({
+            "metadata": {"name": name, "annotations": annotations},
+            "spec": {"containers": [
+                {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
+                {"name": "proxy", "resources": {"requests": {"cpu": "100m"}}},
+            ]},
+            "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z",
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]},
+        }))
+    }
+
+    fn resource(target: Value) -> Value {
+        json!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
+    }
+
+    fn external(target: Value) -> Value {
+        json!({"type": "External", "external": {"metric": {"name": "queue"}, "target": target}})
+    }
+
+    /// Two pods that use `cpu` of 1100m each; a queue of 30.
+    #[rstest]
+    #[case::percent(vec![resource(json!({"averageUtilization": 50}))], Ok((4, "cpu resource utilization (percentage of request)")))]
+    #[case::value(vec![resource(json!({"averageValue": "550m"}))], Ok((4, "cpu resource")))]
+    #[case::pods(vec![json!({"type": "Pods", "pods": {"metric": {"name": "hits"}, "target": {"averageValue": "5"}}})],
+        Ok((4, "pods metric hits")))]
+    #[case::container(vec![json!({"type": "ContainerResource",
+        "containerResource": {"name": "cpu", "container": "proxy", "target": {"averageUtilization": 50}}})],
+        Ok((3, "cpu container resource utilization (percentage of request)")))]
+    #[case::shared(vec![external(json!({"averageValue": "10"}))], Ok((3, "external metric queue(nil)")))]
+    #[case::whole(vec![external(json!({"value": "15"}))], Ok((4, "external metric queue(nil)")))]
+    #[case::the_most(vec![external(json!({"averageValue": "10"})), resource(json!({"averageUtilization": 50}))],
+        Ok((4, "cpu resource utilization (percentage of request)")))]
+    #[case::one_fails_and_the_other_grows(vec![
+        json!({"type": "Pods", "pods": {"metric": {"name": "x"}, "target": {"averageValue": "5"}}}),
+        external(json!({"averageValue": "10"}))], Ok((3, "external metric queue(nil)")))]
+    #[case::one_fails_and_the_other_shrinks(vec![
+        json!({"type": "Pods", "pods": {"metric": {"name": "x"}, "target": {"averageValue": "5"}}}),
+        external(json!({"averageValue": "100"}))],
+        Err("invalid metrics (1 invalid out of 2), first error is: failed to get pods metric value: unable to get metric x: no metrics returned from custom metrics API"))]
+    #[case::unknown(vec![json!({"type": "Resource", "resource": {"name": "memory", "target": {"averageUtilization": 5}}})],
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: unable to get metrics for resource memory: no metrics returned from resource metrics API"))]
+    fn what_metrics_ask_for(#[case] metrics: Vec<Value>, #[case] expected: Result<(i64, &str), &str>) {
+        let annotations = json!({
+            "metrics.fake-apiserver/cpu": "1100m", "metrics.fake-apiserver/hits": "10",
+            "metrics.fake-apiserver/proxy.cpu": "70m",
+        });
+        let pods = [pod("a", annotations.clone()), pod("b", annotations)];
+        let autoscaler = json!({
+            "metadata": {"namespace": "default", "annotations": {"metrics.fake-apiserver/queue": "30"}},
+            "spec": {"metrics": metrics},
+        });
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        let (outcome, unknown) = evaluate(&autoscaler, &pods, 2, 2, now);
+        let got = match unknown.why {
+            Some(why) => Err(why),
+            None => Ok((outcome.replicas, outcome.metric.as_str())),
+        };
+        assert_eq!(got, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn what_is_shown() {
+        let pods = [pod("a", json!({"metrics.fake-apiserver/cpu": "250m"}))];
+        let autoscaler = json!({"spec": {"metrics": [resource(json!({"averageUtilization": 50}))]}});
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        let (outcome, _) = evaluate(&autoscaler, &pods, 1, 1, now);
+        assert_eq!(
+            outcome.statuses,
+            [json!({"type": "Resource",
+                "resource": {"name": "cpu", "current": {"averageUtilization": 22, "averageValue": "250m"}}})]
+        );
+    }
+}

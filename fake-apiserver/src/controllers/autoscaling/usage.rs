@@ -1,0 +1,310 @@
+//! How many replicas what the pods use asks for. Pure.
+//!
+//! Rules and texts are those of kube-controller-manager's `replica_calculator.go`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::controllers::runtime::{condition, list, text, time};
+use crate::meta::{ObjectMeta as _, at};
+use crate::types::Quantity;
+
+/// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.
+pub(super) const ANNOTATION: &str = "metrics.fake-apiserver/";
+/// A ratio this near to one changes nothing.
+pub(super) const TOLERANCE: f64 = 0.1;
+/// How long after its start a pod's use of CPU may be that of the start (5 min).
+const CPU_INITIALIZATION_S: i64 = 300;
+/// How soon after its start a pod that is not ready has never been (30 s).
+const INITIAL_READINESS_S: i64 = 30;
+/// What a pod without figures is taken to use at least when it is about fewer replicas, in percent of its request.
+const MISSING_PERCENT: i64 = 100;
+
+/// What a metric is held against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Target {
+    /// A percentage of the pods' requests.
+    Utilization(i64),
+    /// An average, in thousandths.
+    Average(i64),
+}
+
+/// What came out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Proposal {
+    pub replicas: i64,
+    /// In percent of the requests, where that was asked for.
+    pub utilization: Option<i64>,
+    /// In thousandths.
+    pub average: i64,
+}
+
+struct Groups {
+    /// By name: use in thousandths.
+    used: BTreeMap<String, i64>,
+    ready: i64,
+    unready: Vec<String>,
+    missing: Vec<String>,
+}
+
+/// A quantity in thousandths, rounded up.
+pub(super) fn thousandths(quantity: Quantity) -> i64 {
+    let nanos = quantity.nanos();
+    i64::try_from((nanos + 999_999).div_euclid(1_000_000)).unwrap_or(i64::MAX)
+}
+
+/// What a pod says that it uses, in thousandths. `key`: the annotation's name after its prefix.
+fn used(pod: &Value, key: &str) -> Option<i64> {
+    let annotations = at(pod, "metadata.annotations")?;
+    let said = annotations.get(format!("{ANNOTATION}{key}"))?.as_str()?;
+    Quantity::parse(said).map(thousandths)
+}
+
+fn is_unready(pod: &Value, metric: &str, now: Timestamp) -> bool {
+    if text(pod, "status.phase") == "Pending" {
+        return true;
+    }
+    if metric != "cpu" {
+        return false;
+    }
+    let (Some(ready), Some(started)) = (condition(pod, "Ready"), time(pod, "status.startTime")) else {
+        return true;
+    };
+    let is_false = text(ready, "status") == "False";
+    let since = time(ready, "lastTransitionTime").unwrap_or(started);
+    let seconds = |later: Timestamp, earlier: Timestamp| later.as_second() - earlier.as_second();
+    if seconds(now, started) < CPU_INITIALIZATION_S {
+        // The figures are of this very moment.
+        is_false
+    } else {
+        is_false && seconds(since, started) < INITIAL_READINESS_S
+    }
+}
+
+fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Groups {
+    let mut groups = Groups {
+        used: BTreeMap::new(),
+        ready: 0,
+        unready: Vec::new(),
+        missing: Vec::new(),
+    };
+    for pod in pods {
+        if pod.is_terminating() || text(pod, "status.phase") == "Failed" {
+            continue;
+        }
+        let name = pod.name().to_owned();
+        let found = used(pod, key);
+        if is_unready(pod, metric, now) {
+            groups.unready.push(name.clone());
+        } else if found.is_none() {
+            groups.missing.push(name.clone());
+        } else {
+            groups.ready += 1;
+        }
+        if let Some(found) = found {
+            groups.used.insert(name, found);
+        }
+    }
+    groups
+}
+
+/// The request of each pod, in thousandths.
+fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
+    let mut out = BTreeMap::new();
+    for pod in pods {
+        let mut sum = 0_i64;
+        for container in list(pod, "spec.containers") {
+            let request = at(container, &format!("resources.requests.{metric}"));
+            let Some(request) = request else {
+                return Err(format!(
+                    "missing request for {metric} in container {} of Pod {}",
+                    text(container, "name"),
+                    pod.name()
+                ));
+            };
+            sum = sum.saturating_add(thousandths(Quantity::of(request)));
+        }
+        out.insert(pod.name().to_owned(), sum);
+    }
+    Ok(out)
+}
+
+/// The ratio of what is used to what should be, the utilization in percent if that is the measure, and the average.
+fn ratio(
+    used: &BTreeMap<String, i64>,
+    requests: Option<&BTreeMap<String, i64>>,
+    target: Target,
+) -> Result<(f64, Option<i64>, i64), String> {
+    let total: i64 = used.values().sum();
+    let count = i64::try_from(used.len()).unwrap_or(i64::MAX).max(1);
+    let average = total / count;
+    match target {
+        Target::Average(wanted) => Ok((average as f64 / wanted.max(1) as f64, None, average)),
+        Target::Utilization(wanted) => {
+            let asked: i64 = used
+                .keys()
+                .filter_map(|name| requests.and_then(|requests| requests.get(name)))
+                .sum();
+            if asked == 0 {
+                return Err("no metrics returned matched known pods".to_owned());
+            }
+            let percent = total.saturating_mul(100) / asked;
+            Ok((percent as f64 / wanted.max(1) as f64, Some(percent), average))
+        }
+    }
+}
+
+pub(super) fn ceil(value: f64) -> i64 {
+    // Sizes of workloads are far below what a float holds exactly.
+    value.ceil() as i64
+}
+
+/// How many replicas the use of `metric` by `pods` asks for, when there are `current`. `key`: the name of their annotation.
+///
+/// # Errors
+/// The real controller's text when that cannot be told.
+pub(super) fn propose(
+    current: i64,
+    pods: &[Arc<Value>],
+    metric: &str,
+    key: &str,
+    target: Target,
+    now: Timestamp,
+) -> Result<Proposal, String> {
+    if pods.iter().all(|pod| used(pod, key).is_none()) {
+        return Err(format!(
+            "unable to get metrics for resource {metric}: no metrics returned from resource metrics API"
+        ));
+    }
+    let groups = groups(pods, metric, key, now);
+    let requests = match target {
+        Target::Utilization(_) => Some(requests(pods, metric)?),
+        Target::Average(_) => None,
+    };
+    let mut counted = groups.used.clone();
+    counted.retain(|name, _| !groups.unready.contains(name));
+    if counted.is_empty() {
+        return Err("did not receive metrics for targeted pods (pods might be unready)".to_owned());
+    }
+    let (first, utilization, average) = ratio(&counted, requests.as_ref(), target)?;
+    let proposal = |replicas: i64| Proposal {
+        replicas,
+        utilization,
+        average,
+    };
+    let count_unready = !groups.unready.is_empty() && first > 1.0;
+    if !count_unready && groups.missing.is_empty() {
+        return Ok(proposal(if (1.0 - first).abs() <= TOLERANCE {
+            current
+        } else {
+            ceil(first * groups.ready as f64)
+        }));
+    }
+    let full = |name: &String| match target {
+        Target::Average(wanted) => wanted,
+        Target::Utilization(wanted) => {
+            let request = requests.as_ref().and_then(|requests| requests.get(name)).copied();
+            request.unwrap_or(0).saturating_mul(wanted.max(MISSING_PERCENT)) / 100
+        }
+    };
+    for name in &groups.missing {
+        // Whatever they use must not be the reason to do more.
+        let taken = if first < 1.0 { full(name) } else { 0 };
+        counted.insert(name.clone(), taken);
+    }
+    if count_unready {
+        counted.extend(groups.unready.iter().map(|name| (name.clone(), 0)));
+    }
+    let (second, _, _) = ratio(&counted, requests.as_ref(), target)?;
+    let turned = (first < 1.0 && second > 1.0) || (first > 1.0 && second < 1.0);
+    if (1.0 - second).abs() <= TOLERANCE || turned {
+        return Ok(proposal(current));
+    }
+    let replicas = ceil(second * counted.len() as f64);
+    let against = (second < 1.0 && replicas > current) || (second > 1.0 && replicas < current);
+    Ok(proposal(if against { current } else { replicas }))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-01T01:00:00Z";
+
+    /// `used/request` in millicores; `-` for no figures; a trailing `!` for a pod that was never ready.
+    fn pods(text: &str) -> Vec<Arc<Value>> {
+        let pod = |(index, word): (usize, &str)| {
+            let (word, ready) = match word.strip_suffix('!') {
+                Some(word) => (word, "False"),
+                None => (word, "True"),
+            };
+            let (used, request) = word.split_once('/').unwrap_or((word, ""));
+            let mut pod = json!({
+                "metadata": {"name": format!("p{index}")},
+                "spec": {"containers": [{"name": "c"}]},
+                "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z",
+                    "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:01Z"}]},
+            });
+            if used != "-" {
+                pod["metadata"]["annotations"] = json!({"metrics.fake-apiserver/cpu": format!("{used}m")});
+            }
+            if !request.is_empty() {
+                pod["spec"]["containers"][0]["resources"] =
+                    json!({"requests": {"cpu": format!("{request}m")}});
+            }
+            Arc::new(pod)
+        };
+        text.split(' ').enumerate().map(pod).collect()
+    }
+
+    // The rows follow the cases of the real one's table: up, down, tolerance, pods that are not ready, without figures.
+    #[rstest]
+    #[case::up("300/1000 500/1000 700/1000", Target::Utilization(30), 3, Ok(5))]
+    #[case::up_average("300 500 700", Target::Average(300), 3, Ok(5))]
+    #[case::down(
+        "100/1000 300/1000 500/1000 250/1000 250/1000",
+        Target::Utilization(50),
+        5,
+        Ok(3)
+    )]
+    #[case::just_so("1010/1000 1030/1000 1020/1000", Target::Utilization(100), 3, Ok(3))]
+    #[case::unready_damps("300/1000! 500/1000 700/1000", Target::Utilization(30), 3, Ok(4))]
+    #[case::unready_stops("400/1000! 500/1000! 700/1000", Target::Utilization(30), 3, Ok(3))]
+    #[case::missing_damps_up("-/1000 500/1000 700/1000", Target::Utilization(30), 3, Ok(4))]
+    #[case::missing_stops_down("-/1000 100/1000 200/1000 300/1000", Target::Utilization(50), 4, Ok(4))]
+    #[case::missing_does_not_turn("-/1000 -/1000 -/1000 1000/1000", Target::Utilization(50), 4, Ok(4))]
+    #[case::none(
+        "-/1000 -/1000",
+        Target::Utilization(50),
+        2,
+        Err("unable to get metrics for resource cpu: no metrics returned from resource metrics API")
+    )]
+    #[case::no_request(
+        "100 100/1000",
+        Target::Utilization(50),
+        2,
+        Err("missing request for cpu in container c of Pod p0")
+    )]
+    #[case::nobody_is_ready(
+        "100/1000! -/1000!",
+        Target::Utilization(50),
+        2,
+        Err("did not receive metrics for targeted pods (pods might be unready)")
+    )]
+    fn proposals(
+        #[case] text: &str,
+        #[case] target: Target,
+        #[case] current: i64,
+        #[case] expected: Result<i64, &str>,
+    ) {
+        let now = NOW.parse().expect("a time");
+        let got = propose(current, &pods(text), "cpu", "cpu", target, now).map(|proposal| proposal.replicas);
+        assert_eq!(got, expected.map_err(str::to_owned));
+    }
+}
