@@ -16,6 +16,7 @@ pub mod files;
 pub mod histories;
 pub mod history;
 pub mod manifest;
+pub mod record;
 pub mod recording;
 pub mod render;
 pub mod report;

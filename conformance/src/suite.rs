@@ -289,7 +289,7 @@ fn output_error(source: std::io::Error) -> Error {
 }
 
 /// Runs an async body: on virtual time for the in-process cluster, in real time otherwise.
-fn block_on<T: Send>(
+pub(crate) fn block_on<T: Send>(
     options: &SuiteOptions,
     seed: u64,
     simulate: Simulate<'_>,
@@ -324,7 +324,11 @@ fn block_on<T: Send>(
     })
 }
 
-async fn start(options: &SuiteOptions, seed: u64, environment: Environment) -> Result<Backend, Error> {
+pub(crate) async fn start(
+    options: &SuiteOptions,
+    seed: u64,
+    environment: Environment,
+) -> Result<Backend, Error> {
     match &options.backend {
         BackendChoice::Kubeconfig(path) => RealCluster::connect(path.as_deref(), options.manager, seed)
             .await

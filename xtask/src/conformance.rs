@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Backend {
+pub(crate) enum Backend {
     /// The in-process cluster.
     Fake,
     /// Any running cluster.
@@ -65,11 +65,31 @@ enum Backend {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ManagerKind {
+pub(crate) enum ManagerKind {
     /// This program.
     Own,
     /// An OpenKruise that is installed in the cluster already.
     External,
+}
+
+impl Backend {
+    pub(crate) fn choice(self, kubeconfig: Option<PathBuf>) -> BackendChoice {
+        match self {
+            Self::Fake => BackendChoice::Fake,
+            Self::Kubeconfig => BackendChoice::Kubeconfig(kubeconfig),
+            Self::Kind => BackendChoice::Kind,
+            Self::K3s => BackendChoice::K3s,
+        }
+    }
+}
+
+impl ManagerKind {
+    pub(crate) fn choice(self) -> ManagerChoice {
+        match self {
+            Self::Own => ManagerChoice::Own,
+            Self::External => ManagerChoice::External,
+        }
+    }
 }
 
 /// The workspace's own folder, wherever the command was started.
@@ -80,12 +100,7 @@ pub(crate) fn workspace() -> PathBuf {
 
 fn options(arguments: Arguments) -> SuiteOptions {
     let fixtures = workspace().join("fixtures");
-    let backend = match arguments.backend {
-        Backend::Fake => BackendChoice::Fake,
-        Backend::Kubeconfig => BackendChoice::Kubeconfig(arguments.kubeconfig),
-        Backend::Kind => BackendChoice::Kind,
-        Backend::K3s => BackendChoice::K3s,
-    };
+    let backend = arguments.backend.choice(arguments.kubeconfig);
     let own_recordings = arguments.recordings.is_none();
     SuiteOptions {
         // Without a choice both are played: the scenarios, and the recordings that came with the project.
@@ -98,10 +113,7 @@ fn options(arguments: Arguments) -> SuiteOptions {
         divergences: fixtures.join("recordings/divergences.yaml"),
         only: arguments.scenario,
         backend,
-        manager: match arguments.manager {
-            ManagerKind::Own => ManagerChoice::Own,
-            ManagerKind::External => ManagerChoice::External,
-        },
+        manager: arguments.manager.choice(),
         seed: arguments.seed,
         pause: arguments.step,
         bless: arguments.bless,

@@ -6,6 +6,7 @@ mod ci;
 mod conformance;
 mod histories;
 mod manifests;
+mod record;
 mod soak;
 
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Verb {
     Bench(bench::Arguments),
     /// Play random histories of CloneSets and look after every commit for what must never happen.
     Histories(histories::Arguments),
+    /// Do the steps of a recording on a cluster, and write what happens there as a recording.
+    Record(record::Arguments),
     /// Send random requests to a cluster with watches open, and check that all adds up.
     Soak(soak::Arguments),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Histories(arguments) => histories::run(&arguments),
+        Verb::Record(arguments) => record::run(arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
     };
     match result {

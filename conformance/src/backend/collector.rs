@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use client_kit::{JsonChange, SharedClock, watch_json};
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use kube::Client;
 use kube::core::ApiResource;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::history::{Change, ChangeKind, text};
 /// Collects the changes of some kinds of objects.
 pub struct Collector {
     history: Arc<Mutex<Vec<Change>>>,
+    began: Timestamp,
     /// Aborts the watches when dropped.
     _watches: JoinSet<()>,
 }
@@ -24,7 +26,8 @@ impl Collector {
     #[must_use]
     pub fn start(client: &Client, clock: &SharedClock, kinds: Vec<(String, ApiResource)>) -> Arc<Self> {
         let history = Arc::new(Mutex::new(Vec::new()));
-        let began_ms = clock.now().as_millisecond();
+        let began = clock.now();
+        let began_ms = began.as_millisecond();
         let mut watches = JoinSet::new();
         for (name, kind) in kinds {
             let (client, clock, history) = (client.clone(), Arc::clone(clock), Arc::clone(&history));
@@ -50,8 +53,15 @@ impl Collector {
         }
         Arc::new(Self {
             history,
+            began,
             _watches: watches,
         })
+    }
+
+    /// When it began: the history's times count from here.
+    #[must_use]
+    pub fn began(&self) -> Timestamp {
+        self.began
     }
 
     /// What has been seen so far.

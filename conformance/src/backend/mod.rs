@@ -70,6 +70,12 @@ impl Backend {
         self.collector().history()
     }
 
+    /// When that began.
+    #[must_use]
+    pub fn began(&self) -> jiff::Timestamp {
+        self.collector().began()
+    }
+
     /// How much has happened so far.
     #[must_use]
     pub fn history_len(&self) -> usize {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::files;
 use crate::history::{Change, ChangeKind, Id, cut, text};
+use crate::manifest;
 
 /// One recording.
 #[derive(Debug, Clone)]
@@ -37,12 +38,16 @@ pub struct Step {
     /// Its name, such as `02-scale-out`.
     pub name: String,
     /// When it began, in seconds on the trace's clock.
+    #[serde(default)]
     pub t: f64,
     /// When it had settled, if it did.
     pub settled_t: Option<f64>,
     /// The actions.
     #[serde(rename = "do")]
     pub actions: Vec<Action>,
+    /// The step as it is written.
+    #[serde(skip)]
+    pub written: Value,
 }
 
 /// One action, as kubectl would take it.
@@ -96,18 +101,26 @@ impl Recording {
     /// # Errors
     /// If a file is missing or is not what it should be.
     pub fn read(root: &Path, folder: &Path) -> Result<Self, Error> {
-        let steps_file = folder.join("steps.json");
-        let steps: Vec<Step> =
-            serde_json::from_str(&read(&steps_file)?).map_err(|error| Error::json(&steps_file, &error))?;
-        let (history, zero) = read_trace(&folder.join("trace.jsonl"))?;
+        Self::with_trace(root, folder, read_trace(&folder.join("trace.jsonl"))?)
+    }
+
+    fn with_trace(
+        root: &Path,
+        folder: &Path,
+        (history, zero): (Vec<Change>, Option<Timestamp>),
+    ) -> Result<Self, Error> {
+        let steps = read_steps(&folder.join("steps.json"))?;
         let began = zero
             .zip(steps.first())
             .and_then(|(zero, first)| zero.checked_add(SignedDuration::from_millis(ms(first.t))).ok());
-        let namespace = history
+        let mut namespaces = history
             .iter()
             .map(|change| text(&change.object, "/metadata/namespace"))
-            .find(|namespace| !namespace.is_empty())
-            .unwrap_or_else(|| "default".to_owned());
+            .filter(|namespace| !namespace.is_empty());
+        let namespace = match namespaces.next() {
+            Some(namespace) => namespace,
+            None => namespace_of(&steps, folder)?,
+        };
         let relative = folder.strip_prefix(root).unwrap_or(folder);
         let mut name = relative.to_string_lossy().replace('\\', "/");
         if name.is_empty() {
@@ -126,6 +139,20 @@ impl Recording {
             // Without the file the manager ran with its defaults.
             gates: std::fs::read_to_string(folder.join("gates.txt")).unwrap_or_default(),
         })
+    }
+
+    /// Reads a folder that may have no trace yet.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_steps(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("trace.jsonl");
+        let trace = if path.exists() {
+            read_trace(&path)?
+        } else {
+            (Vec::new(), None)
+        };
+        Self::with_trace(folder, folder, trace)
     }
 
     /// When step `index` ends: when the next begins; for the last, when the recorder began to clean up, or stopped.
@@ -157,6 +184,33 @@ impl Recording {
     pub fn start_ms(&self, index: usize) -> i64 {
         self.steps.get(index).map_or(0, |step| ms(step.t))
     }
+}
+
+fn read_steps(path: &Path) -> Result<Vec<Step>, Error> {
+    let text = read(path)?;
+    let mut steps: Vec<Step> = serde_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
+    let written: Vec<Value> = serde_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
+    for (step, written) in steps.iter_mut().zip(written) {
+        step.written = written;
+    }
+    Ok(steps)
+}
+
+/// The namespace that the steps are about.
+fn namespace_of(steps: &[Step], folder: &Path) -> Result<String, Error> {
+    for action in steps.iter().flat_map(|step| &step.actions) {
+        if let Some(namespace) = &action.namespace {
+            return Ok(namespace.clone());
+        }
+        let Some(file) = &action.file else { continue };
+        for document in manifest::read(&folder.join(file))? {
+            let namespace = text(&document.object, "/metadata/namespace");
+            if !namespace.is_empty() {
+                return Ok(namespace);
+            }
+        }
+    }
+    Ok("default".to_owned())
 }
 
 fn read(path: &Path) -> Result<String, Error> {

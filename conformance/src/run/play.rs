@@ -213,7 +213,7 @@ fn judge(
     }
 }
 
-async fn ensure_namespace(kubectl: &Kubectl) {
+pub(crate) async fn ensure_namespace(kubectl: &Kubectl) {
     if kubectl.namespace() == "default" {
         return;
     }
@@ -226,7 +226,7 @@ async fn ensure_namespace(kubectl: &Kubectl) {
 }
 
 /// Does one action with the run's names; returns it as a command line, and what the server said.
-async fn act(
+pub(crate) async fn act(
     kubectl: &Kubectl,
     recording: &Recording,
     action: &Action,

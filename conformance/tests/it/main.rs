@@ -7,6 +7,7 @@ mod fixtures;
 mod histories;
 mod kubeconfig;
 mod manager;
+mod record;
 mod replay;
 mod reports;
 mod soak;

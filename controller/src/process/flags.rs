@@ -389,6 +389,27 @@ mod tests {
         assert!(error.contains(expected), "{error}");
     }
 
+    /// OpenKruise's charts and administrators set these; here they steer nothing, and refusing them would help nobody.
+    #[rstest]
+    #[case("--rest-config-qps=30 --rest-config-burst=50", "rest-config-qps", "30")]
+    #[case(
+        "--rate-limiter-base-delay=5ms --rate-limiter-max-delay=1000s",
+        "rate-limiter-max-delay",
+        "1000s"
+    )]
+    #[case(
+        "--rate-limiter-qps=10 --rate-limiter-bucket-size=100",
+        "rate-limiter-bucket-size",
+        "100"
+    )]
+    #[case("--sync-period=10m", "sync-period", "10m")]
+    #[case("--expectation-timeout=5m0s", "expectation-timeout", "5m0s")]
+    #[case("--enable-pprof=true --pprof-addr=:8090", "enable-pprof", "true")]
+    #[case("--logtostderr=true --log_dir=/tmp --alsologtostderr", "log_dir", "/tmp")]
+    fn taken_and_not_used(#[case] line: &str, #[case] flag: &str, #[case] expected: &str) {
+        assert_eq!(parse(line).unwrap().text(flag), expected);
+    }
+
     #[rstest]
     #[case("15s", Some(15_000))]
     #[case("1h30m", Some(5_400_000))]
