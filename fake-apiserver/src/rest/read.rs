@@ -13,7 +13,7 @@ use super::options;
 use crate::meta::string_map;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
-use crate::store::{ObjectKey, Revision, Stored};
+use crate::store::{ObjectKey, Revision, Scope, Stored};
 
 /// Which objects of a collection are asked for.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +35,11 @@ impl Selection {
             labels,
             fields: FieldSelector::parse(&text, &context.resource)?,
         })
+    }
+
+    /// The one part of the table that the fields select from, if it is one.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.fields.scope()
     }
 
     pub(crate) fn is_everything(&self) -> bool {
