@@ -42,6 +42,11 @@ impl Selection {
         self.fields.scope()
     }
 
+    /// Whether a stored object is selected.
+    pub(crate) fn selects(&self, stored: &Stored) -> bool {
+        self.is_everything() || stored.value.with(|object| self.matches(object))
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -159,7 +164,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let mut items: Vec<Arc<Stored>> = snapshot
         .items
         .into_iter()
-        .filter(|stored| selection.matches(&stored.value))
+        .filter(|stored| selection.selects(stored))
         .collect();
     let mut page = Page {
         revision,

@@ -90,7 +90,7 @@ pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
-    initial.retain(|stored| watch.selection.matches(&stored.value));
+    initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
     for stored in &initial {
         let frame = watch.frame(EventKind::Added, stored);

@@ -332,8 +332,8 @@ mod tests {
                 "both forms of the object agree"
             );
             assert_eq!(
-                event.previous.as_ref().map(|stored| &stored.value),
-                previous.as_ref().map(|stored| &stored.value)
+                event.previous.as_ref().map(|stored| &*stored.value),
+                previous.as_ref().map(|stored| &*stored.value)
             );
             previous = Some(Arc::clone(&event.object));
         }
@@ -343,6 +343,25 @@ mod tests {
             then.items.first().map(|stored| stored.revision),
             Some(Revision(5))
         );
+        Ok(())
+    }
+
+    #[test]
+    fn of_many_objects_those_that_rest_are_kept_small() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Store::new();
+        for index in 0..1500 {
+            put(&store, &format!("x{index:04}"), None)?;
+        }
+        let all = store.list(&pods(), None, None, None)?.items;
+        let cold = all.iter().filter(|stored| stored.value.is_cold()).count();
+        // Those that left the newest 256 events when the table had more than a thousand objects.
+        assert_eq!(cold, 500);
+        for stored in &all {
+            let looked = stored
+                .value
+                .with(|value| value["metadata"]["name"] == *stored.key.name);
+            assert!(looked && stored.value["metadata"]["resourceVersion"] == stored.revision.to_string());
+        }
         Ok(())
     }
 

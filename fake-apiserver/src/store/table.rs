@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::event::{Event, EventKind, PackedObject, Stored};
+use super::event::{Event, EventKind, Stored};
 use super::key::{ObjectKey, Revision};
 use super::scope::{Parts, Scope};
 
@@ -16,13 +16,15 @@ pub(super) const LOG_EVENTS_MAX: usize = 100_000;
 /// How many of the newest events of a table are kept as they are. Older ones keep nothing but their encoded objects, which
 /// are several times smaller; hardly any watcher is that far behind.
 const LOG_WHOLE_EVENTS: usize = 256;
+/// A table of more objects than these keeps only the encodings of those that have not changed for so many events.
+const WHOLE_OBJECTS: usize = 1000;
 
 /// An event that nobody is expected to ask for soon.
 struct Packed {
     revision: Revision,
     kind: EventKind,
-    object: PackedObject,
-    previous: Option<PackedObject>,
+    object: Stored,
+    previous: Option<Stored>,
 }
 
 enum Logged {
@@ -43,24 +45,23 @@ impl Logged {
             Self::Whole(event) => Arc::clone(event),
             Self::Packed(packed) => Arc::new(Event::new(
                 packed.kind,
-                Arc::new(packed.object.unpack()),
-                packed
-                    .previous
-                    .as_ref()
-                    .map(|previous| Arc::new(previous.unpack())),
+                Arc::new(packed.object.cold()),
+                packed.previous.as_ref().map(|previous| Arc::new(previous.cold())),
             )),
         }
     }
 
-    fn pack(&mut self) {
-        if let Self::Whole(event) = self {
-            *self = Self::Packed(Box::new(Packed {
-                revision: event.revision,
-                kind: event.kind,
-                object: event.object.pack(),
-                previous: event.previous.as_ref().map(|previous| previous.pack()),
-            }));
-        }
+    /// Keeps the encodings alone. Gives the object that it was about, if that is still one.
+    fn pack(&mut self) -> Option<Arc<Stored>> {
+        let Self::Whole(event) = self else { return None };
+        let event = Arc::clone(event);
+        *self = Self::Packed(Box::new(Packed {
+            revision: event.revision,
+            kind: event.kind,
+            object: event.object.cold(),
+            previous: event.previous.as_ref().map(|previous| previous.cold()),
+        }));
+        (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object))
     }
 }
 
@@ -115,8 +116,14 @@ impl Table {
         let revision = event.revision;
         self.log.push_back(Logged::Whole(Arc::clone(&event)));
         let old = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
-        if let Some(old) = old.and_then(|index| self.log.get_mut(index)) {
-            old.pack();
+        if let Some(old) = old
+            .and_then(|index| self.log.get_mut(index))
+            .and_then(Logged::pack)
+            && self.objects.len() > WHOLE_OBJECTS
+            && let Some(current) = self.objects.get_mut(&old.key)
+            && Arc::ptr_eq(current, &old)
+        {
+            *current = Arc::new(old.cold());
         }
         if self.log.len() > LOG_EVENTS_MAX
             && let Some(dropped) = self.log.pop_front()
