@@ -134,7 +134,11 @@ impl FakeCluster {
             .names(names.clone())
             .images(images)
             .placements(options.environment.placements.clone())
+            .pod_timings(options.environment.paces.clone())
             .trace(options.trace);
+        if let Some(began) = options.environment.began {
+            builder = builder.start_time(began);
+        }
         let nodes = options.nodes.unwrap_or(NODES);
         builder = builder.nodes(nodes);
         let containers = options.environment.daemon.then(Containers::default);

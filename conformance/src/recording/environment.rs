@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fake_apiserver::nodes::Timing;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::load::Recording;
+use super::pace;
 use crate::history::{ChangeKind, text};
 
 /// The conditions of a recording: what its test bed gave, not what OpenKruise did with it.
@@ -18,6 +21,10 @@ pub struct Environment {
     pub missing: BTreeSet<String>,
     /// The node on which each pod ran.
     pub placements: BTreeMap<String, String>,
+    /// How long things took on the nodes for each pod.
+    pub paces: BTreeMap<String, Timing>,
+    /// When the first step began: times are whole seconds, so that the part of a second counts.
+    pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.
     pub gates: String,
     /// Whether OpenKruise's daemon ran on the nodes.
@@ -69,6 +76,8 @@ impl Environment {
         let version = recording.name.split('/').next().unwrap_or_default();
         let mut environment = Self {
             gates: gates(version, &recording.gates),
+            paces: pace::of(&recording.history),
+            began: recording.began,
             ..Self::default()
         };
         let mut asked = BTreeSet::new();

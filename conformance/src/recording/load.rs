@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ pub struct Recording {
     pub steps: Vec<Step>,
     /// What happened.
     pub history: Vec<Change>,
+    /// When the first step began, by the clock on the wall.
+    pub began: Option<Timestamp>,
     /// The namespace in which it happened.
     pub namespace: String,
     /// The feature gates of OpenKruise's manager, where they were not its defaults.
@@ -74,6 +77,7 @@ pub struct Action {
 #[derive(Deserialize)]
 struct TraceLine {
     t: f64,
+    wall: Option<String>,
     res: String,
     #[serde(rename = "type")]
     kind: String,
@@ -95,7 +99,10 @@ impl Recording {
         let steps_file = folder.join("steps.json");
         let steps: Vec<Step> =
             serde_json::from_str(&read(&steps_file)?).map_err(|error| Error::json(&steps_file, &error))?;
-        let history = read_trace(&folder.join("trace.jsonl"))?;
+        let (history, zero) = read_trace(&folder.join("trace.jsonl"))?;
+        let began = zero
+            .zip(steps.first())
+            .and_then(|(zero, first)| zero.checked_add(SignedDuration::from_millis(ms(first.t))).ok());
         let namespace = history
             .iter()
             .map(|change| text(&change.object, "/metadata/namespace"))
@@ -114,6 +121,7 @@ impl Recording {
             folder: folder.to_owned(),
             steps,
             history,
+            began,
             namespace,
             // Without the file the manager ran with its defaults.
             gates: std::fs::read_to_string(folder.join("gates.txt")).unwrap_or_default(),
@@ -158,13 +166,19 @@ fn read(path: &Path) -> Result<String, Error> {
     })
 }
 
-fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
+/// The trace, and when its clock began.
+fn read_trace(path: &Path) -> Result<(Vec<Change>, Option<Timestamp>), Error> {
     let mut objects: BTreeMap<Id, Arc<Value>> = BTreeMap::new();
     let mut by_name: BTreeMap<(String, String), Id> = BTreeMap::new();
     let mut out = Vec::new();
+    let mut zero: Option<Timestamp> = None;
     for (index, line) in read(path)?.lines().enumerate() {
         let line: TraceLine =
             serde_json::from_str(line).map_err(|error| Error::json_line(path, index + 1, &error))?;
+        if let (None, Some(wall)) = (zero, &line.wall) {
+            let wall: Option<Timestamp> = wall.parse().ok();
+            zero = wall.and_then(|wall| wall.checked_sub(SignedDuration::from_millis(ms(line.t))).ok());
+        }
         let key = (line.res.clone(), line.name.clone());
         let mut object = match line.object {
             Some(object) => object,
@@ -193,7 +207,7 @@ fn read_trace(path: &Path) -> Result<Vec<Change>, Error> {
         objects.insert(id, Arc::clone(&change.object));
         out.push(change);
     }
-    Ok(out)
+    Ok((out, zero))
 }
 
 /// The folders below `root` that hold a recording, by name.

@@ -153,6 +153,7 @@ mod tests {
             folder: std::path::PathBuf::new(),
             steps: Vec::new(),
             history,
+            began: None,
             namespace: "default".to_owned(),
             gates: String::new(),
         }

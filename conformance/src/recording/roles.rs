@@ -159,6 +159,7 @@ mod tests {
             folder: std::path::PathBuf::new(),
             steps: Vec::new(),
             history: history("a-1"),
+            began: None,
             namespace: "default".to_owned(),
             gates: String::new(),
         };

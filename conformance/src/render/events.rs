@@ -1,6 +1,6 @@
 //! The events of a step, object by object, in the order in which each was first seen in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -22,11 +22,12 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
         .filter(|change| change.resource == "events")
         .map(|change| (change.name(), count(&change.object)))
         .collect();
+    let hidden = beyond_reason(before, during);
     let mut objects: BTreeMap<String, Vec<Line>> = BTreeMap::new();
-    for change in during
-        .iter()
-        .filter(|change| change.resource == "events" && change.kind != ChangeKind::Deleted)
-    {
+    for (index, change) in during.iter().enumerate() {
+        if change.resource != "events" || change.kind == ChangeKind::Deleted || hidden.contains(&index) {
+            continue;
+        }
         let event = &change.object;
         // A write that does not raise the count says nothing new.
         if known.get(&change.name()) == Some(&count(event)) {
@@ -75,6 +76,41 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
         }
     }
     out
+}
+
+/// The events of the step that depend on how often something was tried before: a source may say so much about an object in
+/// a row and no more, and tries that vary in number use that up. They are known by their position in `during`.
+fn beyond_reason(before: &[Change], during: &[Change]) -> BTreeSet<usize> {
+    #[derive(Default)]
+    struct Said {
+        all: usize,
+        varying: usize,
+        counts: BTreeMap<String, i64>,
+        late: Vec<usize>,
+    }
+    let mut said: BTreeMap<(String, String), Said> = BTreeMap::new();
+    for (index, change) in before.iter().chain(during).enumerate() {
+        if change.resource != "events" || change.kind == ChangeKind::Deleted {
+            continue;
+        }
+        let event = &change.object;
+        let said = said
+            .entry((object(event), text(event, "/source/component")))
+            .or_default();
+        if said.counts.insert(change.name(), count(event)) == Some(count(event)) {
+            continue;
+        }
+        said.all += 1;
+        if normalise::count_varies(&text(event, "/reason")) {
+            said.varying += 1;
+        } else if said.all - said.varying > normalise::SAID_MAX {
+            said.late.extend(index.checked_sub(before.len()));
+        }
+    }
+    said.into_values()
+        .filter(|said| said.varying > 0 && said.all > normalise::NEARLY_ALL)
+        .flat_map(|said| said.late)
+        .collect()
 }
 
 fn count(event: &Value) -> i64 {

@@ -8,6 +8,8 @@ mod normalise;
 mod pods;
 mod tables;
 
+use std::collections::BTreeMap;
+
 use crate::history::{Slice, State};
 
 /// Renders one step. The text ends with a newline and names nothing that differs from run to run.
@@ -29,4 +31,49 @@ pub fn step(slice: Slice<'_>) -> String {
         .filter(|section| !section.is_empty())
         .collect();
     filled.join("\n")
+}
+
+/// Whether everything that was said in one rendered step was said in another, too, and as often.
+#[must_use]
+pub(crate) fn has_all_events(text: &str, of: &str) -> bool {
+    let said = said(text);
+    self::said(of)
+        .into_iter()
+        .all(|(line, count)| said.get(&line).is_some_and(|had| *had >= count))
+}
+
+/// The events of a rendered step: whose and what, and how often.
+fn said(text: &str) -> BTreeMap<(&str, &str), u64> {
+    let mut object = "";
+    let mut out = BTreeMap::new();
+    for line in text.lines() {
+        let Some(event) = line.strip_prefix("  ") else {
+            object = line;
+            continue;
+        };
+        let (event, count) = match event.rsplit_once(" (x") {
+            Some((event, count)) => (event, count.trim_end_matches(')').parse().unwrap_or(1)),
+            None => (event, 1),
+        };
+        out.insert((object, event), count);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("a/b\n  Normal A x\n", true)]
+    #[case("a/b\n  Normal A x\n  Normal B x (x3)\n", true)]
+    #[case("a/b\n  Normal A x (x2)\n", false)]
+    #[case("a/c\n  Normal A x\n", false)]
+    #[case("", true)]
+    fn what_was_said(#[case] of: &str, #[case] expected: bool) {
+        let text = "pods\n\na/b\n  Normal B x (x3)\n  Normal A x\n";
+        assert_eq!(has_all_events(text, of), expected);
+    }
 }

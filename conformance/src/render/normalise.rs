@@ -5,6 +5,8 @@
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
 //!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
 //! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
+//! * What a source says about an object when it has nearly said all it may (25 events in a row), some of it in tries of
+//!   such a number: then only the first 15 other events are shown.
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
 //!   containers of one pod are killed: the kubelet does that in parallel, too.
 //! * What only says how slow the test bed was or how it was built ([`is_of_the_test_bed`]).
@@ -15,6 +17,11 @@ use std::borrow::Cow;
 
 /// Events whose count depends on how often the controller, or the scheduler, looked or tried.
 const COUNT_VARIES: [&str; 3] = ["FailedCreate", "FailedScheduling", "ScaleUpLimited"];
+
+/// A source may write 25 events about one object in a row. When more than so many have been written …
+pub(super) const NEARLY_ALL: usize = 22;
+/// … and tries are among them, so many of the others are compared.
+pub(super) const SAID_MAX: usize = 15;
 
 /// Events that come in any order when several come at once.
 const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
@@ -85,9 +92,14 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
     }
 }
 
+/// Whether how often an event comes differs from run to run.
+pub(super) fn count_varies(reason: &str) -> bool {
+    COUNT_VARIES.contains(&reason)
+}
+
 /// How often an event was seen, as far as that is the same in every run.
 pub(super) fn count(reason: &str, count: i64) -> String {
-    match (count, COUNT_VARIES.contains(&reason)) {
+    match (count, count_varies(reason)) {
         (_, true) => " (xN)".to_owned(),
         (0 | 1, false) => String::new(),
         (count, false) => format!(" (x{count})"),

@@ -14,21 +14,28 @@ use crate::manifest;
 use crate::recording::divergences::{Divergence, forgives};
 use crate::recording::load::Action;
 use crate::recording::roles::Roles;
-use crate::recording::{Recording, Step, pairing};
+use crate::recording::{Recording, Step, effect, pairing};
 use crate::render;
 
 /// A step that was cut may end after this part of its recorded time …
 const EARLIEST: f64 = 0.3;
-/// … and at most this much later than then.
+/// … and as much later than then as it had taken, within these limits.
+const LATER_MIN: Duration = Duration::from_secs(2);
 const LATER_MAX: Duration = Duration::from_secs(4);
+/// For so long a run that has got as far may take to look the same.
+const REACHED_MAX: Duration = Duration::from_millis(300);
 /// How often the run is looked at meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What a step of a recording looks like, rendered.
 #[must_use]
 pub fn rendered(recording: &Recording, index: usize) -> String {
-    let start = cut(&recording.history, recording.start_ms(index));
-    let end = cut(&recording.history, recording.end_ms(index)).max(start);
+    rendered_between(recording, recording.start_ms(index), recording.end_ms(index))
+}
+
+fn rendered_between(recording: &Recording, start_ms: i64, end_ms: i64) -> String {
+    let start = cut(&recording.history, start_ms);
+    let end = cut(&recording.history, end_ms).max(start);
     render::step(Slice {
         before: &recording.history[..start],
         during: &recording.history[start..end],
@@ -54,6 +61,17 @@ pub async fn play(
         let from = backend.history_len();
         let mut commands = Vec::new();
         let began_ms = recording.start_ms(index);
+        let mut acted_ms = began_ms;
+        if backend.is_virtual() && index > 0 && recording.steps[index - 1].settled_t.is_none() {
+            acted_ms = effect::at_ms(recording, index);
+            let moment = Moment {
+                recording,
+                span_ms: (began_ms, acted_ms),
+                from,
+                roles: &roles,
+            };
+            moment.wait(backend).await;
+        }
         for action in &step.actions {
             let mut translate = |value: &Value| {
                 let run = backend.history();
@@ -66,18 +84,18 @@ pub async fn play(
                 commands.push(format!("# {error}"));
             }
         }
-        let length_ms = recording.end_ms(index) - recording.start_ms(index);
-        let length = Duration::from_millis(u64::try_from(length_ms).unwrap_or_default());
+        let end_ms = recording.end_ms(index);
         if step.settled_t.is_none() && backend.is_virtual() {
             let moment = Moment {
                 recording,
-                index,
+                span_ms: (began_ms, end_ms),
                 from,
                 roles: &roles,
             };
-            moment.wait(backend, length).await;
+            moment.wait(backend).await;
         } else {
-            tokio::time::sleep(length).await;
+            let left_ms = u64::try_from(end_ms - acted_ms).unwrap_or_default();
+            tokio::time::sleep(Duration::from_millis(left_ms)).await;
             backend.settle().await;
         }
         played.push((step, commands, from..backend.history_len()));
@@ -107,24 +125,29 @@ pub async fn play(
     })
 }
 
-/// The end of a step that the recorder cut while the cluster was still busy.
+/// A moment at which the recorder did something while the cluster was still busy.
 ///
 /// How far a cluster gets in a second depends on its machine. What was done next was done when it had got so far, so the
 /// run goes on when it has, too, or when it should have long since.
 struct Moment<'a> {
     recording: &'a Recording,
-    index: usize,
+    /// From when on the recording counts, and the moment, in its time.
+    span_ms: (i64, i64),
+    /// From where on the run counts.
     from: usize,
     roles: &'a Roles,
 }
 
 impl Moment<'_> {
-    async fn wait(&self, backend: &Backend, length: Duration) {
-        let expected = rendered(self.recording, self.index);
+    async fn wait(&self, backend: &Backend) {
+        let (start_ms, end_ms) = self.span_ms;
+        let length = Duration::from_millis(u64::try_from(end_ms - start_ms).unwrap_or_default());
+        let expected = rendered_between(self.recording, start_ms, end_ms);
         let earliest = length.mul_f64(EARLIEST);
-        let latest = tokio::time::Instant::now() + length + length.min(LATER_MAX);
+        let mut latest = tokio::time::Instant::now() + length + length.clamp(LATER_MIN, LATER_MAX);
         tokio::time::sleep(earliest).await;
         let mut seen = usize::MAX;
+        let mut reached = false;
         while tokio::time::Instant::now() < latest {
             backend.settle().await;
             let history = backend.history();
@@ -138,6 +161,11 @@ impl Moment<'_> {
                 });
                 if text == expected {
                     return;
+                }
+                if !reached && render::has_all_events(&text, &expected) {
+                    // It may still look alike in a moment, but it has got that far.
+                    reached = true;
+                    latest = latest.min(tokio::time::Instant::now() + REACHED_MAX);
                 }
             }
             tokio::time::sleep(LOOK_AGAIN).await;

@@ -35,6 +35,7 @@ pub struct ClusterBuilder {
     images: ImageRegistry,
     containers: Option<Containers>,
     timing: Timing,
+    pod_timings: BTreeMap<String, Timing>,
     names: Option<SharedNames>,
     objects: Vec<Value>,
     webhooks: Vec<Webhook>,
@@ -55,6 +56,7 @@ impl Default for ClusterBuilder {
             images: ImageRegistry::default(),
             containers: None,
             timing: Timing::default(),
+            pod_timings: BTreeMap::new(),
             names: None,
             objects: Vec::new(),
             webhooks: Vec::new(),
@@ -113,6 +115,12 @@ impl ClusterBuilder {
     /// How long things take on the nodes.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
+        self
+    }
+
+    /// How long things take for pods of these names, where that is not what the nodes take usually.
+    pub fn pod_timings(mut self, timings: BTreeMap<String, Timing>) -> Self {
+        self.pod_timings = timings;
         self
     }
 
@@ -246,6 +254,7 @@ impl ClusterBuilder {
                     .run(),
             );
         }
+        let pod_timings = Arc::new(self.pod_timings);
         let mut switches = BTreeMap::new();
         for node in self.nodes {
             let switch = Switch::new();
@@ -259,6 +268,7 @@ impl ClusterBuilder {
                 self.timing.clone(),
             )
             .with_switch(&switch)
+            .with_pod_timings(Arc::clone(&pod_timings))
             .with_containers(self.containers.clone());
             if let Some(period) = self.heartbeat {
                 kubelet = kubelet.with_heartbeat(period);

@@ -30,7 +30,8 @@ pub struct Kubelet {
     pub(super) spec: NodeSpec,
     pub(super) clock: SharedClock,
     pub(super) images: ImageRegistry,
-    pub(super) timing: Timing,
+    timing: Timing,
+    pod_timings: Arc<BTreeMap<String, Timing>>,
     pub(super) recorder: EventRecorder,
     /// What runs here, for those who ask.
     pub(super) access: NodeAccess,
@@ -67,6 +68,7 @@ impl Kubelet {
             clock,
             images,
             timing,
+            pod_timings: Arc::default(),
             recorder,
             access: NodeAccess::default(),
             containers: None,
@@ -89,6 +91,17 @@ impl Kubelet {
     pub(crate) fn with_switch(mut self, switch: &Switch) -> Self {
         self.connected = switch.watch();
         self
+    }
+
+    /// How long things take for pods of these names.
+    pub(crate) fn with_pod_timings(mut self, timings: Arc<BTreeMap<String, Timing>>) -> Self {
+        self.pod_timings = timings;
+        self
+    }
+
+    /// How long things take here for the pod of this name.
+    pub(super) fn timing(&self, pod: &str) -> &Timing {
+        self.pod_timings.get(pod).unwrap_or(&self.timing)
     }
 
     /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.

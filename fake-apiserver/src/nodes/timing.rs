@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client_kit::Random;
 
-/// How long a node takes for what it does. Each use varies by up to a fifth, by the seed.
+/// How long a node takes for what it does.
 ///
 /// The defaults are what a kubelet 1.36 with containerd took in the recordings, rounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Timing {
     pub wind_down: Duration,
     /// From the last container's end to the pod's removal.
     pub remove: Duration,
+    /// Whether each use varies by up to a fifth, by the seed.
+    pub varies: bool,
 }
 
 impl Default for Timing {
@@ -39,6 +41,7 @@ impl Default for Timing {
             stop: ms(150),
             wind_down: ms(900),
             remove: ms(400),
+            varies: true,
         }
     }
 }

@@ -172,12 +172,12 @@ impl PodWorker {
                 return Ok(Err(Blocked::new("CreateContainerConfigError", message)));
             }
         };
-        self.pause(self.kubelet.timing.create).await?;
+        self.pause(self.timing().create).await?;
         if self.is_terminating() {
             return Ok(Ok(()));
         }
         self.normal(kind, name, "Created", "Container created");
-        self.pause(self.kubelet.timing.start).await?;
+        self.pause(self.timing().start).await?;
         if self.is_terminating() {
             return Ok(Ok(()));
         }
@@ -204,7 +204,7 @@ impl PodWorker {
         };
         let id = instance.id.clone();
         let mounts = self.mounts_of(spec);
-        let stop = vary(self.kubelet.timing.stop, &mut self.random);
+        let stop = vary(self.timing().stop, &mut self.random);
         let Some(container) = self
             .record
             .containers

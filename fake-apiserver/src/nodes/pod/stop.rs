@@ -156,7 +156,7 @@ impl PodWorker {
             self.record.over = true;
             self.record.stopped = true;
             self.write_status().await;
-            self.pause(self.kubelet.timing.remove).await?;
+            self.pause(self.timing().remove).await?;
         }
         self.remove().await;
         // A finalizer may hold the object: then it stays as it is.

@@ -17,7 +17,7 @@ impl PodWorker {
     /// One pass.
     pub(super) async fn sync(&mut self) -> Result<(), Gone> {
         if self.record.had_sandbox {
-            self.pause(self.kubelet.timing.observe).await?;
+            self.pause(self.timing().observe).await?;
         }
         if self.is_terminating() {
             return Ok(());
@@ -47,7 +47,7 @@ impl PodWorker {
             self.retry_later();
         } else if done.changed {
             // After a pass that went well the node lists at once.
-            self.pause(self.kubelet.timing.observe).await?;
+            self.pause(self.timing().observe).await?;
             if self.is_terminating() {
                 return Ok(());
             }
@@ -86,7 +86,7 @@ impl PodWorker {
         if !self.mount().await {
             return Ok(false);
         }
-        self.pause(self.kubelet.timing.sandbox).await?;
+        self.pause(self.timing().sandbox).await?;
         if self.is_terminating() {
             return Ok(false);
         }
@@ -120,7 +120,7 @@ impl PodWorker {
         self.write_status().await;
         self.stop(running, None).await?;
         if !self.record.failed {
-            self.pause(self.kubelet.timing.wind_down).await?;
+            self.pause(self.timing().wind_down).await?;
         }
         self.record.sandbox = false;
         self.record.over = true;

@@ -21,7 +21,7 @@ use crate::meta::{ObjectMeta, at};
 use crate::nodes::kubelet::Kubelet;
 use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
-use crate::nodes::timing::vary;
+use crate::nodes::timing::{Timing, vary};
 use crate::server::rfc3339;
 
 /// How often a node lists what runs on it.
@@ -121,7 +121,7 @@ impl PodWorker {
 
     async fn live(&mut self) -> Result<(), Gone> {
         if !self.record.over {
-            self.pause(self.kubelet.timing.admit).await?;
+            self.pause(self.timing().admit).await?;
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
             self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         }
@@ -138,6 +138,11 @@ impl PodWorker {
                 self.wait().await?;
             }
         }
+    }
+
+    /// How long things take on this node for this pod.
+    pub(super) fn timing(&self) -> &Timing {
+        self.kubelet.timing(self.pod.name())
     }
 
     pub(super) fn is_terminating(&self) -> bool {
@@ -323,7 +328,12 @@ impl PodWorker {
 
     /// Lets time pass, give or take a little; what comes meanwhile is seen afterwards.
     pub(super) async fn pause(&mut self, duration: Duration) -> Result<(), Gone> {
-        let duration = vary(duration, &mut self.random);
+        let varies = self.timing().varies;
+        let duration = if varies {
+            vary(duration, &mut self.random)
+        } else {
+            duration
+        };
         tokio::time::sleep(duration).await;
         if self.inbox.has_changed().is_err() {
             return Err(Gone);

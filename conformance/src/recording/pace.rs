@@ -1,0 +1,161 @@
+//! How fast the nodes of a recording were: a busy machine takes its time to start a pod and to let it go, and what happens
+//! meanwhile follows from that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fake_apiserver::nodes::Timing;
+use serde_json::Value;
+
+use crate::history::{Change, ChangeKind, text};
+
+/// More than this is not the node's doing, but a program's or a finalizer's.
+const LONGEST_MS: i64 = 10_000;
+
+/// What a recording shows of one pod, in its time.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    bound: Option<i64>,
+    running: Option<i64>,
+    containers: u32,
+    /// Whether something else than the node decides how long the start takes.
+    slowed: bool,
+    going: Option<i64>,
+    ended: Option<i64>,
+    gone: Option<i64>,
+}
+
+/// How long things took for each pod, by name; the first pod of a name counts.
+#[must_use]
+pub fn of(history: &[Change]) -> BTreeMap<String, Timing> {
+    let mut pods: BTreeMap<String, Seen> = BTreeMap::new();
+    for change in history.iter().filter(|change| change.resource == "pods") {
+        let seen = pods.entry(change.name()).or_default();
+        if seen.gone.is_some() {
+            continue;
+        }
+        let (at, pod) = (change.at_ms, &*change.object);
+        if !text(pod, "/spec/nodeName").is_empty() {
+            seen.bound.get_or_insert(at);
+        }
+        seen.containers = count(pod, "/spec/containers");
+        seen.slowed |= count(pod, "/spec/initContainers") > 0 || has_hook(pod);
+        if any_state(pod, &["running", "terminated"]) {
+            seen.running.get_or_insert(at);
+        }
+        if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+            seen.going.get_or_insert(at);
+            if !any_state(pod, &["running"]) {
+                seen.ended.get_or_insert(at);
+            }
+        }
+        let let_go = pod
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            == Some(0);
+        if change.kind == ChangeKind::Deleted || (seen.going.is_some() && let_go) {
+            seen.gone.get_or_insert(at);
+        }
+    }
+    pods.into_iter()
+        .filter_map(|(name, seen)| Some((name, timing(&seen)?)))
+        .collect()
+}
+
+fn timing(seen: &Seen) -> Option<Timing> {
+    let usual = Timing::default();
+    let mut timing = Timing {
+        varies: false,
+        ..usual.clone()
+    };
+    let mut told = false;
+    if let (Some(start), false) = (between(seen.bound, seen.running), seen.slowed) {
+        let rest = usual.admit + (usual.create + usual.start) * seen.containers + usual.observe;
+        timing.sandbox = start.saturating_sub(rest);
+        told = true;
+    }
+    // A container that ends at once ends as the simulated ones do; the rest is the node's.
+    let quick = between(seen.going, seen.ended).is_some_and(|end| end < Duration::from_secs(2));
+    let removal = if quick {
+        between(seen.going, seen.gone).map(|whole| whole.saturating_sub(usual.stop))
+    } else {
+        between(seen.ended, seen.gone)
+    };
+    if let Some(removal) = removal {
+        timing.remove = removal;
+        told = true;
+    }
+    told.then_some(timing)
+}
+
+fn between(from: Option<i64>, to: Option<i64>) -> Option<Duration> {
+    let span = to?.checked_sub(from?)?;
+    (0..=LONGEST_MS)
+        .contains(&span)
+        .then(|| Duration::from_millis(span.unsigned_abs()))
+}
+
+fn count(pod: &Value, pointer: &str) -> u32 {
+    let list = pod.pointer(pointer).and_then(Value::as_array);
+    list.map_or(0, |list| u32::try_from(list.len()).unwrap_or(u32::MAX))
+}
+
+fn has_hook(pod: &Value) -> bool {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+    containers.into_iter().flatten().any(|container| {
+        container
+            .pointer("/lifecycle/postStart")
+            .is_some_and(Value::is_object)
+    })
+}
+
+fn any_state(pod: &Value, states: &[&str]) -> bool {
+    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    statuses.into_iter().flatten().any(|status| {
+        states.iter().any(|state| {
+            status
+                .pointer(&format!("/state/{state}"))
+                .is_some_and(Value::is_object)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(at_ms: i64, kind: ChangeKind, node: &str, state: &str, ends: bool) -> Change {
+        Change {
+            at_ms,
+            resource: "pods".to_owned(),
+            kind,
+            object: Arc::new(json!({
+                "metadata": {"name": "p", "deletionTimestamp": ends.then_some("now")},
+                "spec": {"nodeName": node, "containers": [{"name": "main"}]},
+                "status": {"containerStatuses": [{"state": {state: {}}}]},
+            })),
+        }
+    }
+
+    #[test]
+    fn a_slow_node() {
+        use ChangeKind::{Added, Deleted, Modified};
+        let history = [
+            pod(0, Added, "", "waiting", false),
+            pod(100, Modified, "n", "waiting", false),
+            pod(2100, Modified, "n", "running", false),
+            pod(9000, Modified, "n", "running", true),
+            pod(9500, Modified, "n", "terminated", true),
+            pod(10_500, Deleted, "n", "terminated", true),
+        ];
+        let timing = of(&history).remove("p").unwrap();
+        assert_eq!(timing.sandbox, Duration::from_millis(2000 - 30 - 110 - 40));
+        assert_eq!(timing.remove, Duration::from_millis(1350));
+        assert!(!timing.varies);
+        assert!(of(&history[..1]).is_empty(), "nothing is known of it");
+    }
+}
