@@ -3,7 +3,7 @@
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
 
-mod amounts;
+pub(crate) mod amounts;
 mod lifecycle;
 mod limits;
 mod matching;
@@ -11,7 +11,7 @@ mod mutations;
 mod pod_security;
 mod policies;
 mod priority;
-mod quota;
+pub(crate) mod quota;
 mod service_account;
 mod small;
 mod tolerations;

@@ -161,8 +161,8 @@ impl Parts {
 
 impl Part {
     fn tell(&mut self, revision: Revision, compacted: Revision) {
-        while let Some(old) = self.revisions.pop_front_if(|old| *old <= compacted) {
-            self.dropped = old;
+        while self.revisions.front().is_some_and(|old| *old <= compacted) {
+            self.dropped = self.revisions.pop_front().unwrap_or(self.dropped);
         }
         self.revisions.push_back(revision);
         self.latest.send_replace(revision);
