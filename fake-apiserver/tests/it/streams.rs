@@ -303,6 +303,10 @@ fn who_attaches_types_into_the_program() {
         let mut answer = [0; 3];
         out.read_exact(&mut answer).await.expect("to read");
         assert_eq!(&answer, b"42\n");
+        // Both outputs of the program arrive as one.
+        stdin.write_all(b"echo no >&2\n").await.expect("to write");
+        out.read_exact(&mut answer).await.expect("to read");
+        assert_eq!(&answer, b"no\n");
         stdin.write_all(b"exit 0\n").await.expect("to write");
         let mut rest = String::new();
         out.read_to_string(&mut rest).await.expect("to read");
@@ -314,7 +318,10 @@ fn who_attaches_types_into_the_program() {
             .status
             .and_then(|status| status.phase);
         assert_eq!(phase.as_deref(), Some("Succeeded"));
-        assert_eq!(pods.logs("p", &LogParams::default()).await.expect("logs"), "42\n");
+        assert_eq!(
+            pods.logs("p", &LogParams::default()).await.expect("logs"),
+            "42\nno\n"
+        );
     });
 }
 
