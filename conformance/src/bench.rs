@@ -26,6 +26,15 @@ pub(crate) fn simulate_on<T: Send>(
     simulate: Simulate<'_>,
     body: impl AsyncFnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
+    simulate_seed(client_kit::Seed(1), simulate, body)
+}
+
+/// Runs `body` in virtual time, on a thread whose entropy follows the seed.
+pub(crate) fn simulate_seed<T: Send>(
+    seed: client_kit::Seed,
+    simulate: Simulate<'_>,
+    body: impl AsyncFnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     let mut result = None;
     let job: Job<'_> = Box::new(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -34,7 +43,7 @@ pub(crate) fn simulate_on<T: Send>(
             .build();
         result = runtime.ok().map(|runtime| runtime.block_on(body()));
     });
-    simulate(client_kit::Seed(1), job);
+    simulate(seed, job);
     result.unwrap_or_else(|| {
         Err(Error::Backend {
             what: "run a measurement".to_owned(),

@@ -87,7 +87,7 @@ impl Figures {
 }
 
 /// What this process occupies, in bytes, where the system tells.
-fn resident() -> Option<u64> {
+pub(crate) fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;

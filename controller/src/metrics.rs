@@ -105,6 +105,14 @@ impl Metrics {
         self.lock().numbers.insert((name, labels(pairs)), value);
     }
 
+    /// The sum of a counter over all its labels.
+    #[must_use]
+    pub fn total(&self, name: &str) -> f64 {
+        let values = self.lock();
+        let of_name = values.numbers.iter().filter(|((of, _), _)| *of == name);
+        of_name.map(|(_, value)| value).sum()
+    }
+
     /// Counts a reconcile that ended as `result` (`success`, `error`, `requeue_after`) after `time`.
     pub fn reconciled(&self, controller: &str, result: &str, time: Duration) {
         self.add(
@@ -176,6 +184,7 @@ mod tests {
         metrics.set("workqueue_depth", &[("name", "a\"b")], 2.0);
         metrics.reconciled("cloneset-controller", "success", Duration::from_millis(30));
         metrics.reconciled("cloneset-controller", "error", Duration::from_millis(70));
+        assert_eq!(metrics.total("controller_runtime_reconcile_total"), 2.0);
         let text = metrics.text();
         for line in [
             "# TYPE workqueue_depth gauge",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use conformance::{bench, bench_api, bench_cluster};
+use conformance::{bench, bench_api, bench_cluster, bench_manager};
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
 /// Measures.
@@ -28,6 +28,12 @@ enum What {
         /// How many nodes; without it, so many that the pods fit.
         #[arg(long)]
         nodes: Option<u32>,
+    },
+    /// OpenKruise's manager: passes a second, an update in place in real time, memory for each pod.
+    Manager {
+        /// How many pods; several for how the cost grows.
+        #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
+        pods: Vec<u32>,
     },
     /// Requests and watch events per second of an API server: in process, served, and those of kubeconfigs.
     Api {
@@ -60,6 +66,9 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
                 .map(|pods| (nodes.unwrap_or_else(|| bench_cluster::nodes_for(pods)), pods))
                 .collect();
             bench_cluster::run(&sizes, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
+        }
+        Some(What::Manager { pods }) => {
+            bench_manager::run(&pods, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
         }
         None => {
             let scenarios = crate::conformance::workspace().join("fixtures/scenarios");

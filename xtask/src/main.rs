@@ -4,6 +4,7 @@ mod apidiff;
 mod bench;
 mod ci;
 mod conformance;
+mod histories;
 mod manifests;
 mod soak;
 
@@ -35,6 +36,8 @@ enum Verb {
     Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
+    /// Play random histories of CloneSets and look after every commit for what must never happen.
+    Histories(histories::Arguments),
     /// Send random requests to a cluster with watches open, and check that all adds up.
     Soak(soak::Arguments),
 }
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Verb::Ci => ci::run(),
         Verb::Manifests(arguments) => manifests::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
+        Verb::Histories(arguments) => histories::run(&arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
     };
     match result {

@@ -268,7 +268,10 @@ impl<'a> Player<'a> {
             }
             _ => self.kubectl.patch(&api, &name, "merge", None, object).await?,
         }
-        let live = api.get(&name).await?;
+        // Without its last finalizer an object may be gone by now.
+        let Some(live) = api.get_opt(&name).await? else {
+            return Ok(object.clone());
+        };
         serde_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))
     }
 

@@ -88,14 +88,17 @@ pub(crate) fn not_ready_patch(pod: &Pod, key: &str, now: Timestamp) -> Option<Va
     Some(kruise_ready_patch(pod, "False", &keys, now))
 }
 
-/// The patch that removes it, and puts the pod back into service when it was the last.
-pub(crate) fn ready_again_patch(pod: &Pod, key: &str, now: Timestamp) -> Option<Value> {
-    let mut keys = not_ready_keys(pod);
-    let key = lifecycle_key(key);
-    if !pod::has_gate(pod, labels::KRUISE_POD_READY) || !keys.contains(&key) {
+/// The patch that removes the reasons `done`, and puts the pod back into service when they were the last.
+pub(crate) fn ready_again_patch(pod: &Pod, done: &[&str], now: Timestamp) -> Option<Value> {
+    if !pod::has_gate(pod, labels::KRUISE_POD_READY) || pod::is_true(pod, labels::KRUISE_POD_READY) {
         return None;
     }
-    keys.retain(|other| *other != key);
+    let mut keys = not_ready_keys(pod);
+    let before = keys.len();
+    keys.retain(|key| !done.iter().any(|done| *key == lifecycle_key(done)));
+    if keys.len() == before {
+        return None;
+    }
     let status = if keys.is_empty() { "True" } else { "False" };
     Some(kruise_ready_patch(pod, status, &keys, now))
 }

@@ -51,7 +51,7 @@ fn observed(set: CloneSet, pods: Vec<TestPod>) -> Observed {
 }
 
 /// `name word…`: `new`/`old` (revision), `unready`, `pending`, `ready=SECOND`, `state=STATE`, `marked`, `held` (label
-/// `hold`), `going`, `failed`.
+/// `hold`), `going`, `failed`, `out=KEY` (of service, for this reason).
 fn pod(text: &str, set: &CloneSet) -> TestPod {
     let mut words = text.split(' ');
     let mut pod = TestPod::new(words.next().unwrap())
@@ -61,6 +61,14 @@ fn pod(text: &str, set: &CloneSet) -> TestPod {
         pod = match word.split_once('=') {
             Some(("ready", second)) => pod.ready_at(second.parse().unwrap()),
             Some(("state", state)) => pod.state(state),
+            Some(("out", key)) => {
+                let message = json!([{ "userAgent": "Lifecycle", "key": key }]).to_string();
+                let gates = [labels::IN_PLACE_READY, labels::KRUISE_POD_READY]
+                    .map(|gate| json!({ "conditionType": gate }));
+                pod.set("/spec/readinessGates", json!(gates))
+                    .condition(labels::KRUISE_POD_READY, "False")
+                    .set("/status/conditions/4/message", json!(message))
+            }
             _ => match word {
                 "new" => pod,
                 "old" => {
@@ -149,6 +157,12 @@ fn pass(spec: &Value, pods: &[&str]) -> Plan {
 #[case::by_label(json!({}), &["a", "b marked", "c"], &["delete b"])]
 #[case::by_label_at_the_limit(json!({}), &["a unready", "b marked", "c"], &[])]
 #[case::by_label_unready_always(json!({}), &["a unready", "b marked unready", "c"], &["delete b"])]
+#[case::by_label_beside_an_unready_one(json!({}), &["a marked unready", "b marked", "c"], &["delete a"])]
+#[case::by_label_all_unready(json!({}), &["a marked unready", "b marked unready", "c"], &["delete b", "delete a"])]
+#[case::by_label_not_available_yet(json!({ "minReadySeconds": 3600 }), &["a", "b marked", "c"], &[])]
+#[case::by_label_never_available(json!({ "minReadySeconds": 3600, "updateStrategy": { "maxUnavailable": 3 } }), &["a", "b marked", "c"], &["delete b"])]
+#[case::held_back_by_one_that_may_go(json!({ "replicas": 5, "scaleStrategy": { "maxUnavailable": 1 }, "lifecycle": { "preDelete": { "markPodNotReady": true, "labelsHandler": { "hold": "1" } } } }),
+    &["a", "b state=PreparingDelete", "c"], &["ScaleUpLimited: limit: 0", "delete b"])]
 #[case::by_label_with_surge(json!({ "updateStrategy": { "maxUnavailable": 0, "maxSurge": 1 } }), &["a", "b marked", "c"], &["create 1, 0 of the current revision"])]
 #[case::no_scale_in_while_one_is_marked(json!({ "replicas": 1, "updateStrategy": { "maxUnavailable": 0 } }), &["a unready", "b marked", "c"], &["delete b"])]
 #[case::pre_delete_hook(json!({ "replicas": 2, "lifecycle": { "preDelete": { "labelsHandler": { "hold": "1" } } } }), &["a ready=9", "b held ready=10", "c"], &["b becomes PreparingDelete"])]
@@ -195,6 +209,13 @@ fn updating(#[case] spec: Value, #[case] pods: &[&str], #[case] want: &[&str]) {
 #[case::updated_without_state(json!({}), &["a state=Updating", "b", "c"], &["a becomes Normal"])]
 #[case::updated_and_hook_is_off(json!({ "lifecycle": { "inPlaceUpdate": { "labelsHandler": { "hold": "1" } } } }), &["a state=Updating", "b held state=Updated", "c"], &["b becomes Normal", "a becomes Updated"])]
 #[case::rolled_back_while_held(json!({}), &["a state=PreparingUpdate", "b", "c"], &["a becomes Normal"])]
+#[case::back_in_service(json!({}), &["a state=Updating out=preUpdateHook", "b", "c"], &["a KruisePodReady=True", "a becomes Normal"])]
+#[case::back_after_the_update(json!({ "lifecycle": { "inPlaceUpdate": { "markPodNotReady": true, "labelsHandler": { "hold": "1" } } } }), &["a state=Updating out=preUpdateHook", "b", "c"], &["a KruisePodReady=True", "a becomes Updated"])]
+#[case::out_after_a_rollback(json!({ "lifecycle": { "inPlaceUpdate": { "markPodNotReady": true, "labelsHandler": { "hold": "1" } } } }), &["a held state=PreparingUpdate out=preUpdateHook", "b", "c"], &["a becomes Normal"])]
+#[case::back_when_the_hook_is_gone(json!({}), &["a state=PreparingUpdate out=preUpdateHook", "b", "c"], &["a KruisePodReady=True", "a becomes Normal"])]
+#[case::left_behind_by_another(json!({}), &["a out=preUpdateHook", "b out=preDeleteHook", "c"], &["b KruisePodReady=True", "a KruisePodReady=True"])]
+#[case::out_for_another_reason(json!({}), &["a out=somethingElse", "b", "c"], &[])]
+#[case::out_while_held(json!({ "lifecycle": { "preDelete": { "markPodNotReady": true, "labelsHandler": { "hold": "1" } } } }), &["a held state=PreparingDelete out=preDeleteHook", "b", "c"], &[])]
 #[case::hash_of_an_old_pod(json!({}), &["a unhashed", "b", "c"], &["patch a"])]
 fn refreshing(#[case] spec: Value, #[case] pods: &[&str], #[case] want: &[&str]) {
     check(&spec, pods, want);
@@ -306,5 +327,37 @@ fn an_update_in_place_is_patched_as_recorded() {
             },
             "spec": { "containers": [{ "name": "main", "image": "v1" }] },
         })
+    );
+}
+
+/// A claim whose pod has ended and stays is not free; one whose pod goes is.
+#[test]
+fn names_that_are_taken_are_not_asked_for() {
+    use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+    let set = set(&json!({}));
+    let id = |pod: TestPod, id: &str| pod.label(labels::INSTANCE_ID, id);
+    let pods = vec![
+        id(pod("a failed", &set), "aaaaa"),
+        id(pod("b going", &set), "bbbbb"),
+        id(pod("c", &set), "ccccc"),
+    ];
+    let mut observed = observed(set, pods);
+    for id in ["aaaaa", "bbbbb", "ccccc"] {
+        let mut claim = PersistentVolumeClaim::default();
+        claim.metadata.name = Some(format!("data-{id}"));
+        claim.metadata.labels = Some(BTreeMap::from([(labels::INSTANCE_ID.to_owned(), id.to_owned())]));
+        observed.claims.push(Arc::new(claim));
+    }
+    let revisions = revisions::plan(&observed, 0).unwrap().revisions;
+    let plan = CloneSetPlanner::default().plan(&observed, &revisions);
+    let Some(Action::CreatePods {
+        reuse_ids, taken_ids, ..
+    }) = plan.sync.first()
+    else {
+        panic!("{:?}", plan.sync)
+    };
+    assert_eq!(
+        (reuse_ids.join(" "), taken_ids.join(" ")),
+        ("bbbbb".to_owned(), "aaaaa ccccc".to_owned())
     );
 }

@@ -62,18 +62,24 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
         Step::Broken(message) => return refresh.actions.push(Action::Fail(message)),
     }
     let mut patch = json!({});
-    if let Some(next) = next_state(view, pod) {
-        if next == state::UPDATED
-            && view
-                .in_place_hook()
-                .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
-        {
-            let ready = ready_again_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
-            refresh.actions.extend(ready.map(|patch| Action::PatchPodStatus {
-                pod: PodRef::of(pod),
-                patch,
-            }));
-        }
+    let next = next_state(view, pod);
+    let marks = view
+        .in_place_hook()
+        .is_some_and(|hook| hook.mark_pod_not_ready == Some(true));
+    // Where the hook is gone by now, nobody else would put the pod into service again. While it is there, a pod that is
+    // rolled back stays out of service until its next update, as in OpenKruise.
+    let over: &[&str] = match next.unwrap_or(&pod.facts().state) {
+        state::PREPARING_DELETE => &[],
+        state::PREPARING_UPDATE | state::UPDATING => &[lifecycle::PRE_DELETE_KEY],
+        _ if marks && next != Some(state::UPDATED) => &[lifecycle::PRE_DELETE_KEY],
+        _ => &[lifecycle::PRE_DELETE_KEY, lifecycle::PRE_UPDATE_KEY],
+    };
+    let ready = ready_again_patch(pod, over, view.now());
+    refresh.actions.extend(ready.map(|patch| Action::PatchPodStatus {
+        pod: PodRef::of(pod),
+        patch,
+    }));
+    if let Some(next) = next {
         patch = lifecycle::state_patch(next, view.now());
     }
     if pod::label(pod, labels::TEMPLATE_HASH).is_none()

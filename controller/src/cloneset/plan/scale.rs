@@ -61,14 +61,33 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
         return Scale::modifying(regret);
     }
     let diff = view.diff_for_scaling();
-    if diff.scale_up > 0 {
-        return grow(view, &diff);
+    let limited: Vec<Action> = (diff.scale_up > diff.scale_up_limit)
+        .then(|| Action::Event {
+            kind: EventType::Warning,
+            reason: "ScaleUpLimited",
+            message: format!(
+                "scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {}",
+                diff.scale_up_limit
+            ),
+        })
+        .into_iter()
+        .collect();
+    if diff.scale_up_limit > 0 {
+        return grow(view, &diff, limited);
     }
     let deleted_held = delete(view, held.iter().copied());
-    if !deleted_held.is_empty() {
-        return Scale::modifying(deleted_held);
+    if !deleted_held.is_empty() || diff.scale_up > 0 {
+        // A pod that was held may be what the others wait for.
+        let modifies = !deleted_held.is_empty();
+        let actions = limited.into_iter().chain(deleted_held).collect();
+        return Scale { actions, modifies };
     }
-    let mut ready_limit = diff.delete_ready_limit;
+    // Marked pods that are not ready go in any case, and leave the less to those that are.
+    let broken = specified
+        .iter()
+        .filter(|pod| !view.is_preparing_delete(pod) && !view.is_ready(pod))
+        .count();
+    let mut ready_limit = i32::try_from(i64::from(diff.delete_ready_limit) - count(broken)).unwrap_or(0);
     let marked = specified
         .iter()
         .copied()
@@ -112,24 +131,17 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-fn grow(view: &View<'_>, diff: &Diff) -> Scale {
-    let mut actions = Vec::new();
-    if diff.scale_up > diff.scale_up_limit {
-        let limit = diff.scale_up_limit;
-        actions.push(Action::Event {
-            kind: EventType::Warning,
-            reason: "ScaleUpLimited",
-            message: format!("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {limit}"),
-        });
-    }
-    if diff.scale_up_limit <= 0 {
-        return Scale {
-            actions,
-            modifies: false,
-        };
-    }
+fn grow(view: &View<'_>, diff: &Diff, mut actions: Vec<Action>) -> Scale {
     let id = |labels: &std::collections::BTreeMap<String, String>| labels.get(labels::INSTANCE_ID).cloned();
-    let taken: BTreeSet<String> = view.pods.iter().filter_map(|pod| id(pod.labels())).collect();
+    // A pod that has ended and stays keeps its name: to ask for it again would fail for good.
+    let stays = |pod: &&Arc<CachedPod>| pod.metadata.deletion_timestamp.is_none();
+    let taken: BTreeSet<String> = view
+        .observed
+        .pods
+        .iter()
+        .filter(stays)
+        .filter_map(|pod| id(pod.labels()))
+        .collect();
     // Without reuse a claim goes with its pod, which may still be there.
     let reuse = view
         .set()

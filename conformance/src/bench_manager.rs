@@ -1,0 +1,261 @@
+//! Measures OpenKruise's manager alone: passes, an update in place of a large set, memory.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::metrics::Metrics;
+use controller::{Manager, Options};
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::action::Kubectl;
+use crate::backend::{FakeCluster, FakeOptions};
+use crate::bench::{ms, simulate_on};
+use crate::bench_cluster::resident;
+use crate::error::Error;
+use crate::history::number;
+use crate::report::stopwatch::Stopwatch;
+use crate::suite::Simulate;
+
+/// How many pods a node takes.
+const PODS_PER_NODE: u32 = 100;
+/// How many pods each of the small sets has.
+const PODS_PER_SET: u32 = 5;
+/// How long anything may take, in the cluster's time.
+const LIMIT: Duration = Duration::from_secs(3600);
+/// The metric that counts passes.
+const PASSES: &str = "controller_runtime_reconcile_total";
+
+/// What one size took.
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    passes_per_s: f64,
+    update: Duration,
+    /// Bytes a pod, of a manager that has them all in its caches; none where the system does not tell.
+    memory: Option<u64>,
+}
+
+/// Measures the manager with each number of pods, and prints what it took and how that grows.
+///
+/// # Errors
+/// If a cluster does not start, or does not come to where it should.
+pub fn run(sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
+    let mut before: Option<(u32, Figures)> = None;
+    for pods in sizes.iter().copied() {
+        let passes_per_s = simulate_on(simulate, async || passes(pods).await)?;
+        let memory = simulate_on(simulate, async || memory(pods).await)?;
+        let update = in_real_time(async || update(pods).await)?;
+        let figures = Figures {
+            passes_per_s,
+            update,
+            memory,
+        };
+        let text = figures.text(pods, before);
+        writeln!(out, "{text}").map_err(|source| Error::Write {
+            path: "standard output".into(),
+            source,
+        })?;
+        before = Some((pods, figures));
+    }
+    Ok(())
+}
+
+impl Figures {
+    fn text(&self, pods: u32, before: Option<(u32, Self)>) -> String {
+        let memory = match self.memory {
+            Some(bytes) => format!(
+                "{:.2} KiB a pod, {:.1} MiB in all",
+                bytes as f64 / 1024.0,
+                bytes as f64 * f64::from(pods) / 1024.0 / 1024.0
+            ),
+            None => "unknown on this system".to_owned(),
+        };
+        let mut text = format!(
+            "{pods} pods\n  passes over sets of {PODS_PER_SET}: {:.0} a second, each with the write that asks for it\n  one set updated in place, all at once, in real time: {} ({:.0} µs a pod)\n  memory of a manager that starts: {memory}",
+            self.passes_per_s,
+            ms(self.update),
+            self.update.as_secs_f64() * 1e6 / f64::from(pods.max(1)),
+        );
+        if let Some((fewer, then)) = before {
+            let times = self.update.as_secs_f64() / then.update.as_secs_f64();
+            text.push_str(&format!(
+                "\n  {fewer} -> {pods} pods ({:.0} times as many): updating takes {times:.1} times as long, passes are {:.1} times as fast",
+                f64::from(pods) / f64::from(fewer.max(1)),
+                self.passes_per_s / then.passes_per_s,
+            ));
+            if let (Some(now), Some(then)) = (self.memory, then.memory) {
+                text.push_str(&format!(
+                    ", a pod takes {:.1} times the memory",
+                    now as f64 / then.max(1) as f64
+                ));
+            }
+        }
+        text
+    }
+}
+
+fn in_real_time<T>(body: impl AsyncFnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| defect("start a runtime", error))?;
+    runtime.block_on(body())
+}
+
+fn defect(what: &str, why: impl ToString) -> Error {
+    Error::Backend {
+        what: what.to_owned(),
+        why: why.to_string(),
+        help: "this is a defect of Seatrial".to_owned(),
+    }
+}
+
+fn set(name: &str, replicas: u32, image: &str) -> Value {
+    json!({
+        "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"set": name}},
+            "updateStrategy": {"type": "InPlaceIfPossible", "maxUnavailable": "100%"},
+            "template": {
+                "metadata": {"labels": {"set": name}},
+                "spec": {"containers": [{"name": "main", "image": image}]},
+            },
+        },
+    })
+}
+
+fn sets(client: &Client) -> Api<DynamicObject> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps.kruise.io", "v1alpha1", "CloneSet"));
+    Api::namespaced_with(client.clone(), "default", &kind)
+}
+
+async fn cluster(pods: u32, metrics: Option<Arc<Metrics>>) -> Result<FakeCluster, Error> {
+    let options = FakeOptions {
+        nodes: Some(pods / PODS_PER_NODE + 1),
+        unrecorded: true,
+        tweak: metrics.map(|metrics| -> crate::backend::ManagerTweak {
+            Arc::new(move |options: Options| Options {
+                metrics: Arc::clone(&metrics),
+                ..options
+            })
+        }),
+        ..FakeOptions::default()
+    };
+    FakeCluster::start(options).await
+}
+
+async fn create(client: &Client, name: &str, replicas: u32) -> Result<(), Error> {
+    let kubectl = Kubectl::new(client.clone(), "default");
+    let created = kubectl.create(&set(name, replicas, "nginx:1")).await;
+    created.map_err(|error| defect("create a CloneSet", error))
+}
+
+async fn patch(client: &Client, name: &str, patch: &Value) -> Result<(), Error> {
+    let patched = sets(client)
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    patched
+        .map(drop)
+        .map_err(|error| defect("patch a CloneSet", error))
+}
+
+async fn until(client: &Client, name: &str, pointer: &str, wanted: u32) -> Result<(), Error> {
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    loop {
+        let set = sets(client)
+            .get(name)
+            .await
+            .map_err(|error| defect("get a CloneSet", error))?;
+        if number(&set.data, pointer) == i64::from(wanted) {
+            return Ok(());
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(defect(
+                "wait for a CloneSet",
+                format!("{} after an hour", set.data["status"]),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// How many passes a second over sets that need nothing, each asked for by a write.
+async fn passes(pods: u32) -> Result<f64, Error> {
+    let metrics = Arc::new(Metrics::default());
+    let cluster = cluster(pods, Some(Arc::clone(&metrics))).await?;
+    let client = cluster.client();
+    let count = (pods / PODS_PER_SET).max(1);
+    let name = |number: u32| format!("set-{number}");
+    for number in 0..count {
+        create(&client, &name(number), PODS_PER_SET).await?;
+    }
+    for number in 0..count {
+        until(&client, &name(number), "/status/readyReplicas", PODS_PER_SET).await?;
+    }
+    let before = metrics.total(PASSES);
+    let stopwatch = Stopwatch::start();
+    for number in 0..count {
+        patch(
+            &client,
+            &name(number),
+            &json!({"metadata": {"annotations": {"touched": "yes"}}}),
+        )
+        .await?;
+    }
+    let wanted = before + f64::from(count);
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    while metrics.total(PASSES) < wanted {
+        if tokio::time::Instant::now() > deadline {
+            return Err(defect(
+                "wait for passes",
+                format!("{} of {wanted}", metrics.total(PASSES)),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok((metrics.total(PASSES) - before) / stopwatch.elapsed().as_secs_f64())
+}
+
+/// Bytes a pod of a second manager that fills its caches from a cluster with so many pods.
+async fn memory(pods: u32) -> Result<Option<u64>, Error> {
+    let cluster = cluster(pods, None).await?;
+    create(&cluster.client(), "large", pods).await?;
+    until(&cluster.client(), "large", "/status/readyReplicas", pods).await?;
+    let metrics = Arc::new(Metrics::default());
+    let before = resident();
+    let options = Options {
+        clock: cluster.clock(),
+        metrics: Arc::clone(&metrics),
+        ..Options::default()
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let manager = tokio::spawn(Manager::new(cluster.client(), options).run(stopped));
+    while metrics.total(PASSES) < 1.0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let after = resident();
+    let _gone = stop.send(());
+    let _ended = manager.await;
+    let pods = u64::from(pods.max(1));
+    Ok(before
+        .zip(after)
+        .map(|(before, after)| after.saturating_sub(before) / pods))
+}
+
+/// How long the update in place of one set takes, by the clock on the wall: the nodes take their time, too.
+async fn update(pods: u32) -> Result<Duration, Error> {
+    let cluster = cluster(pods, None).await?;
+    let client = cluster.client();
+    create(&client, "large", pods).await?;
+    until(&client, "large", "/status/readyReplicas", pods).await?;
+    let stopwatch = Stopwatch::start();
+    let template = set("large", pods, "nginx:2")["spec"]["template"].clone();
+    patch(&client, "large", &json!({"spec": {"template": template}})).await?;
+    until(&client, "large", "/status/observedGeneration", 2).await?;
+    until(&client, "large", "/status/updatedReadyReplicas", pods).await?;
+    Ok(stopwatch.elapsed())
+}

@@ -1,0 +1,63 @@
+//! Random histories of CloneSets on in-process clusters: what must never happen does not, after any commit, and in the end
+//! they come to rest as what was asked for.
+//!
+//! [`wish`] is what the user wants of the set, [`player`] does something to it now and then, [`judge`] looks at every
+//! change afterwards. All follows from a seed, so that a history that went wrong is played again by its number.
+
+pub mod judge;
+mod numbers;
+mod player;
+mod pod;
+mod story;
+mod wish;
+
+use std::time::Duration;
+
+use client_kit::Seed;
+
+use crate::bench::simulate_seed;
+use crate::error::Error;
+use crate::suite::Simulate;
+use player::Player;
+use wish::Wish;
+
+/// What the user does in one history.
+const STEPS: u64 = 10;
+/// After so long everything has come to rest.
+const REST: Duration = Duration::from_secs(300);
+
+/// A history that was played.
+#[derive(Debug, Clone)]
+pub struct Played {
+    /// What was wrong with it; nothing if all is well.
+    pub faults: Vec<String>,
+    /// What happened, a line for each change.
+    pub story: Vec<String>,
+}
+
+/// Plays the history of a seed.
+///
+/// # Errors
+/// If its cluster does not start, or refuses what must not be refused.
+pub fn play(seed: u64, simulate: Simulate<'_>) -> Result<Played, Error> {
+    simulate_seed(Seed(seed), simulate, async || {
+        let mut random = Seed(seed).fork("history").random();
+        let mut wish = Wish::random(&mut random);
+        let mut player = Player::start(seed).await?;
+        player.create(&wish).await?;
+        for _ in 0..STEPS {
+            tokio::time::sleep(Duration::from_millis(random.between(200, 9000))).await;
+            player.step(&mut wish, &mut random).await?;
+        }
+        wish.come_to_rest();
+        player.ask(wish.spec()).await?;
+        tokio::time::sleep(REST).await;
+        let history = player.history();
+        let mut faults = judge::faults(&history, &player.deeds);
+        faults.extend(player.unlike(&wish).await?);
+        Ok(Played {
+            faults,
+            story: story::of(&history),
+        })
+    })
+}

@@ -1,0 +1,187 @@
+//! The user, who does something to the set now and then.
+
+use std::collections::BTreeMap;
+
+use client_kit::Random;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::judge::Deeds;
+use super::pod::{MARK, STATE};
+use super::wish::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
+use crate::action::Kubectl;
+use crate::backend::{Backend, FakeCluster, FakeOptions};
+use crate::error::Error;
+use crate::history::{Change, number};
+
+/// The set's name.
+const SET: &str = "a";
+
+pub(super) struct Player {
+    backend: Backend,
+    sets: Api<DynamicObject>,
+    pods: Api<DynamicObject>,
+    pub(super) deeds: Deeds,
+}
+
+fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
+    let action = action.to_owned();
+    move |error| Error::refused(&action, None, &error)
+}
+
+impl Player {
+    pub(super) async fn start(seed: u64) -> Result<Self, Error> {
+        let options = FakeOptions {
+            seed,
+            ..FakeOptions::default()
+        };
+        let backend = Backend::Fake(FakeCluster::start(options).await?);
+        let api = |group: &str, version: &str, kind: &str| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            Api::namespaced_with(backend.client(), "default", &resource)
+        };
+        let (sets, pods) = (
+            api("apps.kruise.io", "v1alpha1", "CloneSet"),
+            api("", "v1", "Pod"),
+        );
+        Ok(Self {
+            backend,
+            sets,
+            pods,
+            deeds: Deeds::default(),
+        })
+    }
+
+    pub(super) fn history(&self) -> Vec<Change> {
+        self.backend.history()
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.backend.history().last().map_or(0, |change| change.at_ms)
+    }
+
+    pub(super) async fn create(&mut self, wish: &Wish) -> Result<(), Error> {
+        let kubectl = Kubectl::new(self.backend.client(), "default");
+        let class = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": STORAGE_CLASS},
+            "provisioner": "example.com/disks",
+        });
+        for object in [class, wish.object()] {
+            kubectl.create(&object).await.map_err(|error| Error::Refused {
+                action: "create".to_owned(),
+                origin: None,
+                why: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn ask(&mut self, patch: Value) -> Result<(), Error> {
+        self.deeds.at_ms.push(self.now_ms());
+        let patch = Patch::Merge(json!({ "spec": patch }));
+        let asked = self.sets.patch(SET, &PatchParams::default(), &patch).await;
+        asked.map(drop).map_err(refused("patch"))
+    }
+
+    async fn list(&self) -> Result<Vec<DynamicObject>, Error> {
+        let list = self.pods.list(&ListParams::default()).await;
+        list.map(|list| list.items).map_err(refused("list"))
+    }
+
+    /// The name of one of the pods that are there and stay.
+    async fn any(&self, random: &mut Random) -> Result<Option<String>, Error> {
+        let pods = self.list().await?.into_iter();
+        let names: Vec<String> = pods
+            .filter(|pod| {
+                pod.metadata.deletion_timestamp.is_none() && pod.data["status"]["phase"] != "Failed"
+            })
+            .filter_map(|pod| pod.metadata.name)
+            .collect();
+        let at = random.below(u64::try_from(names.len()).unwrap_or(1).max(1));
+        Ok(names.get(usize::try_from(at).unwrap_or(0)).cloned())
+    }
+
+    /// Whoever the hooks are for lets the pods go that are held, and takes those back that were updated.
+    async fn let_go(&mut self) -> Result<(), Error> {
+        for pod in self.list().await? {
+            let labels: BTreeMap<String, String> = pod.metadata.labels.unwrap_or_default();
+            let change = match labels.get(STATE).map(String::as_str) {
+                Some("PreparingNormal") => (HELD_BEFORE_SERVICE, "yes"),
+                Some("PreparingDelete") => (HELD_BEFORE_DELETE, "no"),
+                Some("PreparingUpdate") => (HELD_BEFORE_UPDATE, "no"),
+                Some("Updated") => (HELD_BEFORE_UPDATE, "yes"),
+                _ => continue,
+            };
+            let patch = Patch::Merge(json!({"metadata": {"labels": {change.0: change.1}}}));
+            let name = pod.metadata.name.unwrap_or_default();
+            // It may be gone by now.
+            let _gone = self.pods.patch(&name, &PatchParams::default(), &patch).await;
+        }
+        Ok(())
+    }
+
+    /// One deed, of the set or of a pod.
+    pub(super) async fn step(&mut self, wish: &mut Wish, random: &mut Random) -> Result<(), Error> {
+        let deed = random.below(14);
+        if deed < 8 {
+            wish.change(random);
+            return self.ask(wish.spec()).await;
+        }
+        if deed < 10 {
+            return self.let_go().await;
+        }
+        let Some(name) = self.any(random).await? else {
+            return Ok(());
+        };
+        match deed {
+            10 | 11 if wish.replicas > 1 => {
+                wish.replicas -= 1;
+                self.deeds.named.push((self.now_ms(), name.clone()));
+                let asked = json!({"replicas": wish.replicas, "scaleStrategy": {"podsToDelete": [name]}});
+                self.ask(asked).await?;
+            }
+            12 => {
+                let patch = Patch::Merge(json!({"metadata": {"labels": {MARK: "true"}}}));
+                // It may be gone by now, as below.
+                let _gone = self.pods.patch(&name, &PatchParams::default(), &patch).await;
+            }
+            13 => {
+                self.by_hand(&name);
+                let patch = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "Evicted"}}));
+                let _gone = self
+                    .pods
+                    .patch_status(&name, &PatchParams::default(), &patch)
+                    .await;
+            }
+            _ => {
+                self.by_hand(&name);
+                let _gone = self.pods.delete(&name, &DeleteParams::default()).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn by_hand(&mut self, name: &str) {
+        self.deeds.at_ms.push(self.now_ms());
+        self.deeds.deleted.insert(name.to_owned());
+    }
+
+    /// How the set differs from what it was asked to be, after all that time.
+    pub(super) async fn unlike(&self, wish: &Wish) -> Result<Vec<String>, Error> {
+        let set = self.sets.get_status(SET).await.map_err(refused("get"))?;
+        let counters = [
+            "replicas",
+            "readyReplicas",
+            "availableReplicas",
+            "updatedReplicas",
+            "updatedReadyReplicas",
+        ];
+        let wrong = counters.into_iter().filter_map(|counter| {
+            let found = number(&set.data, &format!("/status/{counter}"));
+            (found != wish.replicas)
+                .then(|| format!("at the end {counter} is {found}, not {}", wish.replicas))
+        });
+        Ok(wrong.collect())
+    }
+}

@@ -1,0 +1,73 @@
+//! `cargo xtask histories`.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use conformance::histories;
+
+/// Plays random histories of CloneSets and looks after every commit for what must never happen.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// How many, from seed 0 on.
+    #[arg(long, default_value_t = 1000)]
+    count: u64,
+    /// Only the one of this seed; tells what happened in it.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
+    let (first, end) = match arguments.seed {
+        Some(seed) => (seed, seed.saturating_add(1)),
+        None => (0, arguments.count),
+    };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let next = AtomicU64::new(first);
+    let bad = Mutex::new(Vec::new());
+    let failed = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    match histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job)) {
+                        Ok(played) if played.faults.is_empty() && arguments.seed.is_none() => {}
+                        Ok(played) => {
+                            if arguments.seed.is_some() {
+                                println!("{}", played.story.join("\n"));
+                            }
+                            if played.faults.is_empty() {
+                                return;
+                            }
+                            let all = played.faults.join("\n  ");
+                            println!("seed {seed}:\n  {all}");
+                            bad.lock().map(|mut bad| bad.push(seed)).unwrap_or_default();
+                        }
+                        Err(error) => {
+                            failed
+                                .lock()
+                                .map(|mut first| first.get_or_insert(error).to_string())
+                                .unwrap_or_default();
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_default() {
+        return Err(error.into());
+    }
+    let bad = bad.into_inner().unwrap_or_default();
+    println!("{} histories, {} with faults", end - first, bad.len());
+    Ok(if bad.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
