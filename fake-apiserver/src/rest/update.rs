@@ -326,6 +326,8 @@ fn keep_system_metadata(object: &mut Value, old: &Value) {
     if old.is_terminating() {
         object.copy_meta(old, "deletionTimestamp");
     }
+    // What the store does not keep is no change.
+    object.metadata_mut().remove("selfLink");
     for field in ["creationTimestamp", "generation", "resourceVersion"] {
         object.copy_meta(old, field);
     }
