@@ -161,6 +161,7 @@ fn on_new_cluster(case: &Case) -> Played {
         let cluster = Cluster::builder()
             .nodes(0)
             .controllers(controllers)
+            .system_objects(true)
             .start()
             .await
             .map_err(|error| format!("start a cluster: {error}"))?;

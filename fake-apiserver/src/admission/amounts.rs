@@ -8,7 +8,7 @@ use crate::meta::at;
 use crate::types::Quantity;
 
 /// Amounts by the name of the resource.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// The amounts in an object.
 pub(super) fn read(amounts: Option<&Value>) -> Amounts {
@@ -19,7 +19,7 @@ pub(super) fn read(amounts: Option<&Value>) -> Amounts {
         .collect()
 }
 
-pub(super) fn add(to: &mut Amounts, more: &Amounts) {
+pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match to.get(name) {
             Some(present) => present.plus(*amount),

@@ -3,7 +3,7 @@
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
 
-mod amounts;
+pub(crate) mod amounts;
 mod lifecycle;
 mod limits;
 mod matching;
@@ -11,7 +11,7 @@ mod mutations;
 mod pod_security;
 mod policies;
 mod priority;
-mod quota;
+pub(crate) mod quota;
 mod service_account;
 mod small;
 mod tolerations;
@@ -25,6 +25,7 @@ pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use crate::authn::User;
+use crate::authz::Act;
 use crate::http::params::Params;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
@@ -69,6 +70,19 @@ pub(crate) struct Attributes {
 impl Attributes {
     fn is(&self, group: &str, resource: &str) -> bool {
         self.resource.group == group && self.resource.plural == resource && self.subresource.is_empty()
+    }
+
+    /// The write as what a user may or may not do.
+    fn act(&self) -> Act {
+        Act {
+            verb: self.operation.as_str().to_lowercase(),
+            group: self.resource.group.clone(),
+            resource: self.resource.plural.clone(),
+            subresource: self.subresource.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            path: String::new(),
+        }
     }
 }
 
@@ -119,7 +133,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
-    mutations::mutate(state, attributes)?;
+    mutations::mutate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await
 }
 
@@ -128,7 +142,7 @@ pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Re
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
     let mut warnings = pod_security::validate(state, attributes)?;
-    warnings.extend(policies::validate(state, attributes)?);
+    warnings.extend(policies::validate(server, attributes)?);
     warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);
     // Last, as what is refused for another reason is not counted.
     quota::charge(state, attributes)?;

@@ -11,7 +11,7 @@ use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
 use crate::patch::{self, apply};
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 
 const BINDINGS: &str = "mutatingadmissionpolicybindings";
@@ -22,13 +22,14 @@ pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> boo
 }
 
 /// Lets every policy that is bound change the object.
-pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
+pub(super) fn mutate(whole: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
+    let server = &whole.state;
     if attributes.object.is_none() || !is_concerned(server, attributes) {
         return Ok(());
     }
     let bindings = all_of(server, BINDINGS)?;
     let namespace = matching::namespace_of(server, attributes);
-    let scope = Scope::new();
+    let scope = Scope::asking(whole, &attributes.user);
     let policies = all_of(server, "mutatingadmissionpolicies")?;
     let mut again = Vec::new();
     for policy in &policies {

@@ -7,9 +7,9 @@ use kube_cel::cel::Value as Cel;
 use serde_json::{Map, Value, json};
 
 use super::{Attributes, matching};
-use crate::cel::{Expression, Scope, values};
+use crate::cel::{Expression, Scope, authorizer, values};
 use crate::meta::at;
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
@@ -76,14 +76,15 @@ struct Refusal {
 }
 
 /// Lets every policy that is bound judge the request; returns warnings.
-pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<Vec<String>, ApiError> {
+pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<Vec<String>, ApiError> {
+    let server = &whole.state;
     let mut warnings = Vec::new();
     if !is_concerned(server, attributes) {
         return Ok(warnings);
     }
     let bindings = all_of(server, "validatingadmissionpolicybindings")?;
     let namespace = matching::namespace_of(server, attributes);
-    let scope = Scope::new();
+    let scope = Scope::asking(whole, &attributes.user);
     let mut refused = None;
     for policy in all_of(server, "validatingadmissionpolicies")? {
         let spec = at(&policy.value, "spec").unwrap_or(&Value::Null);
@@ -334,6 +335,7 @@ impl Judge<'_> {
             ("request", values::plain(&request(self.attributes))),
             ("namespaceObject", plain(self.namespace)),
             ("params", plain(params)),
+            ("authorizer", authorizer::value(&self.attributes.act())),
             ("variables", values::plain(&Value::Object(Map::new()))),
         ]
     }

@@ -91,11 +91,12 @@ fn room(attributes: &Attributes, object: &Value, quota: &Value) -> Result<Option
         let resource = attributes.resource.group_resource();
         Err(ApiError::forbidden(&resource, &attributes.name, &why))
     };
-    if !in_scope(quota, attributes, object) {
+    let resource = &attributes.resource;
+    if !in_scope(quota, &resource.group, &resource.plural, object) {
         return Ok(None);
     }
     let is_pod = attributes.is("", "pods");
-    let usage = usage(attributes, object);
+    let usage = usage(&resource.group, &resource.plural, object);
     let concerned: Vec<&String> = hard
         .keys()
         .filter(|name| usage.contains_key(*name) || is_pod && is_of_pods(name))
@@ -121,7 +122,7 @@ fn room(attributes: &Attributes, object: &Value, quota: &Value) -> Result<Option
     }
     let mut more = usage;
     if let Some(old) = &attributes.old {
-        let before = self::usage(attributes, old);
+        let before = self::usage(&resource.group, &resource.plural, old);
         more.retain(|name, amount| {
             before
                 .get(name)
@@ -167,7 +168,8 @@ fn room(attributes: &Attributes, object: &Value, quota: &Value) -> Result<Option
     Ok(Some(used))
 }
 
-fn is_of_pods(name: &str) -> bool {
+/// Whether it is pods that use it.
+pub(crate) fn is_of_pods(name: &str) -> bool {
     SAID.contains(&name)
         || matches!(name, "pods" | "count/pods" | "ephemeral-storage")
         || name.ends_with(".ephemeral-storage")
@@ -211,19 +213,18 @@ fn unsaid(pod: &Value, concerned: &[&String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What an object uses.
-fn usage(attributes: &Attributes, object: &Value) -> Amounts {
-    let resource = &attributes.resource;
+/// What an object uses, by the names that quotas give it.
+pub(crate) fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
     let one = Quantity::count(1);
-    let counted = match resource.group.as_str() {
-        "" => format!("count/{}", resource.plural),
-        group => format!("count/{}.{group}", resource.plural),
+    let counted = match group {
+        "" => format!("count/{plural}"),
+        group => format!("count/{plural}.{group}"),
     };
     let mut out = Amounts::from([(counted, one)]);
-    if !resource.group.is_empty() {
+    if !group.is_empty() {
         return out;
     }
-    match resource.plural.as_str() {
+    match plural {
         "pods" => of_pod(object, &mut out),
         "services" => of_service(object, &mut out),
         "persistentvolumeclaims" => {
@@ -236,7 +237,7 @@ fn usage(attributes: &Attributes, object: &Value) -> Amounts {
             }
         }
         "configmaps" | "secrets" | "replicationcontrollers" => {
-            out.insert(resource.plural.clone(), one);
+            out.insert(plural.to_owned(), one);
         }
         _ => {}
     }
@@ -288,7 +289,7 @@ fn of_service(service: &Value, out: &mut Amounts) {
 }
 
 /// Whether the quota is about objects like this one.
-fn in_scope(quota: &Value, attributes: &Attributes, object: &Value) -> bool {
+pub(crate) fn in_scope(quota: &Value, group: &str, plural: &str, object: &Value) -> bool {
     let listed = |path: &str| {
         at(quota, path)
             .and_then(Value::as_array)
@@ -304,7 +305,8 @@ fn in_scope(quota: &Value, attributes: &Attributes, object: &Value) -> bool {
     if selectors.is_empty() {
         return true;
     }
-    attributes.is("", "pods") && selectors.iter().all(|selector| pod_is_in(selector, object))
+    let is_pod = group.is_empty() && plural == "pods";
+    is_pod && selectors.iter().all(|selector| pod_is_in(selector, object))
 }
 
 fn pod_is_in(selector: &Value, pod: &Value) -> bool {

@@ -32,8 +32,12 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
             json!({"userInfo": context.user.info()})
         }
         "SelfSubjectRulesReview" => rules(context, &mut review)?,
-        "SelfSubjectAccessReview" => access(context, &review, &context.user)?,
+        "SelfSubjectAccessReview" => {
+            check_metadata("SelfSubjectAccessReview", &review)?;
+            access(context, &review, &context.user)?
+        }
         kind => {
+            check_metadata(kind, &review)?;
             check_subject(context, kind, &review)?;
             access(context, &review, &subject(&review))?
         }
@@ -42,6 +46,33 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
     let mut answer = Answer::created(Shown::Made(review));
     answer.warnings = warnings;
     Ok(answer)
+}
+
+/// A question about access has no name and no labels.
+fn check_metadata(kind: &str, review: &Value) -> Result<(), ApiError> {
+    let is_local = kind == "LocalSubjectAccessReview";
+    let given = review.get("metadata").and_then(Value::as_object);
+    let said: serde_json::Map<String, Value> = given
+        .into_iter()
+        .flatten()
+        .filter(|(field, value)| {
+            !value.is_null() && *field != "managedFields" && !(is_local && *field == "namespace")
+        })
+        .map(|(field, value)| (field.clone(), value.clone()))
+        .collect();
+    if said.is_empty() {
+        return Ok(());
+    }
+    let detail = if is_local {
+        "must be empty except for namespace and managedFields"
+    } else {
+        "must be empty except for managedFields"
+    };
+    Err(invalid(&[FieldError::invalid(
+        "metadata",
+        Value::Object(said),
+        detail,
+    )]))
 }
 
 fn invalid(errors: &[FieldError]) -> ApiError {
@@ -185,4 +216,23 @@ fn rules(context: &Context, review: &mut Value) -> Result<Value, ApiError> {
         "nonResourceRules": paths.map(|rule| pick(rule, &["verbs", "nonResourceURLs"])).collect::<Vec<_>>(),
         "incomplete": false,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("SubjectAccessReview", json!({"creationTimestamp": null}), true)]
+    #[case("SubjectAccessReview", json!({"name": "a"}), false)]
+    #[case("SelfSubjectAccessReview", json!({"namespace": "a"}), false)]
+    #[case("LocalSubjectAccessReview", json!({"namespace": "a"}), true)]
+    #[case("LocalSubjectAccessReview", json!({"namespace": "a", "labels": {"a": "b"}}), false)]
+    fn questions_have_no_metadata(#[case] kind: &str, #[case] metadata: Value, #[case] is_good: bool) {
+        assert_eq!(
+            check_metadata(kind, &json!({"metadata": metadata})).is_ok(),
+            is_good
+        );
+    }
 }

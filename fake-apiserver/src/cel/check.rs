@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::rules::text;
-use super::types::{Checker, Type, of};
-use super::{Expression, field_path};
+use super::ty::Ty;
+use super::types::{self, of, of_resource};
+use super::{Expression, complaints, cost, field_path, sizes};
 use crate::field_error::FieldError;
 use crate::types::{Kind, ListType, Schema};
 
@@ -15,15 +16,96 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// Every complaint about the rules in a schema, with paths relative to it.
-pub(crate) fn check(schema: &Schema) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    visit(schema, Type::Root(schema), "", None, &mut out);
-    out
+/// What a rule may cost, and all rules of a schema.
+const RULE_COST_MAX: u64 = 10_000_000;
+const SCHEMA_COST_MAX: u64 = 100_000_000;
+/// So many of the most expensive rules are named.
+const NAMED_MAX: usize = 4;
+
+/// Every complaint about the rules in a schema, with paths relative to it. Without `costs` no rule is refused for what it
+/// alone costs: for schemas that were accepted before.
+pub(crate) fn check(schema: &Schema, costs: bool) -> Vec<FieldError> {
+    let mut out = Out {
+        complaints: Vec::new(),
+        costs: Costs::default(),
+        limits_rules: costs,
+    };
+    let root = Place {
+        ty: Some(of_resource(schema)),
+        times: Some(1),
+        loose: None,
+    };
+    visit(schema, &root, "", &mut out);
+    let mut complaints = out.complaints;
+    complaints.extend(out.costs.complaints());
+    complaints
 }
 
-/// `loose` is the innermost list around the schema whose items cannot be told apart.
-fn visit(schema: &Schema, this: Type<'_>, path: &str, loose: Option<&str>, out: &mut Vec<FieldError>) {
+struct Out {
+    complaints: Vec<FieldError>,
+    costs: Costs,
+    limits_rules: bool,
+}
+
+/// What the rules of a schema cost.
+#[derive(Default)]
+struct Costs {
+    total: u64,
+    most: Vec<(String, u64)>,
+}
+
+impl Costs {
+    fn add(&mut self, path: &str, cost: u64) {
+        self.total = self.total.saturating_add(cost);
+        if cost >= SCHEMA_COST_MAX / 100 {
+            self.most.push((path.to_owned(), cost));
+            self.most.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+            self.most.truncate(NAMED_MAX);
+        }
+    }
+
+    fn complaints(self) -> Vec<FieldError> {
+        if self.total <= SCHEMA_COST_MAX {
+            return Vec::new();
+        }
+        let detail =
+            "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let named = self
+            .most
+            .into_iter()
+            .map(|(path, _)| FieldError::forbidden(path, detail));
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let whole = FieldError::forbidden("", too_much(what, self.total, SCHEMA_COST_MAX));
+        named.chain([whole]).collect()
+    }
+}
+
+fn too_much(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// What is known of a schema by where it stands.
+struct Place<'a> {
+    /// The type of its values; none if expressions cannot see them.
+    ty: Option<Ty<'a>>,
+    /// How often it can be there in an object; none if nothing limits that.
+    times: Option<u64>,
+    /// The innermost list around it whose items cannot be told apart.
+    loose: Option<&'a str>,
+}
+
+fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
     if schema.name.is_some() {
         return;
     }
@@ -36,33 +118,48 @@ fn visit(schema: &Schema, this: Type<'_>, path: &str, loose: Option<&str>, out: 
     };
     let mut complaints = Vec::new();
     for (index, rule) in schema.validations.iter().enumerate() {
-        written(
-            rule,
-            schema,
-            &at(&format!("x-kubernetes-validations[{index}]")),
-            &mut complaints,
-        );
+        let path = at(&format!("x-kubernetes-validations[{index}]"));
+        written(rule, schema, &path, &mut complaints);
     }
-    if complaints.is_empty() {
+    let readable = complaints.is_empty();
+    out.complaints.extend(complaints);
+    if readable {
         for (index, rule) in schema.validations.iter().enumerate() {
             let path = at(&format!("x-kubernetes-validations[{index}]"));
-            compiled(rule, this, &path, loose, &mut complaints);
+            compiled(rule, schema, place, &path, out);
         }
     }
-    out.extend(complaints);
+    let times = place
+        .times
+        .zip(sizes::parts_most(schema))
+        .map(|(times, parts)| times.saturating_mul(parts));
     match &schema.kind {
         Kind::Object(object) => {
             for (name, field) in &object.fields {
-                let path = at(&format!("properties[{name}]"));
-                visit(&field.schema, of(&field.schema), &path, loose, out);
+                let below = Place {
+                    ty: of(&field.schema),
+                    times,
+                    loose: place.loose,
+                };
+                visit(&field.schema, &below, &at(&format!("properties[{name}]")), out);
             }
             if let Some(values) = &object.additional {
-                visit(values, of(values), &at("additionalProperties"), loose, out);
+                let below = Place {
+                    ty: of(values),
+                    times,
+                    loose: place.loose,
+                };
+                visit(values, &below, &at("additionalProperties"), out);
             }
         }
         Kind::Array(array) => {
-            let loose = loose.or_else(|| (!matches!(array.list_type, ListType::Map(_))).then_some(path));
-            visit(&array.items, of(&array.items), &at("items"), loose, out);
+            let own = (!matches!(array.list_type, ListType::Map(_))).then_some(path);
+            let below = Place {
+                ty: of(&array.items),
+                times,
+                loose: place.loose.or(own),
+            };
+            visit(&array.items, &below, &at("items"), out);
         }
         _ => {}
     }
@@ -137,70 +234,227 @@ fn shown(rule: &Value) -> String {
     )
 }
 
-fn compiled(rule: &Value, this: Type<'_>, path: &str, loose: Option<&str>, out: &mut Vec<FieldError>) {
+fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
+    let Some(this) = &place.ty else {
+        return;
+    };
     let invalid = |field: &str, detail: String| FieldError {
         shown: Some(shown(rule)),
         ..FieldError::invalid(format!("{path}.{field}"), Value::Null, detail)
     };
     let optional = rule.get("optionalOldSelf");
     let old = match optional.and_then(Value::as_bool) {
-        Some(true) => Type::Any,
-        _ => this,
+        Some(true) => Ty::optional(this.clone()),
+        _ => this.clone(),
     };
-    let problem =
-        |text: &str, wanted: fn(&Type<'_>) -> bool, otherwise: &str| -> Result<Expression, String> {
-            let expression =
-                Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
-            let mut checker = Checker {
-                names: vec![("self".to_owned(), this), ("oldSelf".to_owned(), old)],
-                wrong: Vec::new(),
-            };
-            let found = checker.check(expression.program.expression());
-            if !checker.wrong.is_empty() {
-                let all: Vec<String> = checker.wrong.iter().map(|wrong| wrong.text(text)).collect();
-                return Err(format!("compilation failed: {}", all.join("\n")));
-            }
-            if !wanted(&found) {
-                return Err(otherwise.to_owned());
-            }
-            Ok(expression)
-        };
-    let is_test = |found: &Type<'_>| matches!(found, Type::Bool | Type::Any);
-    let is_text = |found: &Type<'_>| matches!(found, Type::Text | Type::Any);
+    // The expression, and what it costs at worst.
+    let read = |text: &str, wanted: &Ty<'_>, otherwise: &str| -> Result<(Expression, u64), String> {
+        let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
+        let names = vec![
+            ("self".to_owned(), this.clone()),
+            ("oldSelf".to_owned(), old.clone()),
+        ];
+        let checked = types::check(&expression.tree, names);
+        if !checked.wrong.is_empty() {
+            return Err(format!(
+                "compilation failed: {}",
+                complaints(text, &checked.wrong)
+            ));
+        }
+        if checked.result != *wanted {
+            return Err(otherwise.to_owned());
+        }
+        let cost = cost::most(&expression.tree, &checked, schema);
+        Ok((expression, cost))
+    };
     let mut is_transition = false;
     let text_of = |field| text(rule, field).trim();
-    match problem(text_of("rule"), is_test, "cel expression must evaluate to a bool") {
-        Ok(expression) => is_transition = expression.uses("oldSelf"),
-        Err(detail) => out.push(invalid("rule", detail)),
+    let times = place.times.unwrap_or_else(|| sizes::in_a_request(schema));
+    let place_of = |field: &str| format!("{path}.{field}");
+    match read(
+        text_of("rule"),
+        &Ty::Bool,
+        "cel expression must evaluate to a bool",
+    ) {
+        Ok((expression, cost)) => {
+            is_transition = expression.uses("oldSelf");
+            let cost = cost.saturating_mul(times);
+            if out.limits_rules && cost > RULE_COST_MAX {
+                let detail = too_much("estimated rule cost", cost, RULE_COST_MAX);
+                out.complaints
+                    .push(FieldError::forbidden(place_of("rule"), detail));
+            }
+            out.costs.add(&place_of("rule"), cost);
+            if !text_of("messageExpression").is_empty() {
+                let wanted = "messageExpression must evaluate to a string";
+                match read(text_of("messageExpression"), &Ty::Text, wanted) {
+                    Ok((_, cost)) => {
+                        if out.limits_rules && cost > RULE_COST_MAX {
+                            let detail = too_much("estimated messageExpression cost", cost, RULE_COST_MAX);
+                            let path = place_of("messageExpression");
+                            out.complaints.push(FieldError::forbidden(path, detail));
+                        }
+                        out.costs.add(&place_of("messageExpression"), cost);
+                    }
+                    Err(detail) => {
+                        let detail = match detail.strip_prefix("compilation failed") {
+                            Some(rest) => format!("messageExpression compilation failed{rest}"),
+                            None => detail,
+                        };
+                        out.complaints.push(invalid("messageExpression", detail));
+                    }
+                }
+            }
+        }
+        Err(detail) => {
+            out.complaints.push(invalid("rule", detail));
+        }
     }
-    if !text_of("messageExpression").is_empty()
-        && let Err(detail) = problem(
-            text_of("messageExpression"),
-            is_text,
-            "messageExpression must evaluate to a string",
-        )
-    {
-        let detail = match detail.strip_prefix("compilation failed") {
-            Some(rest) => format!("messageExpression compilation failed{rest}"),
-            None => detail,
-        };
-        out.push(invalid("messageExpression", detail));
-    }
-    if is_transition && let Some(list) = loose {
+    if is_transition && let Some(list) = place.loose {
         let detail =
             format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
-        out.push(FieldError::invalid(
-            format!("{path}.rule"),
-            text(rule, "rule"),
-            detail,
-        ));
+        out.complaints
+            .push(FieldError::invalid(place_of("rule"), text(rule, "rule"), detail));
     }
     if let (false, Some(optional)) = (is_transition, optional.filter(|optional| !optional.is_null())) {
         let detail = "may not be set if oldSelf is not used in rule";
-        out.push(FieldError::invalid(
-            format!("{path}.optionalOldSelf"),
+        out.complaints.push(FieldError::invalid(
+            place_of("optionalOldSelf"),
             optional.clone(),
             detail,
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    /// What is said of one rule of an object with a field of each kind.
+    fn said(rule: &str) -> Vec<String> {
+        let schema = json!({"type": "object", "properties": {"spec": {
+            "type": "object",
+            "x-kubernetes-validations": [{"rule": rule}],
+            "properties": {
+                "a": {"type": "string", "maxLength": 10},
+                "n": {"type": "integer"},
+                "f": {"type": "number"},
+                "b": {"type": "boolean"},
+                "l": {"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 10}},
+                "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "integer"}},
+                "o": {"type": "object", "properties": {"x": {"type": "string"}}},
+                "i": {"x-kubernetes-int-or-string": true},
+                "u": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+            },
+        }}});
+        let errors = check(&Schema::from_openapi_v3_unchecked(&schema), true);
+        errors.iter().map(|error| error.detail.clone()).collect()
+    }
+
+    #[rstest]
+    #[case("self.a == 'x' && self.n > 1.5 && self.f > 1 && self.b")]
+    #[case("self.l.all(x, x.size() < 5) && self.m.all(k, k.size() < 5) && self.m['a'] == 1 && self.m.b == 1")]
+    #[case("self.i == 'a' || self.i > 5")]
+    #[case("self.?o.?x.orValue('x') == 'x' && self.?a.optMap(v, v.size()).orValue(1) > 0")]
+    #[case(
+        "self.l.map(x, x + 'a').filter(x, x != 'b').size() > 0 && self.l.transformList(i, v, v + 'a')[0] == 'a'"
+    )]
+    #[case("self.l.all(i, v, i < 5 || v == 'a') && self.m.transformMap(k, v, v + 1).k == 2")]
+    #[case(
+        "isQuantity(self.a) && quantity(self.a).isGreaterThan(quantity('1')) && format.dns1123Label().validate(self.a).hasValue()"
+    )]
+    #[case("sets.contains(self.l, ['a']) && self.l.isSorted() && self.a.lowerAscii().split(',').size() > 1")]
+    #[case("self.o != null && dyn(self.a) == 1 && type(self.a) == string && oldSelf.n == self.n")]
+    #[case("cidr(self.a).containsIP('1.1.1.1') && url(self.a).getHost() == 'a' && self.a.matches('^a+$')")]
+    fn right_rules(#[case] rule: &str) {
+        assert_eq!(said(rule), Vec::<String>::new());
+    }
+
+    #[rstest]
+    #[case(
+        "self.a == 1",
+        8,
+        "found no matching overload for '_==_' applied to '(string, int)'"
+    )]
+    #[case(
+        "self.f == 1",
+        8,
+        "found no matching overload for '_==_' applied to '(double, int)'"
+    )]
+    #[case(
+        "self.a.contains(1)",
+        16,
+        "found no matching overload for 'contains' applied to 'string.(int)'"
+    )]
+    #[case("self.foo()", 9, "undeclared reference to 'foo' (in container '')")]
+    #[case(
+        "size(self.n) > 1",
+        5,
+        "found no matching overload for 'size' applied to '(int)'"
+    )]
+    #[case(
+        "self.n.all(x, true)",
+        5,
+        "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)"
+    )]
+    #[case("has(self.a.b)", 4, "type 'string' does not support field selection")]
+    #[case("[1, 'a'].size() == 2", 5, "expected type 'int' but found 'string'")]
+    #[case(
+        "self.a != null",
+        8,
+        "found no matching overload for '_!=_' applied to '(string, null)'"
+    )]
+    #[case("!self.a", 1, "found no matching overload for '!_' applied to '(string)'")]
+    #[case("self.a.matches('[')", 16, "invalid matches argument")]
+    #[case("self.metadata.name == 'a'", 5, "undefined field 'metadata'")]
+    #[case(
+        "math.greatest(1, 2) == 2",
+        1,
+        "undeclared reference to 'math' (in container '')"
+    )]
+    fn wrong_rules(#[case] rule: &str, #[case] column: usize, #[case] what: &str) {
+        let dots = ".".repeat(column - 1);
+        let expect = format!("compilation failed: ERROR: <input>:1:{column}: {what}\n | {rule}\n | {dots}^");
+        let said = said(rule);
+        let first = said
+            .first()
+            .map(|text| text.split("\nERROR").next().unwrap_or_default().to_owned());
+        assert_eq!(first, Some(expect));
+    }
+
+    #[rstest]
+    #[case("self.u.all(x, self.u.all(y, x == y))", Some("more than 100x"))]
+    #[case("self.l.all(x, self.l.all(y, x == y))", None)]
+    #[case("self.u.all(x, x.all(y, y != 'a'))", Some("more than 100x"))]
+    #[case("self.u.all(x, x.size() < 5)", None)]
+    fn loops_in_loops_need_limits(#[case] rule: &str, #[case] factor: Option<&str>) {
+        let said = said(rule);
+        match factor {
+            None => assert_eq!(said, Vec::<String>::new()),
+            Some(factor) => {
+                let first = format!("estimated rule cost exceeds budget by factor of {factor} ");
+                assert!(
+                    said.len() == 3 && said.first().is_some_and(|text| text.starts_with(&first)),
+                    "{said:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_costs_as_often_as_it_can_be_there() {
+        let item = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"}}},
+            "x-kubernetes-validations": [{"rule": "self.l.all(x, x != 'a')"}]});
+        let of = |limit: Option<u64>| {
+            let mut list = json!({"type": "array", "items": item});
+            if let Some(limit) = limit {
+                list["maxItems"] = json!(limit);
+            }
+            let schema = json!({"type": "object", "properties": {"spec": list}});
+            check(&Schema::from_openapi_v3_unchecked(&schema), true).len()
+        };
+        assert_eq!((of(None), of(Some(1))), (3, 0));
     }
 }

@@ -3,25 +3,35 @@
 //! [`Expression`] is one that was read; [`Scope`] holds the functions it may call. [`values`] turns JSON into values of
 //! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] what is wrong with them.
 //!
-//! What an expression costs is not counted: the real server refuses what would take it too long.
+//! What a rule may cost is estimated ([`cost`]) when it is written; what it does cost when it is evaluated is not counted.
 
+pub(crate) mod authorizer;
 pub(crate) mod check;
+mod cost;
 mod field_path;
+mod functions;
+mod macros;
 mod objects;
+pub(crate) mod policies;
 pub(crate) mod rules;
+mod sizes;
+mod ty;
 mod types;
 pub(crate) mod values;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
-use kube_cel::cel::{Context, ExecutionError, Program, Value};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, ExecutionError, Value};
+
+use types::Wrong;
 
 /// An expression that was read.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    program: Program,
-    /// The expression with its objects made maps, where it has any.
-    rewritten: Option<IdedExpr>,
+    tree: IdedExpr,
+    /// What is evaluated, where that is not the same: objects are maps, loops over two variables are over one.
+    run: Option<IdedExpr>,
 }
 
 /// Why an expression has no value.
@@ -38,9 +48,12 @@ pub(crate) struct Scope {
 
 impl Scope {
     pub(crate) fn new() -> Self {
-        Self {
-            root: Context::default().with_all(),
-        }
+        let mut root = Context::default().with_all();
+        root.add_function("@entries", |of: Value| Ok(values::entries(&of)));
+        root.add_function("@mapInsert", |map: Value, key: Value, value: Value| {
+            Ok(values::with_entry(&map, key, value))
+        });
+        Self { root }
     }
 }
 
@@ -50,13 +63,13 @@ impl Expression {
     /// # Errors
     /// What is wrong with its syntax, as the real server prints it.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let program = Program::compile(text).map_err(|error| {
-            // The lines that show the place stand one blank further in where the real server prints them.
-            error.to_string().replace("\n|", "\n |")
-        })?;
+        let mut tree = parse(text)?;
+        macros::expand(&mut tree);
+        let mut run = tree.clone();
+        let changed = macros::to_one_variable(&mut run);
         Ok(Self {
-            program,
-            rewritten: None,
+            tree,
+            run: changed.then_some(run),
         })
     }
 
@@ -66,16 +79,16 @@ impl Expression {
     /// What is wrong with its syntax, as the real server prints it.
     pub(crate) fn read_with_objects(text: &str) -> Result<Self, String> {
         let mut read = Self::read(text)?;
-        let mut rewritten = read.program.expression().clone();
-        if objects::to_maps(&mut rewritten) {
-            read.rewritten = Some(rewritten);
+        let mut run = read.run.take().unwrap_or_else(|| read.tree.clone());
+        if objects::to_maps(&mut run) || run != read.tree {
+            read.run = Some(run);
         }
         Ok(read)
     }
 
     /// Whether the expression looks at a variable.
     pub(crate) fn uses(&self, variable: &str) -> bool {
-        self.program.references().has_variable(variable)
+        self.tree.references().has_variable(variable)
     }
 
     /// The value of the expression.
@@ -84,14 +97,57 @@ impl Expression {
         for (name, value) in variables {
             context.add_variable_from_value(*name, value.clone());
         }
-        let value = match &self.rewritten {
-            Some(expression) => Value::resolve(expression, &context),
-            None => self.program.execute(&context),
-        };
+        let value = Value::resolve(self.run.as_ref().unwrap_or(&self.tree), &context);
         value.map_err(|error| Failure {
             text: describe(&error),
         })
     }
+}
+
+fn parse(text: &str) -> Result<IdedExpr, String> {
+    let parser = Parser::new().enable_optional_syntax(true);
+    parser.parse(text).map_err(|error| {
+        // The lines that show the place stand one blank further in where the real server prints them.
+        error.to_string().replace("\n|", "\n |")
+    })
+}
+
+/// Where the nodes of an expression stand, by their ids: line and column, from 1.
+///
+/// The parser tells that of what it cannot read only; so it is given the same with a character behind it that it cannot.
+fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
+    let unreadable = format!("{text}\n\u{1}");
+    let errors = Parser::new()
+        .enable_optional_syntax(true)
+        .parse(&unreadable)
+        .err();
+    let info = errors.and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));
+    let text = text.to_owned();
+    move |id| {
+        let offset = info
+            .as_ref()
+            .and_then(|info| info.offset_for(id))
+            .map_or(0, |(start, _)| start as usize);
+        let before: String = text.chars().take(offset).collect();
+        let column = before.chars().rev().take_while(|c| *c != '\n').count();
+        (before.matches('\n').count() + 1, column + 1)
+    }
+}
+
+/// What is wrong with an expression, as the real server prints it: with the places, in their order.
+fn complaints(text: &str, wrong: &[Wrong]) -> String {
+    let place = places(text);
+    let mut all: Vec<((usize, usize), &str)> = wrong
+        .iter()
+        .map(|wrong| (place(wrong.id), wrong.what.as_str()))
+        .collect();
+    all.sort_by_key(|(at, _)| *at);
+    let shown = all.into_iter().map(|((line, column), what)| {
+        let source = text.lines().nth(line - 1).unwrap_or_default().replace('\t', " ");
+        let dots = ".".repeat(column - 1);
+        format!("ERROR: <input>:{line}:{column}: {what}\n | {source}\n | {dots}^")
+    });
+    shown.collect::<Vec<_>>().join("\n")
 }
 
 /// Reads an expression; the error says what is wrong with it.

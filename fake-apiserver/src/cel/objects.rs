@@ -45,7 +45,7 @@ fn entry(entry: IdedEntryExpr) -> IdedEntryExpr {
 }
 
 /// The expressions right inside of one.
-fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
+pub(super) fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
     match expression {
         Expr::Call(call) => call
             .target
@@ -75,6 +75,16 @@ fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
             out
         }
         Expr::Select(select) => vec![&mut select.operand],
+        Expr::Struct(object) => {
+            let fields = object
+                .entries
+                .iter_mut()
+                .filter_map(|entry| match &mut entry.expr {
+                    EntryExpr::StructField(field) => Some(&mut field.value),
+                    EntryExpr::MapEntry(_) => None,
+                });
+            fields.collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,295 +1,449 @@
-//! What type an expression has, as far as schemas tell.
-//!
-//! Not all that the real server finds: it knows the types of every function's arguments, this only where fields are
-//! looked up, which names there are, and what comes out.
+//! What type an expression has, as the real server's checker finds it.
 
-use kube_cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};
+use std::collections::BTreeMap;
 
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+
+use super::functions::{overloads, parse};
+use super::ty::{Found, Shape, Ty};
 use super::values::escape;
 use crate::types::{Kind, Schema};
-
-/// The type of a value.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Type<'a> {
-    /// Not known.
-    Any,
-    Bool,
-    Text,
-    /// A number, a time, bytes: nothing that has fields or is an answer.
-    Scalar,
-    /// An object or a map.
-    Described(&'a Schema),
-    /// The root of a custom resource, of whose metadata only the names are seen.
-    Root(&'a Schema),
-    Metadata,
-    List(Option<&'a Schema>),
-}
 
 /// What is wrong with an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// The text that stands at the place.
-    pub at: String,
+    /// The node of the expression where it is.
+    pub id: u64,
     pub what: String,
 }
 
-pub(super) struct Checker<'a> {
-    /// Names and their types, the innermost last.
-    pub names: Vec<(String, Type<'a>)>,
+/// All that is known of an expression.
+pub(super) struct Checked<'a> {
+    pub result: Ty<'a>,
     pub wrong: Vec<Wrong>,
+    /// The types of all nodes.
+    pub types: BTreeMap<u64, Ty<'a>>,
+    /// Which ways to call a function calls may take.
+    pub overloads: BTreeMap<u64, Vec<&'static str>>,
 }
 
-/// The names of types.
-const TYPES: [&str; 13] = [
-    "bool",
-    "bytes",
-    "double",
-    "duration",
-    "dyn",
-    "google",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "timestamp",
-    "type",
-];
-const LIBRARIES: [&str; 9] = [
-    "sets",
-    "math",
-    "base64",
-    "format",
-    "jsonpatch",
-    "optional",
-    "strings",
-    "lists",
-    "uint",
-];
-const TESTS: [&str; 33] = [
-    "_&&_",
-    "_||_",
-    "!_",
-    "_==_",
-    "_!=_",
-    "_<_",
-    "_<=_",
-    "_>_",
-    "_>=_",
-    "@in",
-    "_in_",
-    "startsWith",
-    "endsWith",
-    "contains",
-    "matches",
-    "isSorted",
-    "isURL",
-    "isIP",
-    "isCIDR",
-    "isQuantity",
-    "isSemver",
-    "isLessThan",
-    "isGreaterThan",
-    "containsIP",
-    "containsCIDR",
-    "isLoopback",
-    "isUnspecified",
-    "isInteger",
-    "hasValue",
-    "intersects",
-    "equivalent",
-    "bool",
-    "@not_strictly_false",
-];
-const TEXTS: [&str; 13] = [
-    "string",
-    "lowerAscii",
-    "upperAscii",
-    "replace",
-    "substring",
-    "trim",
-    "join",
-    "charAt",
-    "getHost",
-    "getScheme",
-    "getHostname",
-    "getPort",
-    "getEscapedPath",
-];
-
-/// The type of what a schema describes.
-pub(super) fn of(schema: &Schema) -> Type<'_> {
-    match &schema.kind {
-        Kind::Object(_) => Type::Described(schema),
-        Kind::Array(array) => Type::List(Some(&array.items)),
-        Kind::Boolean => Type::Bool,
-        Kind::String
-            if schema
-                .format
-                .as_deref()
-                .is_none_or(|format| !matches!(format, "date" | "date-time" | "duration" | "byte")) =>
-        {
-            Type::Text
-        }
-        Kind::Any | Kind::IntOrString => Type::Any,
-        _ => Type::Scalar,
+/// Finds the types of an expression that may use `names`.
+pub(super) fn check<'a>(expression: &IdedExpr, names: Vec<(String, Ty<'a>)>) -> Checked<'a> {
+    let mut checker = Checker {
+        names,
+        found: Found::default(),
+        next: 1000,
+        wrong: Vec::new(),
+        types: BTreeMap::new(),
+        overloads: BTreeMap::new(),
+    };
+    let result = checker.check(expression);
+    let result = checker.found.settled(&result);
+    if checker.wrong.is_empty() {
+        checker.literals(expression);
     }
+    let found = &checker.found;
+    let types = checker
+        .types
+        .iter()
+        .map(|(id, ty)| (*id, found.settled(ty)))
+        .collect();
+    Checked {
+        result,
+        wrong: checker.wrong,
+        types,
+        overloads: checker.overloads,
+    }
+}
+
+/// The type of what a schema describes; none for what expressions cannot see.
+pub(super) fn of(schema: &Schema) -> Option<Ty<'_>> {
+    Some(match &schema.kind {
+        Kind::Object(object) => {
+            if schema.untyped && !object.embedded_resource {
+                return None;
+            }
+            match &object.additional {
+                Some(values) => Ty::Map(Box::new(Ty::Text), Box::new(of(values)?)),
+                None => Ty::Object(Shape::Described {
+                    schema,
+                    is_resource: object.embedded_resource,
+                }),
+            }
+        }
+        Kind::Array(array) => Ty::list(of(&array.items)?),
+        Kind::Boolean => Ty::Bool,
+        Kind::Integer => Ty::Int,
+        Kind::Number => Ty::Double,
+        Kind::String => match schema.format.as_deref() {
+            Some("byte") => Ty::Bytes,
+            Some("date" | "date-time") => Ty::Timestamp,
+            Some("duration") => Ty::Duration,
+            _ => Ty::Text,
+        },
+        Kind::Bytes => Ty::Bytes,
+        Kind::IntOrString => Ty::Dyn,
+        _ => return None,
+    })
+}
+
+/// The type of a custom resource.
+pub(super) fn of_resource(schema: &Schema) -> Ty<'_> {
+    Ty::Object(Shape::Described {
+        schema,
+        is_resource: true,
+    })
+}
+
+/// The type of a field; none if there is no such field.
+fn field<'a>(shape: Shape<'a>, name: &str) -> Option<Ty<'a>> {
+    match shape {
+        Shape::Variables(variables) => variables.get(name).cloned(),
+        Shape::Metadata => matches!(name, "name" | "generateName").then_some(Ty::Text),
+        Shape::Record(record) => {
+            let inner = record.records.iter().find(|(field, _)| *field == name);
+            if let Some((_, inner)) = inner {
+                return Some(Ty::Object(Shape::Record(inner)));
+            }
+            let own = record.fields.iter().find(|(field, _)| *field == name);
+            own.map(|(_, ty)| parse(ty))
+        }
+        Shape::Described { schema, is_resource } => {
+            match name {
+                "metadata" if is_resource => return Some(Ty::Object(Shape::Metadata)),
+                "apiVersion" | "kind" if is_resource => return Some(Ty::Text),
+                _ => {}
+            }
+            let fields = &schema.as_object()?.fields;
+            let (_, field) = fields.iter().find(|(field, _)| escape(field) == name)?;
+            of(&field.schema)
+        }
+    }
+}
+
+struct Checker<'a> {
+    /// Names and their types, the innermost last.
+    names: Vec<(String, Ty<'a>)>,
+    found: Found<'a>,
+    /// The next variable.
+    next: u32,
+    wrong: Vec<Wrong>,
+    types: BTreeMap<u64, Ty<'a>>,
+    overloads: BTreeMap<u64, Vec<&'static str>>,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn check(&mut self, expression: &IdedExpr) -> Type<'a> {
+    fn complain(&mut self, id: u64, what: String) -> Ty<'a> {
+        let wrong = Wrong { id, what };
+        // What macros repeat is said once.
+        if !self.wrong.contains(&wrong) {
+            self.wrong.push(wrong);
+        }
+        Ty::Wrong
+    }
+
+    fn variable(&mut self) -> Ty<'a> {
+        self.next += 1;
+        Ty::Var(self.next)
+    }
+
+    fn check(&mut self, expression: &IdedExpr) -> Ty<'a> {
+        let ty = self.checked(expression);
+        let ty = self.found.apply(&ty);
+        self.types.insert(expression.id, ty.clone());
+        ty
+    }
+
+    fn checked(&mut self, expression: &IdedExpr) -> Ty<'a> {
+        let id = expression.id;
         match &expression.expr {
-            Expr::Ident(name) => self.name(name),
-            Expr::Literal(LiteralValue::Boolean(_)) => Type::Bool,
-            Expr::Literal(LiteralValue::String(_)) => Type::Text,
-            Expr::Literal(_) => Type::Scalar,
+            Expr::Ident(name) => self.name(id, name),
+            Expr::Literal(literal) => match literal {
+                LiteralValue::Boolean(_) => Ty::Bool,
+                LiteralValue::Bytes(_) => Ty::Bytes,
+                LiteralValue::Double(_) => Ty::Double,
+                LiteralValue::Int(_) => Ty::Int,
+                LiteralValue::Null => Ty::Null,
+                LiteralValue::String(_) => Ty::Text,
+                LiteralValue::UInt(_) => Ty::Uint,
+            },
             Expr::List(list) => {
+                let mut of: Option<Ty<'a>> = None;
                 for element in &list.elements {
-                    self.check(element);
+                    let ty = self.check(element);
+                    of = Some(self.joined(of, ty, element.id));
                 }
-                Type::List(None)
+                let of = of.unwrap_or_else(|| self.variable());
+                Ty::list(of)
+            }
+            Expr::Map(map) => {
+                let (mut keys, mut values): (Option<Ty<'a>>, Option<Ty<'a>>) = (None, None);
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else {
+                        continue;
+                    };
+                    let key = self.check(&entry.key);
+                    keys = Some(self.joined(keys, key, entry.key.id));
+                    let value = self.check(&entry.value);
+                    values = Some(self.joined(values, value, entry.value.id));
+                }
+                let key = keys.unwrap_or_else(|| self.variable());
+                let value = values.unwrap_or_else(|| self.variable());
+                Ty::Map(Box::new(key), Box::new(value))
+            }
+            Expr::Struct(object) => {
+                for entry in &object.entries {
+                    if let EntryExpr::StructField(field) = &entry.expr {
+                        self.check(&field.value);
+                    }
+                }
+                Ty::Dyn
             }
             Expr::Select(select) => {
-                let operand = self.operand(&select.operand);
-                let field = self.field(operand, &select.field);
-                if select.test { Type::Bool } else { field }
-            }
-            Expr::Call(call) => {
-                let target = call.target.as_ref().map(|target| self.operand(target));
-                let args: Vec<Type<'a>> = call.args.iter().map(|arg| self.check(arg)).collect();
-                self.call(&call.func_name, target, &args)
-            }
-            Expr::Comprehension(all) => {
-                let range = self.check(&all.iter_range);
-                let initial = self.check(&all.accu_init);
-                let item = match range {
-                    Type::List(Some(items)) => of(items),
-                    Type::Described(schema) if all.iter_var2.is_none() && is_map(schema) => Type::Text,
-                    _ => Type::Any,
-                };
-                let depth = self.names.len();
-                self.names.push((all.accu_var.clone(), initial));
-                self.names.push((all.iter_var.clone(), item));
-                if let Some(second) = &all.iter_var2 {
-                    self.names.push((second.clone(), Type::Any));
+                // A name with a dot: `authorizer.requestResource`.
+                if let Some(name) = qualified(expression)
+                    && let Some((_, known)) = self.names.iter().find(|(known, _)| *known == name)
+                {
+                    return known.clone();
                 }
-                self.check(&all.loop_cond);
-                self.check(&all.loop_step);
-                let result = self.check(&all.result);
-                self.names.truncate(depth);
-                result
+                match qualified(expression).as_deref() {
+                    Some("google.protobuf.Duration") => return Ty::Type(Box::new(Ty::Duration)),
+                    Some("google.protobuf.Timestamp") => return Ty::Type(Box::new(Ty::Timestamp)),
+                    _ => {}
+                }
+                let operand = self.check(&select.operand);
+                let field = self.field(id, operand, &select.field, false);
+                if select.test { Ty::Bool } else { field }
             }
-            _ => Type::Any,
+            Expr::Call(call) => self.call(id, call),
+            Expr::Comprehension(all) => self.comprehension(all),
+            Expr::Unspecified => Ty::Dyn,
         }
     }
 
-    /// What something is asked of: it may be a library, whose functions are written like its methods.
-    fn operand(&mut self, expression: &IdedExpr) -> Type<'a> {
-        match &expression.expr {
-            Expr::Ident(name) if LIBRARIES.contains(&name.as_str()) => Type::Any,
-            _ => self.check(expression),
+    /// What values of a list must have in common.
+    fn joined(&mut self, before: Option<Ty<'a>>, ty: Ty<'a>, id: u64) -> Ty<'a> {
+        let Some(before) = before else {
+            return ty;
+        };
+        if self
+            .found
+            .accepts(std::slice::from_ref(&ty), std::slice::from_ref(&before))
+        {
+            return if ty == Ty::Dyn || before == Ty::Null {
+                ty
+            } else {
+                before
+            };
         }
+        let what = format!(
+            "expected type '{}' but found '{}'",
+            self.found.settled(&before),
+            self.found.settled(&ty)
+        );
+        self.complain(id, what)
     }
 
-    fn name(&mut self, name: &str) -> Type<'a> {
-        let known = self.names.iter().rev().find(|(known, _)| known == name);
-        if let Some((_, known)) = known {
-            return *known;
+    fn name(&mut self, id: u64, name: &str) -> Ty<'a> {
+        if let Some((_, known)) = self.names.iter().rev().find(|(known, _)| known == name) {
+            return known.clone();
         }
-        if !TYPES.contains(&name) && !LIBRARIES.contains(&name) && !name.starts_with('@') {
-            self.wrong.push(Wrong {
-                at: name.to_owned(),
-                what: format!("undeclared reference to '{name}' (in container '')"),
+        let of = match name {
+            "bool" => Ty::Bool,
+            "bytes" => Ty::Bytes,
+            "double" => Ty::Double,
+            "dyn" | "type" => Ty::Dyn,
+            "int" => Ty::Int,
+            "list" => Ty::list(Ty::Dyn),
+            "map" => Ty::Map(Box::new(Ty::Dyn), Box::new(Ty::Dyn)),
+            "null_type" => Ty::Null,
+            "string" => Ty::Text,
+            "uint" => Ty::Uint,
+            _ => return self.complain(id, format!("undeclared reference to '{name}' (in container '')")),
+        };
+        Ty::Type(Box::new(of))
+    }
+
+    fn field(&mut self, id: u64, operand: Ty<'a>, name: &str, optional: bool) -> Ty<'a> {
+        let operand = self.found.apply(&operand);
+        let (target, is_optional) = match operand {
+            Ty::Optional(of) => (*of, true),
+            other => (other, optional),
+        };
+        let ty = match target {
+            Ty::Map(_, value) => *value,
+            Ty::Object(shape) => match field(shape, name) {
+                Some(ty) => ty,
+                None => self.complain(id, format!("undefined field '{name}'")),
+            },
+            Ty::Var(_) => {
+                self.found.accepts(&[Ty::Dyn], &[target]);
+                Ty::Dyn
+            }
+            other if other.is_open() || optional => Ty::Dyn,
+            other => {
+                let what = format!("type '{other}' does not support field selection");
+                self.complain(id, what);
+                Ty::Dyn
+            }
+        };
+        if is_optional { Ty::optional(ty) } else { ty }
+    }
+
+    fn call(&mut self, id: u64, call: &CallExpr) -> Ty<'a> {
+        if let ("_?._", [operand, name]) = (call.func_name.as_str(), call.args.as_slice()) {
+            let operand = self.check(operand);
+            self.types.insert(name.id, Ty::Text);
+            self.overloads.insert(id, vec!["select_optional_field"]);
+            let name = match &name.expr {
+                Expr::Literal(LiteralValue::String(name)) => name.inner().to_owned(),
+                _ => return self.complain(id, "unsupported optional field selection".to_owned()),
+            };
+            return self.field(id, operand, &name, true);
+        }
+        let args: Vec<Ty<'a>> = call.args.iter().map(|arg| self.check(arg)).collect();
+        let Some(target) = call.target.as_deref() else {
+            return self.resolve(id, &call.func_name, None, args);
+        };
+        // A library's functions are written like its methods.
+        if let Some(library) = qualified(target) {
+            let name = format!("{library}.{}", call.func_name);
+            if overloads(&name).is_some() {
+                return self.resolve(id, &name, None, args);
+            }
+        }
+        let target = self.check(target);
+        self.resolve(id, &call.func_name, Some(target), args)
+    }
+
+    fn resolve(&mut self, id: u64, name: &str, target: Option<Ty<'a>>, args: Vec<Ty<'a>>) -> Ty<'a> {
+        let Some(known) = overloads(name) else {
+            return self.complain(id, format!("undeclared reference to '{name}' (in container '')"));
+        };
+        let is_method = target.is_some();
+        let given: Vec<Ty<'a>> = target.into_iter().chain(args).collect();
+        let mut result: Option<Ty<'a>> = None;
+        let mut taken = Vec::new();
+        for overload in known.iter().filter(|overload| overload.is_method == is_method) {
+            let first = self.next + 1;
+            self.next += 4;
+            let wanted: Vec<Ty<'a>> = overload.args.iter().map(|arg| arg.fresh(first)).collect();
+            if !self.found.accepts(&given, &wanted) {
+                continue;
+            }
+            taken.push(overload.id);
+            let own = self.found.apply(&overload.result.fresh(first));
+            result = Some(match result {
+                Some(before) if before == own || before == Ty::Dyn => before,
+                Some(_) => Ty::Dyn,
+                None => own,
             });
         }
-        Type::Any
-    }
-
-    fn field(&mut self, operand: Type<'a>, name: &str) -> Type<'a> {
-        let schema = match operand {
-            Type::Root(_) if name == "metadata" => return Type::Metadata,
-            Type::Metadata if matches!(name, "name" | "generateName") => return Type::Text,
-            Type::Root(schema) | Type::Described(schema) => Some(schema),
-            Type::Metadata => None,
-            _ => return Type::Any,
+        self.overloads.insert(id, taken);
+        if let Some(result) = result {
+            return result;
+        }
+        let shown: Vec<String> = given
+            .iter()
+            .map(|ty| self.found.settled(ty).to_string())
+            .collect();
+        let shown = match shown.split_first() {
+            Some((target, args)) if is_method => format!("{target}.({})", args.join(", ")),
+            _ => format!("({})", shown.join(", ")),
         };
-        if let Some(object) = schema.and_then(Schema::as_object) {
-            if object.embedded_resource && matches!(name, "apiVersion" | "kind" | "metadata") {
-                return Type::Any;
-            }
-            if let Some(values) = object.additional.as_deref().filter(|_| object.fields.is_empty()) {
-                return of(values);
-            }
-            let known = object.fields.iter().find(|(field, _)| escape(field) == name);
-            if let Some((_, field)) = known {
-                return of(&field.schema);
-            }
-            // A field of any kind of an object of which nothing is declared.
-            if object.fields.is_empty() && object.preserve_unknown {
-                return Type::Any;
-            }
-        }
-        self.wrong.push(Wrong {
-            at: format!(".{name}"),
-            what: format!("undefined field '{name}'"),
-        });
-        Type::Any
-    }
-
-    fn call(&self, function: &str, target: Option<Type<'a>>, args: &[Type<'a>]) -> Type<'a> {
-        if TESTS.contains(&function) {
-            return Type::Bool;
-        }
-        if TEXTS.contains(&function) {
-            return Type::Text;
-        }
-        match (function, target, args) {
-            ("_?:_" | "_?_:_", None, [_, first, _]) => *first,
-            ("_+_", None, [Type::Text, _] | [_, Type::Text]) => Type::Text,
-            ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", None, [Type::Scalar, _]) => Type::Scalar,
-            (
-                "size" | "int" | "double" | "uint" | "timestamp" | "duration" | "indexOf" | "lastIndexOf",
-                ..,
-            ) => Type::Scalar,
-            ("_[_]", None, [Type::List(Some(items)), _]) => of(items),
-            ("_[_]", None, [Type::Described(schema), _]) => schema
-                .as_object()
-                .and_then(|object| object.additional.as_deref())
-                .map_or(Type::Any, of),
-            _ => Type::Any,
-        }
-    }
-}
-
-fn is_map(schema: &Schema) -> bool {
-    schema
-        .as_object()
-        .is_some_and(|object| object.fields.is_empty() && object.additional.is_some())
-}
-
-impl Wrong {
-    /// The complaint as the real server prints it, with the place in the expression.
-    pub(super) fn text(&self, expression: &str) -> String {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let found = expression.match_indices(self.at.as_str()).find(|(at, found)| {
-            let before = expression.get(..*at).and_then(|text| text.chars().next_back());
-            let after = expression
-                .get(at + found.len()..)
-                .and_then(|text| text.chars().next());
-            !after.is_some_and(is_word)
-                && (found.starts_with('.') || !before.is_some_and(|c| is_word(c) || c == '.'))
-        });
-        let at = found.map_or(0, |(at, _)| at);
-        let before = expression.get(..at).unwrap_or_default();
-        let line = before.matches('\n').count();
-        let column = before.chars().rev().take_while(|c| *c != '\n').count();
-        let shown = expression.lines().nth(line).unwrap_or_default();
-        let dots = ".".repeat(column);
-        format!(
-            "ERROR: <input>:{}:{}: {}\n | {shown}\n | {dots}^",
-            line + 1,
-            column + 1,
-            self.what
+        self.complain(
+            id,
+            format!("found no matching overload for '{name}' applied to '{shown}'"),
         )
+    }
+
+    fn comprehension(&mut self, all: &ComprehensionExpr) -> Ty<'a> {
+        let range = self.check(&all.iter_range);
+        let initial = self.check(&all.accu_init);
+        let range = self.found.apply(&range);
+        let (first, second) = match range {
+            Ty::List(items) if all.iter_var2.is_some() => (Ty::Int, *items),
+            Ty::List(items) => (*items, Ty::Dyn),
+            Ty::Map(key, value) => (*key, *value),
+            Ty::Var(_) => {
+                self.found.accepts(&[Ty::Dyn], &[range]);
+                (Ty::Dyn, Ty::Dyn)
+            }
+            other if other.is_open() => (Ty::Dyn, Ty::Dyn),
+            other => {
+                let what = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.complain(all.iter_range.id, what);
+                (Ty::Wrong, Ty::Wrong)
+            }
+        };
+        let depth = self.names.len();
+        self.names.push((all.accu_var.clone(), initial.clone()));
+        self.names.push((all.iter_var.clone(), first));
+        if let Some(name) = &all.iter_var2 {
+            self.names.push((name.clone(), second));
+        }
+        let cond = self.check(&all.loop_cond);
+        self.expect(all.loop_cond.id, &cond, &Ty::Bool);
+        let step = self.check(&all.loop_step);
+        self.expect(all.loop_step.id, &step, &initial);
+        self.names.truncate(depth + 1);
+        let result = self.check(&all.result);
+        self.names.truncate(depth);
+        result
+    }
+
+    fn expect(&mut self, id: u64, ty: &Ty<'a>, wanted: &Ty<'a>) {
+        if !self
+            .found
+            .accepts(std::slice::from_ref(ty), std::slice::from_ref(wanted))
+        {
+            let what = format!(
+                "expected type '{}' but found '{}'",
+                self.found.settled(wanted),
+                self.found.settled(ty)
+            );
+            self.complain(id, what);
+        }
+    }
+
+    /// Texts that are written out and must be a regular expression, a time or a duration.
+    fn literals(&mut self, expression: &IdedExpr) {
+        let mut copy = expression.clone();
+        for part in super::objects::parts(&mut copy.expr) {
+            self.literals(part);
+        }
+        let Expr::Call(call) = &expression.expr else {
+            return;
+        };
+        let Some(IdedExpr {
+            id,
+            expr: Expr::Literal(LiteralValue::String(text)),
+        }) = call.args.last()
+        else {
+            return;
+        };
+        let text = text.inner();
+        let good = match call.func_name.as_str() {
+            "matches" => regex::Regex::new(text).is_ok(),
+            "timestamp" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
+            "duration" => super::values::duration(text).is_some(),
+            _ => true,
+        };
+        if !good {
+            self.complain(*id, format!("invalid {} argument", call.func_name));
+        }
+    }
+}
+
+/// `a.b` as a name.
+fn qualified(expression: &IdedExpr) -> Option<String> {
+    match &expression.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) if !select.test => {
+            Some(format!("{}.{}", qualified(&select.operand)?, select.field))
+        }
+        _ => None,
     }
 }

@@ -107,6 +107,49 @@ pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
     Value::Map(Map { map: Arc::new(map) })
 }
 
+/// Keys and values of a map, in the keys' order, or places and items of a list: as a list of pairs.
+pub(super) fn entries(of: &Value) -> Value {
+    let pair = |key: Value, value: &Value| Value::List(Arc::new(vec![key, value.clone()]));
+    let pairs = match of {
+        Value::List(items) => {
+            let places = items.iter().enumerate();
+            places
+                .map(|(place, item)| pair(Value::Int(place as i64), item))
+                .collect()
+        }
+        Value::Map(map) => {
+            let mut sorted: Vec<(String, Value)> = map
+                .map
+                .iter()
+                .map(|(key, value)| (key.to_string(), pair(Value::from(key.clone()), value)))
+                .collect();
+            sorted.sort_by(|a, b| a.0.cmp(&b.0));
+            sorted.into_iter().map(|(_, pair)| pair).collect()
+        }
+        _ => Vec::new(),
+    };
+    Value::List(Arc::new(pairs))
+}
+
+/// A map with one entry more.
+pub(super) fn with_entry(map: &Value, key: Value, value: Value) -> Value {
+    let Value::Map(map) = map else {
+        return Value::Null;
+    };
+    let mut entries = (*map.map).clone();
+    let key = match key {
+        Value::String(text) => Key::String(text),
+        Value::Int(number) => Key::Int(number),
+        Value::UInt(number) => Key::Uint(number),
+        Value::Bool(flag) => Key::Bool(flag),
+        _ => return Value::Map(map.clone()),
+    };
+    entries.insert(key, value);
+    Value::Map(Map {
+        map: Arc::new(entries),
+    })
+}
+
 /// A value that may be missing.
 pub(crate) fn optional(value: Option<Value>) -> Value {
     Value::Opaque(Arc::new(match value {
@@ -179,7 +222,7 @@ fn bytes(given: &str) -> Value {
 }
 
 /// `1h30m`, as Go reads it.
-fn duration(given: &str) -> Option<chrono::Duration> {
+pub(super) fn duration(given: &str) -> Option<chrono::Duration> {
     let (sign, mut rest) = match given.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, given.strip_prefix('+').unwrap_or(given)),

@@ -8,19 +8,18 @@ use serde_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list};
 use super::workloads::pods::is_over;
+use crate::admission::amounts::{self, Amounts};
+use crate::admission::quota::{in_scope, is_of_pods, usage};
 use crate::meta::{ObjectMeta as _, at};
 use crate::types::Quantity;
 
-/// The kinds that are counted by name: what the quota calls them, and the kind.
-const COUNTED: [(&str, Res); 8] = [
-    ("pods", Res::Pods),
-    ("services", Res::Services),
-    ("resourcequotas", Res::Quotas),
-    ("persistentvolumeclaims", Res::Claims),
-    ("count/pods", Res::Pods),
-    ("count/services", Res::Services),
-    ("count/persistentvolumeclaims", Res::Claims),
-    ("count/jobs.batch", Res::Jobs),
+/// The kinds that are watched, by group and plural.
+const WATCHED: [(&str, &str, Res); 5] = [
+    ("", "pods", Res::Pods),
+    ("", "services", Res::Services),
+    ("", "persistentvolumeclaims", Res::Claims),
+    ("", "resourcequotas", Res::Quotas),
+    ("batch", "jobs", Res::Jobs),
 ];
 
 fn whole(count: usize) -> Quantity {
@@ -30,56 +29,37 @@ fn whole(count: usize) -> Quantity {
 /// The controller.
 pub(super) struct ResourceQuotas;
 
-/// The amount of a resource that a pod asks for or is limited to, over its containers.
-fn pod_amount(pod: &Value, list_name: &str, resource: &str) -> Quantity {
-    let of = |container: &Value| {
-        let amount =
-            at(container, &format!("resources.{list_name}")).and_then(|amounts| amounts.get(resource));
-        amount.map_or(Quantity::count(0), Quantity::of)
-    };
-    let sum = list(pod, "spec.containers")
-        .iter()
-        .map(&of)
-        .fold(Quantity::count(0), Quantity::plus);
-    // Init containers run one at a time, before the others.
-    let init = list(pod, "spec.initContainers")
-        .iter()
-        .map(of)
-        .max_by_key(|amount| amount.nanos());
-    init.filter(|init| init.nanos() > sum.nanos()).unwrap_or(sum)
+/// What objects that are watched use of what a quota is about.
+fn used(cache: &Cache, quota: &Value) -> Amounts {
+    let mut total = Amounts::new();
+    for (group, plural, res) in WATCHED {
+        for object in cache.in_namespace(res, quota.namespace()) {
+            if in_scope(quota, group, plural, object) {
+                let mut usage = usage(group, plural, object);
+                if res == Res::Quotas {
+                    usage.insert("resourcequotas".to_owned(), Quantity::count(1));
+                }
+                amounts::add(&mut total, &usage);
+            }
+        }
+    }
+    total
 }
 
-/// What is used of a resource that is counted or summed from what is watched; none for what is not.
-fn used(cache: &Cache, namespace: &str, resource: &str) -> Option<Quantity> {
-    let pods = || {
-        cache
-            .in_namespace(Res::Pods, namespace)
-            .filter(|pod| !is_over(pod))
-    };
-    if resource == "pods" {
-        return Some(whole(pods().count()));
-    }
-    if let Some((_, res)) = COUNTED.iter().find(|(name, _)| *name == resource) {
-        return Some(whole(cache.in_namespace(*res, namespace).count()));
-    }
-    if resource == "requests.storage" {
-        let amounts = cache.in_namespace(Res::Claims, namespace).filter_map(|claim| {
-            claim
-                .pointer("/spec/resources/requests/storage")
-                .map(Quantity::of)
-        });
-        return Some(amounts.fold(Quantity::count(0), Quantity::plus));
-    }
-    let (list_name, name) = match resource.split_once('.') {
-        Some(("requests", name)) => ("requests", name),
-        Some(("limits", name)) => ("limits", name),
-        _ => ("requests", resource),
-    };
-    matches!(name, "cpu" | "memory" | "ephemeral-storage").then(|| {
-        pods()
-            .map(|pod| pod_amount(pod, list_name, name))
-            .fold(Quantity::count(0), Quantity::plus)
-    })
+/// Whether what is watched says all of the use of a resource.
+fn is_watched(resource: &str) -> bool {
+    let counted = WATCHED.iter().any(|(group, plural, _)| {
+        let name = match *group {
+            "" => (*plural).to_owned(),
+            group => format!("{plural}.{group}"),
+        };
+        resource == name || resource.strip_prefix("count/") == Some(&name)
+    });
+    counted
+        || is_of_pods(resource)
+        || resource.starts_with("services.")
+        || resource == "requests.storage"
+        || resource.contains(".storageclass.storage.k8s.io/")
 }
 
 /// Counts objects of a kind that is not watched, by its plural and group (`count/secrets`, `count/jobs.batch`).
@@ -136,11 +116,13 @@ impl Controller for ResourceQuotas {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
+        let used = used(cx.cache, &quota);
         let mut amounts: BTreeMap<String, Value> = BTreeMap::new();
         for resource in hard.keys() {
-            let amount = match used(cx.cache, &key.namespace, resource) {
-                Some(amount) => Some(amount),
-                None => count(cx.client, &key.namespace, resource).await.map(whole),
+            let amount = if is_watched(resource) {
+                Some(used.get(resource).copied().unwrap_or(Quantity::count(0)))
+            } else {
+                count(cx.client, &key.namespace, resource).await.map(whole)
             };
             if let Some(amount) = amount {
                 amounts.insert(resource.clone(), Value::from(amount.canonical()));
@@ -158,27 +140,91 @@ mod tests {
 
     use super::*;
 
-    #[rstest]
-    #[case("pods", Some("1"))]
-    #[case("count/pods", Some("2"))]
-    #[case("requests.cpu", Some("500m"))]
-    #[case("cpu", Some("500m"))]
-    #[case("limits.memory", Some("1Gi"))]
-    #[case("count/secrets", None)]
-    fn what_is_used(#[case] resource: &str, #[case] expected: Option<&str>) {
+    /// Two pods that run, one without requests and one with a deadline, one that has ended; a claim and a service.
+    fn cache() -> Cache {
         let mut cache = Cache::default();
-        let pod = |name: &str, phase: &str| {
-            json!({
-                "metadata": {"namespace": "d", "name": name, "uid": name}, "status": {"phase": phase},
-                "spec": {"containers": [
-                    {"resources": {"requests": {"cpu": "200m"}, "limits": {"memory": "1Gi"}}},
-                    {"resources": {"requests": {"cpu": "300m"}}},
-                ]},
-            })
+        let mut put = |res: Res, name: &str, mut object: Value| {
+            object["metadata"] = json!({"namespace": "d", "name": name, "uid": name});
+            cache.put(res, object);
         };
-        cache.put(Res::Pods, pod("a", "Running"));
-        cache.put(Res::Pods, pod("b", "Succeeded"));
-        let amount = used(&cache, "d", resource).map(Quantity::canonical);
-        assert_eq!(amount.as_deref(), expected);
+        let containers = json!([
+            {"resources": {"requests": {"cpu": "200m"}, "limits": {"memory": "1Gi"}}},
+            {"resources": {"requests": {"cpu": "300m", "example.com/gpu": "1"}}},
+        ]);
+        put(
+            Res::Pods,
+            "a",
+            json!({"status": {"phase": "Running"}, "spec": {"containers": containers, "priorityClassName": "high"}}),
+        );
+        put(
+            Res::Pods,
+            "b",
+            json!({"status": {"phase": "Succeeded"}, "spec": {"containers": containers}}),
+        );
+        put(
+            Res::Pods,
+            "c",
+            json!({"status": {"phase": "Running"}, "spec": {"containers": [{}], "activeDeadlineSeconds": 5}}),
+        );
+        put(
+            Res::Claims,
+            "e",
+            json!({"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "3Gi"}}}}),
+        );
+        put(
+            Res::Services,
+            "f",
+            json!({"spec": {"type": "NodePort", "ports": [{}, {}]}}),
+        );
+        put(Res::Quotas, "g", json!({}));
+        put(Res::Jobs, "h", json!({}));
+        cache
+    }
+
+    #[rstest]
+    #[case("pods", "2")]
+    #[case("count/pods", "3")]
+    #[case("requests.cpu", "500m")]
+    #[case("cpu", "500m")]
+    #[case("limits.memory", "1Gi")]
+    #[case("requests.example.com/gpu", "1")]
+    #[case("services", "1")]
+    #[case("services.nodeports", "2")]
+    #[case("services.loadbalancers", "0")]
+    #[case("persistentvolumeclaims", "1")]
+    #[case("requests.storage", "3Gi")]
+    #[case("fast.storageclass.storage.k8s.io/requests.storage", "3Gi")]
+    #[case("slow.storageclass.storage.k8s.io/persistentvolumeclaims", "0")]
+    #[case("count/services", "1")]
+    #[case("count/jobs.batch", "1")]
+    #[case("resourcequotas", "1")]
+    fn what_is_used(#[case] resource: &str, #[case] expected: &str) {
+        let quota = json!({"metadata": {"namespace": "d", "name": "q"}});
+        assert!(is_watched(resource));
+        let used = used(&cache(), &quota);
+        let amount = used.get(resource).copied().unwrap_or(Quantity::count(0));
+        assert_eq!(amount.canonical(), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"scopes": ["Terminating"]}), 1)]
+    #[case(json!({"scopes": ["NotTerminating"]}), 1)]
+    #[case(json!({"scopes": ["BestEffort"]}), 1)]
+    #[case(json!({"scopes": ["NotBestEffort"]}), 1)]
+    #[case(json!({"scopes": ["BestEffort", "NotTerminating"]}), 0)]
+    #[case(json!({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}}), 1)]
+    #[case(json!({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}}), 1)]
+    #[case(json!({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["low"]}]}}), 0)]
+    #[case(json!({}), 2)]
+    fn of_which_pods(#[case] spec: Value, #[case] expected: i64) {
+        let quota = json!({"metadata": {"namespace": "d", "name": "q"}, "spec": spec});
+        let used = used(&cache(), &quota);
+        let pods = used.get("pods").copied().unwrap_or(Quantity::count(0));
+        assert_eq!(pods.canonical(), expected.to_string());
+    }
+
+    #[test]
+    fn what_is_not_watched_is_counted_when_it_is_asked_for() {
+        assert!(!is_watched("count/secrets") && !is_watched("configmaps"));
     }
 }

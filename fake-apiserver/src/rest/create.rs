@@ -11,7 +11,7 @@ use crate::authz;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, GroupResource, ObjectKey};
-use crate::strategy::crd;
+use crate::strategy::{crd, signing};
 use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
@@ -169,6 +169,9 @@ fn prepare(context: &Context, object: &mut Value) {
     }
     if context.resource.has_status() || !context.resource.is_custom() {
         strategy.prepare_create(object);
+    }
+    if context.table().resource == "certificatesigningrequests" && !context.resource.is_custom() {
+        signing::set_requester(object, &context.user);
     }
     if strategy.has_generation() {
         object.set_meta("generation", 1);

@@ -18,13 +18,18 @@ pub(crate) enum Ownership {
 
 static NOTHING: LazyLock<FieldSet> = LazyLock::new(FieldSet::default);
 static STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["status"]]));
+static SPEC_AND_STATUS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"], &["status"]]));
+static SPEC_AND_CERTIFICATE: LazyLock<FieldSet> =
+    LazyLock::new(|| FieldSet::of(&[&["spec"], &["status", "certificate"]]));
 static SPEC: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["spec"]]));
 
 /// The fields that a write through this resource or subresource cannot change.
 fn reset_fields(context: &Context) -> &'static FieldSet {
     match context.request.subresource.as_str() {
+        "" if context.table().resource == "certificatesigningrequests" => &SPEC_AND_STATUS,
         "" if context.resource.has_status() => &STATUS,
         "status" => &SPEC,
+        "approval" => &SPEC_AND_CERTIFICATE,
         _ => &NOTHING,
     }
 }

@@ -13,7 +13,7 @@ use super::options;
 use crate::meta::string_map;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
-use crate::store::{ObjectKey, Revision, Stored};
+use crate::store::{ObjectKey, Revision, Scope, Stored};
 
 /// Which objects of a collection are asked for.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +35,16 @@ impl Selection {
             labels,
             fields: FieldSelector::parse(&text, &context.resource)?,
         })
+    }
+
+    /// The one part of the table that the fields select from, if it is one.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        self.fields.scope()
+    }
+
+    /// Whether a stored object is selected.
+    pub(crate) fn selects(&self, stored: &Stored) -> bool {
+        self.is_everything() || stored.value.with(|object| self.matches(object))
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -154,7 +164,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let mut items: Vec<Arc<Stored>> = snapshot
         .items
         .into_iter()
-        .filter(|stored| selection.matches(&stored.value))
+        .filter(|stored| selection.selects(stored))
         .collect();
     let mut page = Page {
         revision,

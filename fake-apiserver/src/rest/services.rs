@@ -56,7 +56,7 @@ pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -
         let Some(spec) = stored.value.part("spec") else {
             continue;
         };
-        if crate::meta::ObjectMeta::uid(&stored.value) == own {
+        if crate::meta::ObjectMeta::uid(&*stored.value) == own {
             continue;
         }
         held.addresses.extend(spec.texts("clusterIPs").map(str::to_owned));

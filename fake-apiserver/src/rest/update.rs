@@ -16,7 +16,7 @@ use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
-use crate::strategy::keep_all_but;
+use crate::strategy::{keep_all_but, signing};
 use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
@@ -326,6 +326,8 @@ fn keep_system_metadata(object: &mut Value, old: &Value) {
     if old.is_terminating() {
         object.copy_meta(old, "deletionTimestamp");
     }
+    // What the store does not keep is no change.
+    object.metadata_mut().remove("selfLink");
     for field in ["creationTimestamp", "generation", "resourceVersion"] {
         object.copy_meta(old, field);
     }
@@ -336,8 +338,12 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     match context.request.subresource.as_str() {
         "" if context.resource.has_status() => strategy.prepare_update(object, old),
         "status" => strategy.prepare_status_update(object, old),
+        "approval" => signing::keep_conditions(object, old),
         part @ ("ephemeralcontainers" | "resize") => keep_all_but(part, object, old),
         _ => {}
+    }
+    if context.table().resource == "certificatesigningrequests" && !context.request.subresource.is_empty() {
+        signing::stamp(object, old, &context.state().now());
     }
     if strategy.has_generation()
         && context.request.subresource != "status"

@@ -18,7 +18,7 @@ use crate::encode::{self, Encoder};
 use crate::http::negotiate::View;
 use crate::server::Server;
 use crate::status::ApiError;
-use crate::store::{Compacted, Event, EventKind, Revision, Stored, Watcher};
+use crate::store::{Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
 
 /// How often an idle watch that allows bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -36,6 +36,7 @@ struct Watch {
     ready: VecDeque<Bytes>,
     bookmarks: bool,
     next_bookmark: Instant,
+    bookmark_due: bool,
     deadline: Instant,
     over: bool,
 }
@@ -70,7 +71,12 @@ pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>
             .state()
             .random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
     });
-    let watcher = store.watch(context.table(), start).map_err(ApiError::expired)?;
+    let scope = selection
+        .scope()
+        .or_else(|| namespace.clone().map(Scope::Namespace));
+    let watcher = store
+        .watch(context.table(), scope.unwrap_or(Scope::All), start)
+        .map_err(ApiError::expired)?;
     let mut watch = Watch {
         server: context.server.clone(),
         watcher,
@@ -80,10 +86,11 @@ pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>
         ready: VecDeque::new(),
         bookmarks: params.allow_watch_bookmarks,
         next_bookmark: now + BOOKMARK_PERIOD,
+        bookmark_due: false,
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
-    initial.retain(|stored| watch.selection.matches(&stored.value));
+    initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
     for stored in &initial {
         let frame = watch.frame(EventKind::Added, stored);
@@ -120,6 +127,9 @@ impl Watch {
                     }
                     continue;
                 }
+                Ok(None) if std::mem::take(&mut self.bookmark_due) => {
+                    return Some(self.bookmark(self.watcher.position(), false));
+                }
                 Ok(None) => {}
                 Err(compacted) => {
                     self.over = true;
@@ -141,7 +151,8 @@ impl Watch {
                         return None;
                     }
                     self.next_bookmark = now + BOOKMARK_PERIOD;
-                    return Some(self.bookmark(self.watcher.position(), false));
+                    // What does not concern it does not wake it: it looks how far it has seen all now.
+                    self.bookmark_due = true;
                 }
             }
         }

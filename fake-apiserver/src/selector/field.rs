@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::meta::at;
 use crate::resources::Resource;
 use crate::status::ApiError;
+use crate::store::Scope;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
@@ -53,6 +54,15 @@ impl FieldSelector {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The one part of the table that is selected from, where watchers are kept by it: one object, or the pods of a node (the
+    /// real server's watch cache knows these, too).
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        ["metadata.name", "spec.nodeName"].into_iter().find_map(|path| {
+            let term = self.0.iter().find(|term| term.equal && term.field == path)?;
+            Some(Scope::Field(path, term.value.clone()))
+        })
     }
 
     /// Whether `object` is selected.

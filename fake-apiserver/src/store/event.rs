@@ -1,12 +1,70 @@
 //! Stored objects and the changes to them.
 
 use std::io::Write as _;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::key::{ObjectKey, Revision};
+
+/// An object's fields, its encoding, or both: one is made of the other when it is first asked for.
+#[derive(Debug)]
+pub struct Held {
+    value: OnceLock<Value>,
+    encoded: OnceLock<Encoded>,
+}
+
+impl Held {
+    fn of_value(value: Value) -> Self {
+        Self {
+            value: OnceLock::from(value),
+            encoded: OnceLock::new(),
+        }
+    }
+
+    /// Its encoding alone, in which it takes a fraction of the memory.
+    fn cold(&self) -> Self {
+        Self {
+            value: OnceLock::new(),
+            encoded: OnceLock::from(self.encoded().clone()),
+        }
+    }
+
+    fn encoded(&self) -> &Encoded {
+        // One of the two is there.
+        self.encoded
+            .get_or_init(|| Encoded::new(self.value.get().unwrap_or(&Value::Null)))
+    }
+
+    fn decode(&self) -> Value {
+        // What was encoded from a value decodes.
+        serde_json::from_slice(&self.encoded().bytes).unwrap_or_default()
+    }
+
+    /// Whether it is the encoding alone.
+    #[cfg(test)]
+    pub(super) fn is_cold(&self) -> bool {
+        self.value.get().is_none()
+    }
+
+    /// Looks at the fields without keeping them if they are not there.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&Value) -> T) -> T {
+        match self.value.get() {
+            Some(value) => look(value),
+            None => look(&self.decode()),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.value.get_or_init(|| self.decode())
+    }
+}
 
 /// One version of one object. Encoded at most once; every reader and watcher shares those bytes.
 #[derive(Debug)]
@@ -18,8 +76,7 @@ pub struct Stored {
     /// The revision at which the object was created.
     pub created: Revision,
     /// The object, in its storage version, `metadata.resourceVersion` included.
-    pub value: Value,
-    encoded: OnceLock<Encoded>,
+    pub value: Held,
 }
 
 #[derive(Debug, Clone)]
@@ -76,13 +133,22 @@ impl Stored {
             key,
             revision,
             created,
-            value,
-            encoded: OnceLock::new(),
+            value: Held::of_value(value),
+        }
+    }
+
+    /// The same version in little memory, until its fields are asked for.
+    pub(super) fn cold(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            revision: self.revision,
+            created: self.created,
+            value: self.value.cold(),
         }
     }
 
     fn encoded(&self) -> &Encoded {
-        self.encoded.get_or_init(|| Encoded::new(&self.value))
+        self.value.encoded()
     }
 
     /// The object as JSON.
@@ -96,38 +162,6 @@ impl Stored {
     pub fn bytes_after_kind(&self) -> Bytes {
         let encoded = self.encoded();
         encoded.bytes.slice(encoded.rest..)
-    }
-}
-
-/// A version of an object of which only the encoding is kept.
-pub(super) struct PackedObject {
-    key: ObjectKey,
-    revision: Revision,
-    created: Revision,
-    encoded: Encoded,
-}
-
-impl Stored {
-    /// The same version in little memory.
-    pub(super) fn pack(&self) -> PackedObject {
-        PackedObject {
-            key: self.key.clone(),
-            revision: self.revision,
-            created: self.created,
-            encoded: self.encoded().clone(),
-        }
-    }
-}
-
-impl PackedObject {
-    /// The version as it was.
-    pub(super) fn unpack(&self) -> Stored {
-        // What was encoded from a value decodes.
-        let value = serde_json::from_slice(&self.encoded.bytes).unwrap_or_default();
-        let stored = Stored::new(self.key.clone(), self.revision, self.created, value);
-        // It is new: there is nothing to be replaced.
-        let _ = stored.encoded.set(self.encoded.clone());
-        stored
     }
 }
 

@@ -264,6 +264,7 @@ fn rewrite(path: &Path, revision: Revision, objects: &Objects) -> io::Result<()>
 mod tests {
     use serde_json::json;
 
+    use super::super::scope::Scope;
     use super::super::store_impl::Change;
     use super::*;
 
@@ -318,8 +319,8 @@ mod tests {
             assert_eq!((contents(&store), store.revision()), (before.clone(), revision));
             // Whoever watched before must list again.
             let store = std::sync::Arc::new(store);
-            assert!(store.watch(&maps(), first).is_err());
-            assert!(store.watch(&maps(), revision).is_ok());
+            assert!(store.watch(&maps(), Scope::All, first).is_err());
+            assert!(store.watch(&maps(), Scope::All, revision).is_ok());
         }
         fs::remove_dir_all(&path).expect("to clean up");
     }

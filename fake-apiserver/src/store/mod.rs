@@ -10,6 +10,7 @@
 mod event;
 mod journal;
 mod key;
+mod scope;
 mod store_impl;
 mod table;
 mod watcher;
@@ -18,5 +19,6 @@ pub(crate) use event::watch_frame;
 pub use event::{Event, EventKind, Stored};
 pub use journal::{Journal, JournalError};
 pub use key::{GroupResource, ObjectKey, Revision};
+pub use scope::Scope;
 pub use store_impl::{Change, CommitError, CommitObserver, Compacted, Snapshot, Store};
 pub use watcher::Watcher;

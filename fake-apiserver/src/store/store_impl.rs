@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::event::{Event, EventKind, Stored};
 use super::key::{GroupResource, ObjectKey, Revision};
+use super::scope::Scope;
 use super::table::Table;
 use super::watcher::Watcher;
 
@@ -195,11 +196,16 @@ impl Store {
         Ok(Snapshot { revision: at, items })
     }
 
-    /// A watch of the events after `from`.
+    /// A watch of the events of a scope after `from`. It may see others, too.
     ///
     /// # Errors
     /// [`Compacted`] if events after `from` are gone.
-    pub fn watch(self: &Arc<Self>, table_id: &GroupResource, from: Revision) -> Result<Watcher, Compacted> {
+    pub fn watch(
+        self: &Arc<Self>,
+        table_id: &GroupResource,
+        scope: Scope,
+        from: Revision,
+    ) -> Result<Watcher, Compacted> {
         let mut inner = self.lock();
         let table = inner.table(table_id);
         if from < table.compacted {
@@ -208,31 +214,40 @@ impl Store {
                 compacted: table.compacted,
             });
         }
+        let latest = table.subscribe(&scope, from);
         Ok(Watcher::new(
             Arc::clone(self),
             table_id.clone(),
+            scope,
             from,
-            table.subscribe(),
+            latest,
         ))
+    }
+
+    /// A watch is over; used by [`Watcher`].
+    pub(super) fn unwatch(&self, table_id: &GroupResource, scope: &Scope) {
+        if *scope != Scope::All {
+            self.lock().table(table_id).unsubscribe(scope);
+        }
     }
 
     /// The events of a table after `from`, oldest first, at most `limit`; used by [`Watcher`].
     pub(super) fn events_after(
         &self,
         table_id: &GroupResource,
+        scope: &Scope,
         from: Revision,
         limit: usize,
     ) -> Result<(Vec<Arc<Event>>, Revision), Compacted> {
         let mut inner = self.lock();
         let now = inner.revision;
         let table = inner.table(table_id);
-        if from < table.compacted {
-            return Err(Compacted {
-                requested: from,
-                compacted: table.compacted,
-            });
-        }
-        Ok((table.after(from, limit).collect(), now))
+        let events = table.after(scope, from, limit);
+        let events = events.ok_or(Compacted {
+            requested: from,
+            compacted: table.compacted,
+        })?;
+        Ok((events, now))
     }
 
     /// Forgets all events up to and including `revision`, as etcd's compaction does.
@@ -302,7 +317,7 @@ mod tests {
         for revision in 1..=600 {
             put(&store, "x", Some(revision))?;
         }
-        let mut watcher = store.watch(&pods(), Revision(0))?;
+        let mut watcher = store.watch(&pods(), Scope::All, Revision(0))?;
         let mut previous: Option<Arc<Stored>> = None;
         for revision in 1..=601_u64 {
             let event = watcher.try_next()?.ok_or("an event is missing")?;
@@ -317,8 +332,8 @@ mod tests {
                 "both forms of the object agree"
             );
             assert_eq!(
-                event.previous.as_ref().map(|stored| &stored.value),
-                previous.as_ref().map(|stored| &stored.value)
+                event.previous.as_ref().map(|stored| &*stored.value),
+                previous.as_ref().map(|stored| &*stored.value)
             );
             previous = Some(Arc::clone(&event.object));
         }
@@ -328,6 +343,25 @@ mod tests {
             then.items.first().map(|stored| stored.revision),
             Some(Revision(5))
         );
+        Ok(())
+    }
+
+    #[test]
+    fn of_many_objects_those_that_rest_are_kept_small() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Store::new();
+        for index in 0..1500 {
+            put(&store, &format!("x{index:04}"), None)?;
+        }
+        let all = store.list(&pods(), None, None, None)?.items;
+        let cold = all.iter().filter(|stored| stored.value.is_cold()).count();
+        // Those that left the newest 256 events when the table had more than a thousand objects.
+        assert_eq!(cold, 500);
+        for stored in &all {
+            let looked = stored
+                .value
+                .with(|value| value["metadata"]["name"] == *stored.key.name);
+            assert!(looked && stored.value["metadata"]["resourceVersion"] == stored.revision.to_string());
+        }
         Ok(())
     }
 

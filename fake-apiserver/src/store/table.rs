@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::event::{Event, EventKind, PackedObject, Stored};
+use super::event::{Event, EventKind, Stored};
 use super::key::{ObjectKey, Revision};
+use super::scope::{Parts, Scope};
 
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
 /// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
@@ -15,13 +16,15 @@ pub(super) const LOG_EVENTS_MAX: usize = 100_000;
 /// How many of the newest events of a table are kept as they are. Older ones keep nothing but their encoded objects, which
 /// are several times smaller; hardly any watcher is that far behind.
 const LOG_WHOLE_EVENTS: usize = 256;
+/// A table of more objects than these keeps only the encodings of those that have not changed for so many events.
+const WHOLE_OBJECTS: usize = 1000;
 
 /// An event that nobody is expected to ask for soon.
 struct Packed {
     revision: Revision,
     kind: EventKind,
-    object: PackedObject,
-    previous: Option<PackedObject>,
+    object: Stored,
+    previous: Option<Stored>,
 }
 
 enum Logged {
@@ -42,24 +45,23 @@ impl Logged {
             Self::Whole(event) => Arc::clone(event),
             Self::Packed(packed) => Arc::new(Event::new(
                 packed.kind,
-                Arc::new(packed.object.unpack()),
-                packed
-                    .previous
-                    .as_ref()
-                    .map(|previous| Arc::new(previous.unpack())),
+                Arc::new(packed.object.cold()),
+                packed.previous.as_ref().map(|previous| Arc::new(previous.cold())),
             )),
         }
     }
 
-    fn pack(&mut self) {
-        if let Self::Whole(event) = self {
-            *self = Self::Packed(Box::new(Packed {
-                revision: event.revision,
-                kind: event.kind,
-                object: event.object.pack(),
-                previous: event.previous.as_ref().map(|previous| previous.pack()),
-            }));
-        }
+    /// Keeps the encodings alone. Gives the object that it was about, if that is still one.
+    fn pack(&mut self) -> Option<Arc<Stored>> {
+        let Self::Whole(event) = self else { return None };
+        let event = Arc::clone(event);
+        *self = Self::Packed(Box::new(Packed {
+            revision: event.revision,
+            kind: event.kind,
+            object: event.object.cold(),
+            previous: event.previous.as_ref().map(|previous| previous.cold()),
+        }));
+        (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object))
     }
 }
 
@@ -69,6 +71,7 @@ pub(super) struct Table {
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
     latest: watch::Sender<Revision>,
+    parts: Parts,
 }
 
 impl Table {
@@ -78,11 +81,26 @@ impl Table {
             log: VecDeque::new(),
             compacted,
             latest: watch::Sender::new(Revision::default()),
+            parts: Parts::default(),
         }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Revision> {
-        self.latest.subscribe()
+    /// Another watcher of the events after `from`.
+    pub(super) fn subscribe(&mut self, scope: &Scope, from: Revision) -> watch::Receiver<Revision> {
+        let start = self.log.partition_point(|logged| logged.revision() <= from);
+        let log = &self.log;
+        let known = || {
+            let events = log.range(start..).map(Logged::event);
+            let concerned = events.filter(|event| scope.concerns(event));
+            concerned.map(|event| event.revision).collect()
+        };
+        let part = self.parts.join(scope, known);
+        part.unwrap_or_else(|| self.latest.subscribe())
+    }
+
+    /// A watcher is gone.
+    pub(super) fn unsubscribe(&mut self, scope: &Scope) {
+        self.parts.leave(scope);
     }
 
     pub(super) fn append(&mut self, event: Arc<Event>) {
@@ -96,10 +114,16 @@ impl Table {
             }
         }
         let revision = event.revision;
-        self.log.push_back(Logged::Whole(event));
+        self.log.push_back(Logged::Whole(Arc::clone(&event)));
         let old = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
-        if let Some(old) = old.and_then(|index| self.log.get_mut(index)) {
-            old.pack();
+        if let Some(old) = old
+            .and_then(|index| self.log.get_mut(index))
+            .and_then(Logged::pack)
+            && self.objects.len() > WHOLE_OBJECTS
+            && let Some(current) = self.objects.get_mut(&old.key)
+            && Arc::ptr_eq(current, &old)
+        {
+            *current = Arc::new(old.cold());
         }
         if self.log.len() > LOG_EVENTS_MAX
             && let Some(dropped) = self.log.pop_front()
@@ -107,6 +131,7 @@ impl Table {
             self.compacted = dropped.revision();
         }
         self.latest.send_replace(revision);
+        self.parts.tell(&event, self.compacted);
     }
 
     /// Forgets the events up to and including `revision`.
@@ -121,12 +146,22 @@ impl Table {
         self.compacted = self.compacted.max(revision);
         // Wakes the watchers that are now too far behind.
         self.latest.send_modify(|_| {});
+        self.parts.wake();
     }
 
-    /// The events after `revision`, oldest first, at most `limit`.
-    pub(super) fn after(&self, revision: Revision, limit: usize) -> impl Iterator<Item = Arc<Event>> {
-        let start = self.log.partition_point(|logged| logged.revision() <= revision);
-        self.log.range(start..).take(limit).map(Logged::event)
+    /// The events of a scope after `revision`, oldest first, at most `limit`; none if some of them are gone.
+    pub(super) fn after(&self, scope: &Scope, revision: Revision, limit: usize) -> Option<Vec<Arc<Event>>> {
+        let place = |revision: Revision| self.log.partition_point(|logged| logged.revision() < revision);
+        if *scope == Scope::All {
+            let start = place(revision.next());
+            let events = self.log.range(start..).take(limit).map(Logged::event);
+            return (revision >= self.compacted).then(|| events.collect());
+        }
+        let revisions = self.parts.after(scope, revision, self.compacted)?;
+        let events = revisions
+            .take(limit)
+            .filter_map(|revision| self.log.get(place(revision)));
+        Some(events.map(Logged::event).collect())
     }
 
     /// The objects of a namespace (all for `None`), ordered by key, after `start`.

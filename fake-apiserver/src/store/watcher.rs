@@ -7,16 +7,18 @@ use tokio::sync::watch;
 
 use super::event::Event;
 use super::key::{GroupResource, Revision};
+use super::scope::Scope;
 use super::store_impl::{Compacted, Store};
 
 /// How many events a watcher takes from the log at once: it holds no more than this for a slow reader.
 const BATCH_EVENTS: usize = 256;
 
-/// Reads a table's events in order, waiting for new ones.
+/// Reads the events of a table, or of a part of it, in order, waiting for new ones.
 pub struct Watcher {
     store: Arc<Store>,
     table: GroupResource,
-    /// The newest revision that this watcher has seen all events of its table up to.
+    scope: Scope,
+    /// The newest revision that this watcher has seen all events of its scope up to.
     position: Revision,
     taken: VecDeque<Arc<Event>>,
     latest: watch::Receiver<Revision>,
@@ -26,12 +28,14 @@ impl Watcher {
     pub(super) fn new(
         store: Arc<Store>,
         table: GroupResource,
+        scope: Scope,
         position: Revision,
         latest: watch::Receiver<Revision>,
     ) -> Self {
         Self {
             store,
             table,
+            scope,
             position,
             taken: VecDeque::new(),
             latest,
@@ -53,9 +57,9 @@ impl Watcher {
     pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Compacted> {
         if self.taken.is_empty() {
             self.latest.mark_unchanged();
-            let (events, now) = self
-                .store
-                .events_after(&self.table, self.position, BATCH_EVENTS)?;
+            let (events, now) =
+                self.store
+                    .events_after(&self.table, &self.scope, self.position, BATCH_EVENTS)?;
             // A full batch says nothing of what comes after it; otherwise all up to now has been seen.
             self.position = match events.last() {
                 Some(last) if events.len() == BATCH_EVENTS => last.revision,
@@ -72,5 +76,11 @@ impl Watcher {
             // The table went away with its store: nothing will ever come.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.store.unwatch(&self.table, &self.scope);
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod namespace;
 mod node;
 mod pod;
 pub(crate) mod service;
+pub(crate) mod signing;
 mod storage;
 mod workload;
 
@@ -132,6 +133,7 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
         ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
         ("", "podtemplates") => &workload::PodTemplateStrategy,
+        ("certificates.k8s.io", "certificatesigningrequests") => &signing::SigningStrategy,
         ("discovery.k8s.io", "endpointslices")
         | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
         | ("networking.k8s.io", "ingressclasses")

@@ -11,6 +11,7 @@ use super::registrations::{
     self, FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, expression_of, match_conditions,
 };
 use super::selectors;
+use crate::cel::policies::{Names, Wanted};
 use crate::names;
 
 fn param_kind(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -94,7 +95,8 @@ fn policy_head(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// The variables of a policy, each of which may use those before it.
+fn variables(spec: &Value, cel_names: &mut Names, path: &Path<'_>, errors: &mut Errors) {
     let list = path.field("variables");
     for (index, variable) in spec.list("variables").iter().enumerate() {
         let at = list.index(index);
@@ -104,12 +106,14 @@ fn variables(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         } else if !is_identifier(name) {
             errors.invalid(&at.field("name"), name, "must be a valid CEL identifier");
         }
+        let expression = variable.text("expression");
         expression_of(
-            variable.text("expression"),
+            (expression, Wanted::Anything, cel_names),
             "expression is not specified",
             &at.field("expression"),
             errors,
         );
+        cel_names.declare(name, expression);
     }
 }
 
@@ -128,8 +132,9 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = object.part("spec").unwrap_or(&NOTHING);
     let path = Path::new("spec");
     policy_head(spec, &path, errors);
-    match_conditions(spec, &path.field("matchConditions"), errors);
-    variables(spec, &path, errors);
+    let mut cel_names = Names::of_policy(spec.has("paramKind"));
+    match_conditions(spec, &cel_names, &path.field("matchConditions"), errors);
+    variables(spec, &mut cel_names, &path, errors);
     let (validations, audits) = (spec.list("validations"), spec.list("auditAnnotations"));
     let (validations_path, audits_path) = (path.field("validations"), path.field("auditAnnotations"));
     if validations.is_empty() && audits.is_empty() {
@@ -138,7 +143,7 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
         return errors.required(&audits_path, detail);
     }
     for (index, validation) in validations.iter().enumerate() {
-        validation_of(validation, &validations_path.index(index), errors);
+        validation_of(validation, &cel_names, &validations_path.index(index), errors);
     }
     let name = object.part("metadata").map_or("", |meta| meta.text("name"));
     let mut known = BTreeSet::new();
@@ -148,7 +153,7 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
         let full = format!("{name}/{key}");
         errors.problems(&at.field("key"), &full, names::qualified_problems(&full));
         expression_of(
-            audit.text("valueExpression"),
+            (audit.text("valueExpression"), Wanted::TextOrNull, &cel_names),
             "valueExpression is not specified",
             &at.field("valueExpression"),
             errors,
@@ -159,9 +164,9 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn validation_of(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn validation_of(validation: &Value, cel_names: &Names, path: &Path<'_>, errors: &mut Errors) {
     expression_of(
-        validation.text("expression"),
+        (validation.text("expression"), Wanted::Bool, cel_names),
         "expression is not specified",
         &path.field("expression"),
         errors,
@@ -173,7 +178,7 @@ fn validation_of(validation: &Value, path: &Path<'_>, errors: &mut Errors) {
         if expression.trim().is_empty() {
             errors.invalid(&at, expression, NOT_EMPTY);
         } else {
-            expression_of(expression, "", &at, errors);
+            expression_of((expression, Wanted::Text, cel_names), "", &at, errors);
         }
     }
     let message = validation.text("message");
@@ -206,8 +211,9 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
         &path.field("matchConstraints"),
         errors,
     );
-    match_conditions(spec, &path.field("matchConditions"), errors);
-    variables(spec, &path, errors);
+    let mut cel_names = Names::of_policy(spec.has("paramKind"));
+    match_conditions(spec, &cel_names, &path.field("matchConditions"), errors);
+    variables(spec, &mut cel_names, &path, errors);
     let list = path.field("mutations");
     if spec.list("mutations").is_empty() {
         errors.required(&list, "mutations must contain at least one item");
@@ -234,7 +240,8 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
             }
             Some(part) => {
                 let at = at.field(own);
-                expression_of(part.text("expression"), "", &at.field("expression"), errors);
+                let read = (part.text("expression"), Wanted::Anything, &cel_names);
+                expression_of(read, "", &at.field("expression"), errors);
             }
         }
         if mutation.has(other) {

@@ -608,21 +608,3 @@ pub(super) fn secret_warnings(secret: &Value) -> Vec<String> {
     }
     Vec::new()
 }
-
-/// A CertificateSigningRequest.
-pub(super) fn signing_request(object: &Value, errors: &mut Errors) {
-    let spec = object.part("spec").unwrap_or(&NOTHING);
-    let path = Path::new("spec");
-    let engine = base64::engine::general_purpose::STANDARD;
-    let request = base64::Engine::decode(&engine, spec.text("request")).unwrap_or_default();
-    if !String::from_utf8_lossy(&request).contains("-----BEGIN CERTIFICATE REQUEST-----") {
-        let detail = "PEM block type must be CERTIFICATE REQUEST";
-        errors.invalid(&path.field("request"), spec.text("request"), detail);
-    }
-    if spec.list("usages").is_empty() {
-        errors.required(&path.field("usages"), "usages");
-    }
-    if spec.text("signerName").is_empty() {
-        errors.required(&path.field("signerName"), "");
-    }
-}

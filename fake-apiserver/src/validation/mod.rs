@@ -16,9 +16,11 @@ mod apps;
 mod claim;
 mod core;
 mod cron;
+mod devices;
 mod errors;
 mod events;
 pub(crate) mod fields;
+mod flow_control;
 pub(crate) mod go;
 mod job_update;
 mod jobs;
@@ -30,6 +32,7 @@ mod registrations;
 mod scaling;
 mod selectors;
 mod service;
+mod signing;
 mod storage;
 mod unified;
 mod volume_sources;
@@ -92,10 +95,22 @@ fn rules(table: &GroupResource) -> Rules {
         ("", "services") => Rules::new(service::create, service::update).with_status(service::status),
         ("", "configmaps") => Rules::new(core::config_map, core::config_map_update),
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            Rules::new(core::signing_request, |new, _, errors| {
-                core::signing_request(new, errors)
-            })
+            Rules::new(signing::create, signing::update).with_status(signing::status)
         }
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => {
+            anew!(flow_control::schema).with_status(flow_control::status)
+        }
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
+            anew!(flow_control::level).with_status(flow_control::status)
+        }
+        ("resource.k8s.io", "deviceclasses") => anew!(devices::class),
+        ("resource.k8s.io", "resourceclaims") => {
+            Rules::new(devices::claim, devices::claim_update).with_status(devices::claim_status)
+        }
+        ("resource.k8s.io", "resourceclaimtemplates") => {
+            Rules::new(devices::template, devices::template_update)
+        }
+        ("resource.k8s.io", "resourceslices") => Rules::new(devices::slice, devices::slice_update),
         ("", "secrets") => Rules::new(core::secret, core::secret_update),
         ("", "namespaces") => Rules::new(core::namespace, no_change).with_status(core::namespace_status),
         ("", "nodes") => Rules::new(core::node, core::node_update).with_status(core::node_update),
@@ -219,6 +234,7 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
     match (subresource, table.resource.as_str()) {
         ("", _) => (rules(table).update)(new, old, &mut errors),
         ("status", _) => (rules(table).status)(new, old, &mut errors),
+        ("approval", "certificatesigningrequests") => signing::approval(new, old, &mut errors),
         ("ephemeralcontainers", "pods") => pod::ephemeral_containers(new, old, &mut errors),
         ("resize", "pods") => {
             let classes = (crate::strategy::qos_class(new), crate::strategy::qos_class(old));

@@ -8,6 +8,7 @@ use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
 use super::{pod, selectors};
+use crate::cel::policies::{Names, Wanted};
 use crate::names;
 
 pub(super) const FAILURE: [&str; 2] = ["Fail", "Ignore"];
@@ -108,7 +109,7 @@ fn webhook(hook: &Value, lenient: &Lenient, path: &Path<'_>, errors: &mut Errors
         &path.field("clientConfig"),
         errors,
     );
-    match_conditions(hook, &path.field("matchConditions"), errors);
+    match_conditions(hook, &Names::default(), &path.field("matchConditions"), errors);
 }
 
 /// A name of three labels at least.
@@ -305,7 +306,8 @@ pub(super) fn webhook_service(service: &Value, path: &Path<'_>, errors: &mut Err
     }
 }
 
-pub(super) fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// Conditions that all must hold; their expressions may use `cel_names`.
+pub(super) fn match_conditions(holder: &Value, cel_names: &Names, path: &Path<'_>, errors: &mut Errors) {
     let list = holder.list("matchConditions");
     if list.len() > 64 {
         errors.too_many(path, list.len(), 64);
@@ -314,7 +316,8 @@ pub(super) fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Err
     for (index, condition) in list.iter().enumerate() {
         let at = path.index(index);
         let (name, expression) = (condition.text("name"), condition.text("expression"));
-        expression_of(expression, "", &at.field("expression"), errors);
+        let read = (expression, Wanted::Bool, cel_names);
+        expression_of(read, "", &at.field("expression"), errors);
         if name.is_empty() {
             errors.required(&at.field("name"), "");
         } else {
@@ -326,12 +329,17 @@ pub(super) fn match_conditions(holder: &Value, path: &Path<'_>, errors: &mut Err
     }
 }
 
-/// An expression that must be there and be read.
-pub(super) fn expression_of(expression: &str, missing: &str, path: &Path<'_>, errors: &mut Errors) {
+/// An expression that must be there, be right, and give what is wanted.
+pub(super) fn expression_of(
+    (expression, wanted, cel_names): (&str, Wanted, &Names),
+    missing: &str,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     if expression.trim().is_empty() {
         return errors.required(path, missing);
     }
-    if let Err(problem) = crate::cel::compile(expression.trim()) {
+    if let Some(problem) = cel_names.problem(expression.trim(), wanted) {
         errors.invalid(path, expression, problem);
     }
 }

@@ -109,6 +109,11 @@ fn short(pod: &Value) -> String {
         });
     }
     out.extend(Some(text(pod, "/status/reason")).filter(|text| !text.is_empty()));
+    let resizing = conditions
+        .into_iter()
+        .flatten()
+        .map(|condition| text(condition, "/type"));
+    out.extend(resizing.filter(|kind| kind.starts_with("PodResize")));
     for list in [
         "initContainerStatuses",
         "containerStatuses",
@@ -574,4 +579,28 @@ fn hooks_deadlines_gates_and_others_words() {
         ..plain(pod("Always", json!({"name": "a", "image": "nginx:1"})), 8)
     };
     assert_eq!(live(life).0, "Running ready a:running d:terminated(Completed 0)");
+}
+
+#[test]
+fn resources_that_change() {
+    let resized =
+        json!({"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "200m"}}}]}});
+    let of = |policy: &str| {
+        let mut container =
+            json!({"name": "a", "image": "nginx:1", "resources": {"requests": {"cpu": "100m"}}});
+        container["resizePolicy"] = json!([{"resourceName": "cpu", "restartPolicy": policy}]);
+        Life {
+            patch: Some((3, "/resize", resized.clone())),
+            ..plain(pod("Always", container), 8)
+        }
+    };
+    let (status, said) = live(of("NotRequired"));
+    assert_eq!(status, "Running ready a:running");
+    assert_eq!(said.len(), 3, "{said:#?}");
+    let (status, said) = live(of("RestartContainer"));
+    assert_eq!(status, "Running ready a:runningx1");
+    assert!(
+        said.contains(&"a Killing: Container a resize requires restart".to_owned()),
+        "{said:#?}"
+    );
 }

@@ -1,5 +1,6 @@
 //! The cluster as its clients see it.
 
+mod absent;
 mod autoscaling;
 mod collections;
 mod custom;

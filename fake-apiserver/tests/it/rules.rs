@@ -63,8 +63,8 @@ fn cause(field: &str, message: &str) -> Value {
     widget(json!({"tags": ["x", "y"]}), 422,
         cause("spec", "Invalid value: failed rule: self.tags.all(t, t.startsWith('x'))")),
 ]))]
-#[case::a_message_that_is_made(ruled(json!([{"rule": "self.n < 5", "messageExpression": "'not ' + string(self.n)"}]), &[
-    widget(json!({"n": 7}), 422, cause("spec", "Invalid value: not 7")),
+#[case::a_message_that_is_made(ruled(json!([{"rule": "self.n < 5", "messageExpression": "'not ' + self.a__dash__b"}]), &[
+    widget(json!({"n": 7, "a-b": "so"}), 422, cause("spec", "Invalid value: not so")),
 ]))]
 #[case::a_transition(ruled(json!([{"rule": "self.n >= oldSelf.n", "message": "n only grows"}]), &[
     widget(json!({"n": 3}), 201, json!({})),
@@ -224,6 +224,43 @@ fn a_policy_judges_by_variables_and_the_old_object() {
             create("configmaps", json!({"metadata": {"name": "good"}, "data": {"a": "a"}}), 201, json!({})),
             {"do": format!("PATCH {CORE}/configmaps/good"), "type": "merge", "body": {"data": {"a": "b"}}, "code": 422},
             {"do": format!("PATCH {CORE}/configmaps/good"), "type": "merge", "body": {"metadata": {"labels": {"a": "b"}}}},
+        ]),
+    );
+}
+
+#[test]
+fn a_policy_asks_who_may_do_what() {
+    let may = "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()";
+    let account = "authorizer.serviceAccount('default', object.metadata.name).requestResource.check('create').allowed()";
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"],
+                "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "variables": [{"name": "mine", "expression": may}],
+            "validations": [
+                {"expression": "variables.mine && authorizer.requestResource.check('delete').allowed()"},
+                {"expression": "authorizer.path('/healthz').check('get').allowed()"},
+                {"expression": account.replace(".requestResource", ".group('').resource('configmaps')"), "message": "the account may not"}]}});
+    let wrong = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "q"}, "spec": {"matchConstraints": policy["spec"]["matchConstraints"].clone(),
+            "validations": [{"expression": account}]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let undeclared = format!(
+        "Invalid value: \"{account}\": compilation failed: ERROR: <input>:1:59: type \
+         'kubernetes.authorization.Authorizer' does not support field selection\n | {account}\n | {}^",
+        ".".repeat(58)
+    );
+    play(
+        false,
+        json!([
+            {"do": format!("POST {POLICIES}/validatingadmissionpolicies"), "body": wrong, "code": 422,
+                "has": {"/details/causes/0/message": undeclared}},
+            {"do": format!("POST {POLICIES}/validatingadmissionpolicies"), "body": policy, "code": 201},
+            {"do": format!("POST {POLICIES}/validatingadmissionpolicybindings"), "body": binding, "code": 201},
+            create("configmaps", map, 422, json!({"/message": "configmaps \"a\" is forbidden: \
+                ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the account may not"})),
         ]),
     );
 }

@@ -303,6 +303,10 @@ fn who_attaches_types_into_the_program() {
         let mut answer = [0; 3];
         out.read_exact(&mut answer).await.expect("to read");
         assert_eq!(&answer, b"42\n");
+        // Both outputs of the program arrive as one.
+        stdin.write_all(b"echo no >&2\n").await.expect("to write");
+        out.read_exact(&mut answer).await.expect("to read");
+        assert_eq!(&answer, b"no\n");
         stdin.write_all(b"exit 0\n").await.expect("to write");
         let mut rest = String::new();
         out.read_to_string(&mut rest).await.expect("to read");
@@ -314,7 +318,10 @@ fn who_attaches_types_into_the_program() {
             .status
             .and_then(|status| status.phase);
         assert_eq!(phase.as_deref(), Some("Succeeded"));
-        assert_eq!(pods.logs("p", &LogParams::default()).await.expect("logs"), "42\n");
+        assert_eq!(
+            pods.logs("p", &LogParams::default()).await.expect("logs"),
+            "42\nno\n"
+        );
     });
 }
 
@@ -370,7 +377,14 @@ fn nodes_without_a_way_to_them_refuse() {
         assert_eq!(ask("near/log").await, (500, refused.to_owned()));
         let unknown = "no preferred addresses found; known addresses: []";
         assert_eq!(ask("bare/log").await, (500, unknown.to_owned()));
-        assert_eq!(ask("near/proxy").await.0, 503);
+        let not_allowed = (400, "address not allowed".to_owned());
+        assert_eq!(ask("near/proxy").await, not_allowed, "the pod has no address yet");
+        let scheme = (400, "invalid pod request \"ftp:near:21\"".to_owned());
+        assert_eq!(ask("ftp:near:21/proxy").await, scheme);
+        let (code, status) = request(&cluster, "GET", "/api/v1/nodes/near/proxy", &Value::Null).await;
+        assert_eq!(code, 503, "{status}");
+        let (code, status) = request(&cluster, "GET", "/api/v1/nodes/bare/proxy", &Value::Null).await;
+        assert_eq!((code, status["message"].as_str()), (500, Some(unknown)));
     });
 }
 

@@ -288,11 +288,23 @@ fn a_stateful_set_goes_one_by_one() {
         .await;
         run(&cluster, 10).await;
         assert_eq!(items(&get(&cluster, &format!("{CORE}/pods")).await).len(), 1);
-        // Claims stay.
+        // Claims stay, unless the set says that they go with the pods that are too many.
         assert_eq!(
             items(&get(&cluster, &format!("{CORE}/persistentvolumeclaims")).await).len(),
             3
         );
+        let policy = json!({"whenDeleted": "Retain", "whenScaled": "Delete"});
+        for spec in [
+            json!({"replicas": 3, "persistentVolumeClaimRetentionPolicy": policy}),
+            json!({"replicas": 2}),
+        ] {
+            let path = format!("{APPS}/statefulsets/w");
+            merge(&cluster, &path, json!({"spec": spec})).await;
+            run(&cluster, 60).await;
+        }
+        let claims = items(&get(&cluster, &format!("{CORE}/persistentvolumeclaims")).await);
+        let names: Vec<&Value> = claims.iter().map(|claim| &claim["metadata"]["name"]).collect();
+        assert_eq!(names, ["data-w-0", "data-w-1"]);
     });
 }
 
@@ -400,6 +412,30 @@ fn jobs_complete_and_fail() {
         assert_eq!(
             get(&cluster, &format!("{BATCH}/jobs/i")).await["status"]["completedIndexes"],
             "0-2"
+        );
+
+        // One index fails for good after one more try; the others are not troubled by it.
+        let mut limited = job(
+            json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+            "exit $((JOB_COMPLETION_INDEX == 1))",
+        );
+        limited["metadata"]["name"] = json!("l");
+        post(&cluster, &format!("{BATCH}/jobs"), &limited).await;
+        run(&cluster, 40).await;
+        let ended = get(&cluster, &format!("{BATCH}/jobs/l")).await;
+        assert_eq!(
+            (
+                &ended["status"]["completedIndexes"],
+                &ended["status"]["failedIndexes"]
+            ),
+            (&json!("0,2"), &json!("1")),
+            "{ended:#}"
+        );
+        assert_eq!(ended["status"]["failed"], 2, "{ended:#}");
+        let said = events(&cluster, "Job").await;
+        assert!(
+            said.contains(&"FailedIndexes: Job has failed indexes".to_owned()),
+            "{said:#?}"
         );
     });
 }

@@ -6,16 +6,18 @@ use serde_json::Value;
 use super::configuration::Concern;
 use super::review;
 use crate::admission::Attributes;
-use crate::cel::{Scope, compile, values};
+use crate::cel::{Scope, authorizer, compile, values};
 
 /// Whether all conditions hold. One that does not hold decides, even if others cannot be evaluated.
 ///
 /// # Errors
 /// What is wrong with those that cannot be evaluated.
-pub(super) fn hold(conditions: &[Value], attributes: &Attributes, concern: &Concern) -> Result<bool, String> {
-    if conditions.is_empty() {
-        return Ok(true);
-    }
+pub(super) fn hold(
+    conditions: &[Value],
+    attributes: &Attributes,
+    concern: &Concern,
+    scope: &Scope,
+) -> Result<bool, String> {
     let request = review::request(attributes, concern);
     let part = |field: &str| values::plain(request.get(field).unwrap_or(&Value::Null));
     let (object, old) = (part("object"), part("oldObject"));
@@ -27,8 +29,8 @@ pub(super) fn hold(conditions: &[Value], attributes: &Attributes, concern: &Conc
         ("object", object),
         ("oldObject", old),
         ("request", values::plain(&rest)),
+        ("authorizer", authorizer::value(&attributes.act())),
     ];
-    let scope = Scope::new();
     let mut problems = Vec::new();
     for condition in conditions {
         let expression = condition
@@ -38,7 +40,7 @@ pub(super) fn hold(conditions: &[Value], attributes: &Attributes, concern: &Conc
         let value = compile(expression).and_then(|compiled| {
             let failed = |why: String| format!("expression '{expression}' resulted in error: {why}");
             compiled
-                .value(&scope, &variables)
+                .value(scope, &variables)
                 .map_err(|failure| failed(failure.text))
         });
         match value {
@@ -100,7 +102,12 @@ mod tests {
             .iter()
             .map(|text| json!({"name": "c", "expression": text}))
             .collect();
-        let got = hold(&conditions, &attributes, &Concern::direct(&attributes));
+        let got = hold(
+            &conditions,
+            &attributes,
+            &Concern::direct(&attributes),
+            &Scope::new(),
+        );
         assert_eq!(got, expected.map_err(str::to_owned));
     }
 }

@@ -9,6 +9,7 @@ use super::call::ClientConfig;
 use super::conditions;
 use super::local::WebhookKind;
 use crate::admission::Attributes;
+use crate::cel::Scope;
 use crate::meta::{at, string_map};
 use crate::resources::Resource;
 use crate::selector::matches_selector;
@@ -113,7 +114,11 @@ impl Configured {
         }
         let concern = Concern { resource: matched };
         let given = self.description.get("matchConditions").and_then(Value::as_array);
-        match conditions::hold(given.map(Vec::as_slice).unwrap_or_default(), attributes, &concern) {
+        let Some(given) = given.filter(|given| !given.is_empty()) else {
+            return Ok(Some(concern));
+        };
+        let scope = Scope::asking(server, &attributes.user);
+        match conditions::hold(given, attributes, &concern, &scope) {
             Ok(true) => Ok(Some(concern)),
             Ok(false) => Ok(None),
             Err(_) if self.ignore_failure => Ok(None),

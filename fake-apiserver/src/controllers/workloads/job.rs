@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::claim::concerned;
-use super::job_plan::{End, FINALIZER, INDEX, Plan, View, is_finished, is_indexed};
+use super::job_plan::{
+    End, FAILURES, FINALIZER, INDEX, Plan, View, is_finished, is_indexed, is_limited_by_index,
+};
 use super::pods::{from_template, owner_reference};
 use super::replicaset::refusal;
 use crate::controllers::runtime::{
@@ -40,7 +42,8 @@ fn put_condition(
     }
 }
 
-fn new_pod(job: &Value, index: Option<i64>) -> Value {
+/// A pod of a job. `failures`: how often pods of its index have failed.
+fn new_pod(job: &Value, index: Option<i64>, failures: i64) -> Value {
     let mut pod = from_template(&job["spec"]["template"], owner_reference("batch/v1", "Job", job));
     pod["metadata"]["finalizers"] = json!([FINALIZER]);
     let Some(index) = index else {
@@ -49,6 +52,9 @@ fn new_pod(job: &Value, index: Option<i64>) -> Value {
     };
     pod["metadata"]["generateName"] = Value::from(format!("{}-{index}-", job.name()));
     pod["metadata"]["annotations"][INDEX] = Value::from(index.to_string());
+    if is_limited_by_index(job) {
+        pod["metadata"]["annotations"][FAILURES] = Value::from(failures.to_string());
+    }
     pod["metadata"]["labels"][INDEX] = Value::from(index.to_string());
     pod["spec"]["hostname"] = Value::from(format!("{}-{index}", job.name()));
     let field = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": format!("metadata.labels['{INDEX}']")}});
@@ -215,6 +221,9 @@ impl Jobs {
         if let Some(indexes) = plan.indexes.as_ref().filter(|_| is_indexed(job)) {
             status["completedIndexes"] = Value::from(indexes.clone());
         }
+        if let Some(indexes) = &plan.failed_indexes {
+            status["failedIndexes"] = Value::from(indexes.clone());
+        }
         // First it is told which pods will be counted, and how the job will end …
         let mut target = conditions.clone();
         match &plan.end {
@@ -311,7 +320,9 @@ impl Jobs {
             cx.normal(Res::Jobs, job, "SuccessfulDelete", format!("Deleted pod: {name}"));
         }
         for index in &plan.create {
-            match cx.create(Res::Pods, job.namespace(), new_pod(job, *index)).await {
+            let failures = index.and_then(|index| plan.failures.get(&index)).copied();
+            let pod = new_pod(job, *index, failures.unwrap_or(0));
+            match cx.create(Res::Pods, job.namespace(), pod).await {
                 Ok(pod) => {
                     created += 1;
                     cx.normal(

@@ -13,6 +13,8 @@ use crate::meta::{ObjectMeta as _, at, string_map};
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// How often pods of the index have failed before this one, where indexes have limits of their own.
+pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 /// How long the first retry after a failure waits, and the longest that any waits.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
@@ -49,6 +51,10 @@ pub(super) struct Plan {
     pub next: Option<Duration>,
     /// Indexes that are done, as `0-3,5`.
     pub indexes: Option<String>,
+    /// Indexes that have failed for good, where they have limits of their own.
+    pub failed_indexes: Option<String>,
+    /// How often pods of an index have failed.
+    pub failures: BTreeMap<i64, i64>,
 }
 
 pub(super) fn is_finished(job: &Value) -> bool {
@@ -59,8 +65,24 @@ pub(super) fn is_indexed(job: &Value) -> bool {
     text(job, "spec.completionMode") == "Indexed"
 }
 
+/// Whether each index may fail so often, and not the job as a whole.
+pub(super) fn is_limited_by_index(job: &Value) -> bool {
+    is_indexed(job) && at(job, "spec.backoffLimitPerIndex").is_some_and(Value::is_number)
+}
+
 fn has_failed(pod: &Value) -> bool {
     text(pod, "status.phase") == "Failed"
+}
+
+fn failures_of(pod: &Value) -> i64 {
+    let said = string_map(pod, "annotations").get(FAILURES);
+    said.and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+fn count(numbers: &BTreeSet<i64>) -> i64 {
+    i64::try_from(numbers.len()).unwrap_or(i64::MAX)
 }
 
 fn index_of(pod: &Value) -> Option<i64> {
@@ -162,6 +184,10 @@ impl View<'_> {
         };
         let completions = at(job, "spec.completions").and_then(Value::as_i64);
         let mut done = indexes(text(job, "status.completedIndexes"));
+        let mut given_up = indexes(text(job, "status.failedIndexes"));
+        let by_index = is_limited_by_index(job);
+        let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
+        let mut retries: BTreeMap<i64, Timestamp> = BTreeMap::new();
         let mut broken = None;
         let mut last_failure: Option<Timestamp> = None;
         let mut restarts = 0;
@@ -170,6 +196,18 @@ impl View<'_> {
             if is_over(pod) || (pod.is_terminating() && self.uncounted(pod) && is_gone_for_good(pod)) {
                 if has_failed(pod) {
                     last_failure = last_failure.max(finished_at(pod));
+                    if let Some(index) = index_of(pod).filter(|_| by_index) {
+                        let failures = failures_of(pod) + i64::from(!self.is_ignored(pod));
+                        let known = plan.failures.entry(index).or_insert(0);
+                        *known = failures.max(*known);
+                        if let Some(at) = finished_at(pod) {
+                            let last = retries.entry(index).or_insert(at);
+                            *last = at.max(*last);
+                        }
+                        if failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))) {
+                            given_up.insert(index);
+                        }
+                    }
                 }
                 if !self.uncounted(pod) {
                     continue;
@@ -204,6 +242,10 @@ impl View<'_> {
             plan.succeeded = i64::try_from(done.len()).unwrap_or(i64::MAX);
             plan.indexes = Some(ranges(&done));
         }
+        if by_index {
+            given_up.retain(|index| !done.contains(index));
+            plan.failed_indexes = Some(ranges(&given_up));
+        }
         if is_finished(job) {
             return plan;
         }
@@ -233,6 +275,18 @@ impl View<'_> {
                 reason: "DeadlineExceeded",
                 message: "Job was active longer than specified deadline".to_owned(),
             })
+        } else if by_index && count(&given_up) > number(job, "spec.maxFailedIndexes", i64::MAX) {
+            Some(End::Failed {
+                reason: "MaxFailedIndexesExceeded",
+                message: "Job has exceeded the specified maximal number of failed indexes".to_owned(),
+            })
+        } else if !given_up.is_empty()
+            && completions.is_some_and(|all| count(&given_up) + plan.succeeded >= all)
+        {
+            Some(End::Failed {
+                reason: "FailedIndexes",
+                message: "Job has failed indexes".to_owned(),
+            })
         } else if self.is_complete(&plan, completions) {
             Some(End::Complete {
                 reason: "CompletionsReached",
@@ -246,7 +300,29 @@ impl View<'_> {
             return plan;
         }
         plan.next = over.and_then(|at| until(at, self.now));
-        self.fill(&mut plan, &active, completions, &done, last_failure);
+        let mut closed = done;
+        closed.extend(&given_up);
+        if by_index {
+            // Each index waits for itself.
+            last_failure = None;
+            for (index, at) in retries {
+                let failures = plan.failures.get(&index).copied().unwrap_or(0);
+                if !closed.contains(&index)
+                    && let Some(left) = self.retry_in(at, failures)
+                {
+                    closed.insert(index);
+                    plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
+                }
+            }
+        }
+        let ended = plan.succeeded + count(&given_up);
+        self.fill(
+            &mut plan,
+            &active,
+            completions.map(|all| (all, ended)),
+            &closed,
+            last_failure,
+        );
         plan
     }
 
@@ -281,20 +357,35 @@ impl View<'_> {
         None
     }
 
-    /// Makes or removes pods so that as many run as are wanted.
+    fn is_ignored(&self, pod: &Value) -> bool {
+        matches!(self.policy(pod), Some(("Ignore", _)))
+    }
+
+    /// How long the next pod waits after a failure at `at`, which was the `failures`th.
+    fn retry_in(&self, at: Timestamp, failures: i64) -> Option<Duration> {
+        let exponent = u32::try_from(failures.max(1) - 1).unwrap_or(u32::MAX).min(10);
+        let delay = RETRY_DELAY
+            .saturating_mul(2_u32.pow(exponent))
+            .min(RETRY_DELAY_MAX);
+        let over = at.saturating_add(delay).ok();
+        over.and_then(|at| until(at, self.now)).filter(|_| failures > 0)
+    }
+
+    /// Makes or removes pods so that as many run as are wanted. `completions`: how many there are to be, and how many have
+    /// ended. `closed`: indexes that get no pod now.
     fn fill(
         &self,
         plan: &mut Plan,
         active: &[&Arc<Value>],
-        completions: Option<i64>,
-        done: &BTreeSet<i64>,
+        completions: Option<(i64, i64)>,
+        closed: &BTreeSet<i64>,
         last_failure: Option<Timestamp>,
     ) {
         let parallelism = number(self.job, "spec.parallelism", 1);
         let wanted = match completions {
             None if plan.succeeded > 0 => plan.active,
             None => parallelism,
-            Some(completions) => (completions - plan.succeeded).min(parallelism),
+            Some((all, ended)) => (all - ended).min(parallelism),
         };
         let surplus = usize::try_from((plan.active - wanted).max(0)).unwrap_or_default();
         plan.delete = active
@@ -313,18 +404,9 @@ impl View<'_> {
         if missing == 0 {
             return;
         }
-        if let Some(at) = last_failure {
-            let exponent = u32::try_from(plan.failed.max(1) - 1).unwrap_or(u32::MAX).min(10);
-            let delay = RETRY_DELAY
-                .saturating_mul(2_u32.pow(exponent))
-                .min(RETRY_DELAY_MAX);
-            let left = at.saturating_add(delay).ok().and_then(|at| until(at, self.now));
-            if plan.failed > 0
-                && let Some(left) = left
-            {
-                plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
-                return;
-            }
+        if let Some(left) = last_failure.and_then(|at| self.retry_in(at, plan.failed)) {
+            plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
+            return;
         }
         if !is_indexed(self.job) {
             plan.create = (0..missing).map(|_| None).collect();
@@ -336,8 +418,8 @@ impl View<'_> {
             .filter(|pod| !is_over(pod) && (!pod.is_terminating() || replaced_only_when_gone))
             .filter_map(|pod| Some((index_of(pod)?, ())))
             .collect();
-        plan.create = (0..completions.unwrap_or_default())
-            .filter(|index| !done.contains(index) && !taken.contains_key(index))
+        plan.create = (0..completions.map_or(0, |(all, _)| all))
+            .filter(|index| !closed.contains(index) && !taken.contains_key(index))
             .take(usize::try_from(missing).unwrap_or_default())
             .map(Some)
             .collect();
@@ -359,7 +441,8 @@ mod tests {
 
     use super::*;
 
-    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, an exit code behind `!`.
+    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, an exit code
+    /// behind `!`, failures before it behind `~`.
     fn pod(short: &str) -> Arc<Value> {
         let mut parts = short.split(' ');
         let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
@@ -370,8 +453,10 @@ mod tests {
             } else if let Some(code) = part.strip_prefix('!') {
                 let code: i64 = code.parse().unwrap();
                 pod["status"]["containerStatuses"] = json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": "1970-01-01T00:00:00Z"}}}]);
+            } else if let Some(failures) = part.strip_prefix('~') {
+                pod["metadata"]["annotations"][FAILURES] = json!(failures);
             } else {
-                pod["metadata"]["annotations"] = json!({INDEX: part});
+                pod["metadata"]["annotations"][INDEX] = json!(part);
             }
         }
         Arc::new(pod)
@@ -424,6 +509,19 @@ mod tests {
         json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0", "succeededCount": 1}]}}),
         json!({}), &["a Succeeded 0"], "#a ok SuccessPolicy"
     )]
+    #[case::index_retried(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+        json!({}), &["a Failed 0 !1", "b Running 1"], "+0 #a")]
+    #[case::index_given_up(json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+        json!({}), &["a Failed 0 ~1 !1", "b Running 1"], "+2 #a")]
+    #[case::index_without_retry(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 0}),
+        json!({"completedIndexes": "1"}), &["a Failed 0 !1"], "#a bad FailedIndexes")]
+    #[case::too_many_indexes(json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 1}),
+        json!({"failedIndexes": "3"}), &["a Failed 0 !1", "b Running 1"], "-b #a bad MaxFailedIndexesExceeded")]
+    #[case::index_by_policy(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 5,
+        "podFailurePolicy": {"rules": [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+        json!({}), &["a Failed 0 !42", "b Running 1"], "#a")]
+    #[case::index_that_failed_before(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+        json!({"failedIndexes": "0"}), &["b Running 1"], "")]
     #[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
     fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
         let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});

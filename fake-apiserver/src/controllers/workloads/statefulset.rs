@@ -311,6 +311,57 @@ async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(),
     Ok(())
 }
 
+/// Who a claim belongs to: nobody, the set, or, once its pod is too many, that pod, by what the set says is to become of it.
+fn claim_owner<'a>(set: &'a Value, pod: &'a Value) -> Option<(&'static str, &'static str, &'a Value)> {
+    let goes = |field: &str| {
+        let path = format!("spec.persistentVolumeClaimRetentionPolicy.{field}");
+        text(set, &path) == "Delete"
+    };
+    let (start, count) = (first(set), number(set, "spec.replicas", 1));
+    let is_condemned = ordinal(set, pod).is_some_and(|ordinal| ordinal < start || ordinal >= start + count);
+    if goes("whenScaled") && is_condemned {
+        Some(("v1", "Pod", pod))
+    } else {
+        goes("whenDeleted").then_some(("apps/v1", "StatefulSet", set))
+    }
+}
+
+/// The owners of a claim as they should be, if they are not.
+fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
+    let old = list(claim, "metadata.ownerReferences");
+    let is_ours = |owner: &Value| text(owner, "uid") == set.uid() || text(owner, "uid") == pod.uid();
+    let mut owners: Vec<Value> = old.iter().filter(|owner| !is_ours(owner)).cloned().collect();
+    owners
+        .extend(claim_owner(set, pod).map(|(version, kind, object)| owner_reference(version, kind, object)));
+    let uids = |owners: &[Value]| {
+        owners
+            .iter()
+            .map(|owner| text(owner, "uid").to_owned())
+            .collect::<Vec<_>>()
+    };
+    (uids(&owners) != uids(old)).then_some(owners)
+}
+
+async fn retain_claims(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
+    let templates = list(set, "spec.volumeClaimTemplates");
+    for pod in pods.iter().filter(|_| !templates.is_empty()) {
+        let Some(ordinal) = ordinal(set, pod) else {
+            continue;
+        };
+        for template in templates {
+            let name = claim_name(template, set, ordinal);
+            let Some(claim) = cx.cache.get(Res::Claims, set.namespace(), &name).cloned() else {
+                continue;
+            };
+            if let Some(owners) = claim_owners(set, pod, &claim) {
+                let patch = json!({"metadata": {"ownerReferences": owners}});
+                cx.patch(Res::Claims, &claim, "", patch).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn act(
     cx: &mut Cx<'_>,
     set: &Value,
@@ -416,6 +467,9 @@ impl Controller for StatefulSets {
             };
             (view.steps(), view.status(collisions))
         };
+        if !set.is_terminating() {
+            retain_claims(cx, &set, &pods).await?;
+        }
         let (steps, _) = view(&set, &pods, cx.now());
         let mut result = Ok(());
         for step in steps {
@@ -494,6 +548,42 @@ mod tests {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
         Arc::new(pod)
+    }
+
+    /// Of the second pod's claim, under a policy when the set is deleted and one when it shrinks.
+    #[rstest]
+    #[case("Retain", "Retain", 2, "", None)]
+    #[case("Retain", "Retain", 2, "set", Some(""))]
+    #[case("Retain", "Retain", 1, "", None)]
+    #[case("Delete", "Retain", 2, "", Some("set"))]
+    #[case("Delete", "Retain", 1, "set", None)]
+    #[case("Retain", "Delete", 2, "", None)]
+    #[case("Retain", "Delete", 1, "", Some("pod"))]
+    #[case("Retain", "Delete", 2, "pod", Some(""))]
+    #[case("Delete", "Delete", 2, "", Some("set"))]
+    #[case("Delete", "Delete", 1, "set", Some("pod"))]
+    #[case("Delete", "Delete", 2, "pod", Some("set"))]
+    #[case("Delete", "Delete", 2, "other", Some("other set"))]
+    fn whose_claims(
+        #[case] deleted: &str,
+        #[case] scaled: &str,
+        #[case] replicas: i64,
+        #[case] owner: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let set = json!({"metadata": {"name": "s", "uid": "set"}, "spec": {"replicas": replicas,
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": deleted, "whenScaled": scaled}}});
+        let pod = json!({"metadata": {"name": "s-1", "uid": "pod"}});
+        let owners: Vec<Value> = owner
+            .split_terminator(' ')
+            .map(|uid| json!({"uid": uid}))
+            .collect();
+        let claim = json!({"metadata": {"ownerReferences": owners}});
+        let found = claim_owners(&set, &pod, &claim).map(|owners| {
+            let uids: Vec<&str> = owners.iter().map(|owner| text(owner, "uid")).collect();
+            uids.join(" ")
+        });
+        assert_eq!(found.as_deref(), expected);
     }
 
     #[rstest]

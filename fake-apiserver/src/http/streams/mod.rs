@@ -2,11 +2,12 @@
 //!
 //! The way of one: [`target`] finds the pod, its container and its node; [`handshake`] changes the connection's protocol;
 //! [`remote_command`] carries a session and [`forward`] connections to ports, each over WebSockets ([`websocket`]) or SPDY
-//! ([`spdy`]). [`loopback`] gives a client of this process a connection that can change its protocol.
+//! ([`spdy`]). [`proxy`] says why a request is not passed on. [`loopback`] gives a client of this process a connection that can change its protocol.
 
 mod forward;
 mod handshake;
 mod loopback;
+mod proxy;
 mod remote_command;
 mod spdy;
 mod target;
@@ -61,15 +62,7 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
         "log" => log(context, &query),
         "exec" | "attach" => remote_command(context, head, &query),
         "portforward" => port_forward(context, head, &query),
-        _ => {
-            let mut error = ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "ServiceUnavailable",
-                "error trying to reach service: simulated nodes have no network; use port-forward",
-            );
-            error.details = None;
-            Err(error)
-        }
+        _ => Err(proxy::refusal(context)),
     }
 }
 
@@ -81,6 +74,7 @@ fn log(context: &Context, query: &Query) -> Result<Response<ResponseBody>, ApiEr
         // Nobody has been asked yet, and nothing has been said.
         let mut empty = respond::text(String::new());
         *empty.status_mut() = StatusCode::NO_CONTENT;
+        empty.headers_mut().remove(CONTENT_TYPE);
         return Ok(empty);
     };
     let stream = node

@@ -92,7 +92,7 @@ pub(crate) async fn ready(
     let wanted = resource.api_version();
     let unknown: Vec<&Value> = stored
         .iter()
-        .map(|stored| &stored.value)
+        .map(|stored| &*stored.value)
         .filter(|object| version(object) != wanted && hook.answer(object).is_none())
         .collect();
     if unknown.is_empty() {

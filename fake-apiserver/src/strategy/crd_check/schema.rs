@@ -72,7 +72,7 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
     // Rules are read only where everything else is right.
     if let Some(typed) = typed.filter(|_| errors.len() == before) {
         errors.extend(
-            cel::check::check(&typed)
+            cel::check::check(&typed, true)
                 .into_iter()
                 .map(|error| error.under(path)),
         );

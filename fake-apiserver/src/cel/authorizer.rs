@@ -1,0 +1,133 @@
+//! `authorizer`: asks whether whoever makes a request, or a service account, may do something else.
+//!
+//! What is asked about is a map that methods add to; `check` asks, and its answer is a map too.
+
+use std::sync::Arc;
+
+use kube_cel::cel::extractors::This;
+use kube_cel::cel::objects::{Key, Map};
+use kube_cel::cel::{ExecutionError, Value};
+
+use super::{Scope, values};
+use crate::authn::User;
+use crate::authz::{self, Act};
+use crate::server::Server;
+
+/// Methods that name one part of what is asked about, and what that part is called.
+const PARTS: [(&str, &str); 7] = [
+    ("path", "path"),
+    ("group", "group"),
+    ("resource", "resource"),
+    ("subresource", "subresource"),
+    ("namespace", "namespace"),
+    ("name", "name"),
+    ("fieldSelector", "fieldSelector"),
+];
+/// The namespace and name of the service account that is asked about, if it is not the one who makes the request.
+const ACCOUNT: &str = "@account";
+
+/// The value of `authorizer` for a request.
+pub(crate) fn value(request: &Act) -> Value {
+    let part = |name: &str, text: &str| (name.to_owned(), values::text(text));
+    let resource = values::map([
+        part("group", &request.group),
+        part("resource", &request.resource),
+        part("subresource", &request.subresource),
+        part("namespace", &request.namespace),
+        part("name", &request.name),
+    ]);
+    values::map([("requestResource".to_owned(), resource)])
+}
+
+impl Scope {
+    /// With the methods of `authorizer`, for requests of `user`.
+    pub(crate) fn asking(server: &Server, user: &Arc<User>) -> Self {
+        let mut scope = Self::new();
+        for (method, part) in PARTS {
+            scope
+                .root
+                .add_function(method, move |This(this): This<Value>, text: Arc<String>| {
+                    with(&this, part, Value::String(text))
+                });
+        }
+        scope
+            .root
+            .add_function("labelSelector", |This(this): This<Value>, _text: Arc<String>| {
+                Ok::<_, ExecutionError>(this)
+            });
+        scope.root.add_function(
+            "serviceAccount",
+            |This(this): This<Value>, namespace: Arc<String>, name: Arc<String>| {
+                with(&this, ACCOUNT, values::text(&format!("{namespace}:{name}")))
+            },
+        );
+        let (server, user) = (server.clone(), Arc::clone(user));
+        scope
+            .root
+            .add_function("check", move |This(this): This<Value>, verb: Arc<String>| {
+                let allowed = may(&server, &user, &this, &verb);
+                Ok::<_, ExecutionError>(values::map([("@allowed".to_owned(), Value::Bool(allowed))]))
+            });
+        scope.root.add_function("allowed", |This(this): This<Value>| {
+            let allowed = entry(&this, "@allowed").is_some_and(|value| value == Value::Bool(true));
+            Ok::<_, ExecutionError>(Value::Bool(allowed))
+        });
+        for method in ["reason", "error"] {
+            scope.root.add_function(method, |This(_): This<Value>| {
+                Ok::<_, ExecutionError>(values::text(""))
+            });
+        }
+        scope.root.add_function("errored", |This(_): This<Value>| {
+            Ok::<_, ExecutionError>(Value::Bool(false))
+        });
+        scope
+    }
+}
+
+fn entry(of: &Value, name: &str) -> Option<Value> {
+    let Value::Map(map) = of else {
+        return None;
+    };
+    map.map.get(&Key::from(name)).cloned()
+}
+
+fn with(of: &Value, name: &str, value: Value) -> Result<Value, ExecutionError> {
+    let Value::Map(map) = of else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let mut entries = (*map.map).clone();
+    entries.insert(Key::from(name), value);
+    Ok(Value::Map(Map {
+        map: Arc::new(entries),
+    }))
+}
+
+fn may(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> bool {
+    let text = |name: &str| match entry(asked, name) {
+        Some(Value::String(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    let act = Act {
+        verb: verb.to_owned(),
+        group: text("group"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        namespace: text("namespace"),
+        name: text("name"),
+        path: text("path"),
+    };
+    let account = text(ACCOUNT);
+    let user = match account.split_once(':') {
+        Some((namespace, name)) => &Arc::new(User {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".to_owned(),
+            ],
+            ..User::default()
+        }),
+        None => user,
+    };
+    authz::is_master(user) || authz::allows(&server.state, user, &act)
+}

@@ -1,0 +1,256 @@
+//! What expressions of admission may use: policies, and the match conditions of policies and webhooks.
+
+use std::collections::BTreeMap;
+
+use super::ty::{Record, Shape, Ty};
+use super::{Expression, complaints, types};
+
+static KIND: Record = Record {
+    name: "kubernetes.GroupVersionKind",
+    fields: &[("group", "string"), ("version", "string"), ("kind", "string")],
+    records: &[],
+};
+static RESOURCE: Record = Record {
+    name: "kubernetes.GroupVersionResource",
+    fields: &[("group", "string"), ("version", "string"), ("resource", "string")],
+    records: &[],
+};
+static USER: Record = Record {
+    name: "kubernetes.UserInfo",
+    fields: &[
+        ("username", "string"),
+        ("uid", "string"),
+        ("groups", "list(string)"),
+        ("extra", "map(string, list(string))"),
+    ],
+    records: &[],
+};
+static REQUEST: Record = Record {
+    name: "kubernetes.AdmissionRequest",
+    fields: &[
+        ("subResource", "string"),
+        ("requestSubResource", "string"),
+        ("name", "string"),
+        ("namespace", "string"),
+        ("operation", "string"),
+        ("dryRun", "bool"),
+        ("options", "dyn"),
+    ],
+    records: &[
+        ("kind", &KIND),
+        ("resource", &RESOURCE),
+        ("requestKind", &KIND),
+        ("requestResource", &RESOURCE),
+        ("userInfo", &USER),
+    ],
+};
+static NAMESPACE_METADATA: Record = Record {
+    name: "kubernetes.NamespaceMetadata",
+    fields: &[
+        ("name", "string"),
+        ("generateName", "string"),
+        ("namespace", "string"),
+        ("labels", "map(string, string)"),
+        ("annotations", "map(string, string)"),
+        ("UID", "string"),
+        ("creationTimestamp", "timestamp"),
+        ("deletionGracePeriodSeconds", "int"),
+        ("deletionTimestamp", "timestamp"),
+        ("generation", "int"),
+        ("resourceVersion", "string"),
+        ("finalizers", "list(string)"),
+    ],
+    records: &[],
+};
+static NAMESPACE_SPEC: Record = Record {
+    name: "kubernetes.NamespaceSpec",
+    fields: &[("finalizers", "list(string)")],
+    records: &[],
+};
+static NAMESPACE_STATUS: Record = Record {
+    name: "kubernetes.NamespaceStatus",
+    fields: &[("conditions", "list(dyn)"), ("phase", "string")],
+    records: &[],
+};
+static NAMESPACE: Record = Record {
+    name: "kubernetes.Namespace",
+    fields: &[],
+    records: &[
+        ("metadata", &NAMESPACE_METADATA),
+        ("spec", &NAMESPACE_SPEC),
+        ("status", &NAMESPACE_STATUS),
+    ],
+};
+
+/// What an expression must give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Anything,
+    Bool,
+    Text,
+    /// Of an audit annotation: nothing is `null`.
+    TextOrNull,
+}
+
+/// The names that the expressions of one policy or webhook may use.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Names {
+    /// There are parameters.
+    pub params: bool,
+    /// What was declared so far by `variables`; none where there are no variables.
+    variables: Option<BTreeMap<String, Ty<'static>>>,
+}
+
+impl Names {
+    /// Those of a policy.
+    pub(crate) fn of_policy(params: bool) -> Self {
+        Self {
+            params,
+            variables: Some(BTreeMap::new()),
+        }
+    }
+
+    /// Adds a variable, of the type that its expression has.
+    pub(crate) fn declare(&mut self, name: &str, expression: &str) {
+        let read = Expression::read(expression.trim());
+        let ty = read.map_or(Ty::Dyn, |read| lasting(&self.check(&read).result));
+        if let Some(variables) = &mut self.variables {
+            variables.insert(name.to_owned(), ty);
+        }
+    }
+
+    fn check<'a>(&'a self, read: &Expression) -> types::Checked<'a> {
+        let named = |name| Ty::Named(name);
+        let mut names = vec![
+            ("object".to_owned(), Ty::Dyn),
+            ("oldObject".to_owned(), Ty::Dyn),
+            ("request".to_owned(), Ty::Object(Shape::Record(&REQUEST))),
+            (
+                "namespaceObject".to_owned(),
+                Ty::Object(Shape::Record(&NAMESPACE)),
+            ),
+            (
+                "authorizer".to_owned(),
+                named("kubernetes.authorization.Authorizer"),
+            ),
+            (
+                "authorizer.requestResource".to_owned(),
+                named("kubernetes.authorization.ResourceCheck"),
+            ),
+        ];
+        if self.params {
+            names.push(("params".to_owned(), Ty::Dyn));
+        }
+        if let Some(variables) = &self.variables {
+            names.push(("variables".to_owned(), Ty::Object(Shape::Variables(variables))));
+        }
+        types::check(&read.tree, names)
+    }
+
+    /// What is wrong with an expression, if anything is.
+    pub(crate) fn problem(&self, text: &str, wanted: Wanted) -> Option<String> {
+        let read = match Expression::read(text) {
+            Ok(read) => read,
+            Err(error) => return Some(format!("compilation failed: {error}")),
+        };
+        let checked = self.check(&read);
+        if !checked.wrong.is_empty() {
+            return Some(format!(
+                "compilation failed: {}",
+                complaints(text, &checked.wrong)
+            ));
+        }
+        let found = &checked.result;
+        let (fits, named) = match wanted {
+            Wanted::Anything => return None,
+            Wanted::Bool => (*found == Ty::Bool, "bool"),
+            Wanted::Text => (*found == Ty::Text, "string"),
+            Wanted::TextOrNull => (matches!(found, Ty::Text | Ty::Null), "one of [string null_type]"),
+        };
+        (!fits).then(|| format!("must evaluate to {named} but got {}", at_run_time(found)))
+    }
+}
+
+/// The type, without what is borrowed: what is declared by a schema is not known of variables.
+fn lasting(ty: &Ty<'_>) -> Ty<'static> {
+    let inner = |of: &Ty<'_>| Box::new(lasting(of));
+    match ty {
+        Ty::Null => Ty::Null,
+        Ty::Bool => Ty::Bool,
+        Ty::Int => Ty::Int,
+        Ty::Uint => Ty::Uint,
+        Ty::Double => Ty::Double,
+        Ty::Text => Ty::Text,
+        Ty::Bytes => Ty::Bytes,
+        Ty::Timestamp => Ty::Timestamp,
+        Ty::Duration => Ty::Duration,
+        Ty::Named(name) => Ty::Named(name),
+        Ty::Type(of) => Ty::Type(inner(of)),
+        Ty::List(of) => Ty::List(inner(of)),
+        Ty::Map(key, value) => Ty::Map(inner(key), inner(value)),
+        Ty::Optional(of) => Ty::Optional(inner(of)),
+        Ty::Object(Shape::Record(record)) => Ty::Object(Shape::Record(record)),
+        _ => Ty::Dyn,
+    }
+}
+
+/// The name of a type as its values know it.
+fn at_run_time(ty: &Ty<'_>) -> String {
+    match ty {
+        Ty::Null => "null_type".to_owned(),
+        Ty::Timestamp => "google.protobuf.Timestamp".to_owned(),
+        Ty::Duration => "google.protobuf.Duration".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("object.spec.replicas <= 5", Wanted::Bool, None)]
+    #[case("object.spec.paused", Wanted::Bool, Some("must evaluate to bool but got dyn"))]
+    #[case(
+        "request.userInfo.groups",
+        Wanted::Bool,
+        Some("must evaluate to bool but got list(string)")
+    )]
+    #[case("variables.n > 1", Wanted::Bool, None)]
+    #[case(
+        "'x' + variables.n",
+        Wanted::Text,
+        Some(
+            "compilation failed: ERROR: <input>:1:5: found no matching overload for '_+_' applied to '(string, int)'\n | 'x' + variables.n\n | ....^"
+        )
+    )]
+    #[case(
+        "variables.m",
+        Wanted::Anything,
+        Some("compilation failed: ERROR: <input>:1:10: undefined field 'm'\n | variables.m\n | .........^")
+    )]
+    #[case(
+        "params.max > 1",
+        Wanted::Bool,
+        Some(
+            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params.max > 1\n | ^"
+        )
+    )]
+    #[case("authorizer.requestResource.check('get').allowed()", Wanted::Bool, None)]
+    #[case(
+        "authorizer.group('').resource('pods').namespace('x').check('get').allowed()",
+        Wanted::Bool,
+        None
+    )]
+    #[case(
+        "1",
+        Wanted::TextOrNull,
+        Some("must evaluate to one of [string null_type] but got int")
+    )]
+    fn expressions_of_policies(#[case] text: &str, #[case] wanted: Wanted, #[case] expect: Option<&str>) {
+        let mut names = Names::of_policy(false);
+        names.declare("n", "1 + 1");
+        assert_eq!(names.problem(text, wanted).as_deref(), expect);
+    }
+}
