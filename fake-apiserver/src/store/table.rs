@@ -13,6 +13,10 @@ use super::scope::{Parts, Scope};
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
 /// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
 pub(super) const LOG_EVENTS_MAX: usize = 100_000;
+/// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
+/// to list, and that costs what there is.
+const LOG_BYTES_MAX: usize = 4 << 20;
+const LOG_BYTES_PER_OBJECT: usize = 32 << 10;
 /// How many of the newest events of a table are kept as they are. Older ones keep nothing but their encoded objects, which
 /// are several times smaller; hardly any watcher is that far behind.
 const LOG_WHOLE_EVENTS: usize = 256;
@@ -37,6 +41,14 @@ impl Logged {
         match self {
             Self::Whole(event) => event.revision,
             Self::Packed(packed) => packed.revision,
+        }
+    }
+
+    /// The size of the object, where it is all that is kept. What was before is another event's object.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(_) => 0,
+            Self::Packed(packed) => packed.object.bytes().len(),
         }
     }
 
@@ -68,6 +80,8 @@ impl Logged {
 pub(super) struct Table {
     pub(super) objects: BTreeMap<ObjectKey, Arc<Stored>>,
     log: VecDeque<Logged>,
+    /// The size of the objects of the log's packed events.
+    log_bytes: usize,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
     latest: watch::Sender<Revision>,
@@ -79,6 +93,7 @@ impl Table {
         Self {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
+            log_bytes: 0,
             compacted,
             latest: watch::Sender::new(Revision::default()),
             parts: Parts::default(),
@@ -125,9 +140,15 @@ impl Table {
         {
             *current = Arc::new(old.cold());
         }
-        if self.log.len() > LOG_EVENTS_MAX
-            && let Some(dropped) = self.log.pop_front()
-        {
+        if let Some(packed) = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1) {
+            self.log_bytes += self.log.get(packed).map_or(0, Logged::bytes);
+        }
+        let bytes_max = LOG_BYTES_MAX + LOG_BYTES_PER_OBJECT * self.objects.len();
+        while self.log.len() > LOG_EVENTS_MAX || self.log_bytes > bytes_max {
+            let Some(dropped) = self.log.pop_front() else {
+                break;
+            };
+            self.log_bytes = self.log_bytes.saturating_sub(dropped.bytes());
             self.compacted = dropped.revision();
         }
         self.latest.send_replace(revision);
@@ -141,7 +162,9 @@ impl Table {
             .front()
             .is_some_and(|logged| logged.revision() <= revision)
         {
-            self.log.pop_front();
+            let dropped = self.log.pop_front();
+            let bytes = dropped.as_ref().map_or(0, Logged::bytes);
+            self.log_bytes = self.log_bytes.saturating_sub(bytes);
         }
         self.compacted = self.compacted.max(revision);
         // Wakes the watchers that are now too far behind.
