@@ -368,6 +368,7 @@ mod tests {
     #[case("sets.contains(self.l, ['a']) && self.l.isSorted() && self.a.lowerAscii().split(',').size() > 1")]
     #[case("self.o != null && dyn(self.a) == 1 && type(self.a) == string && oldSelf.n == self.n")]
     #[case("cidr(self.a).containsIP('1.1.1.1') && url(self.a).getHost() == 'a' && self.a.matches('^a+$')")]
+    #[case("'%s is %d'.format([self.a, self.n]) == 'x is 5'")]
     fn right_rules(#[case] rule: &str) {
         assert_eq!(said(rule), Vec::<String>::new());
     }

@@ -10,6 +10,7 @@ pub(crate) mod check;
 mod cost;
 mod field_path;
 mod functions;
+mod library;
 mod macros;
 mod objects;
 pub(crate) mod policies;
@@ -49,10 +50,7 @@ pub(crate) struct Scope {
 impl Scope {
     pub(crate) fn new() -> Self {
         let mut root = Context::default().with_all();
-        root.add_function("@entries", |of: Value| Ok(values::entries(&of)));
-        root.add_function("@mapInsert", |map: Value, key: Value, value: Value| {
-            Ok(values::with_entry(&map, key, value))
-        });
+        library::add(&mut root);
         Self { root }
     }
 }
@@ -66,7 +64,7 @@ impl Expression {
         let mut tree = parse(text)?;
         macros::expand(&mut tree);
         let mut run = tree.clone();
-        let changed = macros::to_one_variable(&mut run);
+        let changed = macros::to_one_variable(&mut run) | library::lower(&mut run);
         Ok(Self {
             tree,
             run: changed.then_some(run),

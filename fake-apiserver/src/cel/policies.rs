@@ -90,6 +90,10 @@ pub(crate) enum Wanted {
     Text,
     /// Of an audit annotation: nothing is `null`.
     TextOrNull,
+    /// Of a mutation: what to merge.
+    Object,
+    /// Of a mutation: what to do, in order.
+    Patches,
 }
 
 /// The names that the expressions of one policy or webhook may use.
@@ -161,10 +165,13 @@ impl Names {
             ));
         }
         let found = &checked.result;
+        let patches = Ty::list(Ty::Named("JSONPatch"));
         let (fits, named) = match wanted {
             Wanted::Anything => return None,
             Wanted::Bool => (*found == Ty::Bool, "bool"),
             Wanted::Text => (*found == Ty::Text, "string"),
+            Wanted::Object => (*found == Ty::Named("Object"), "Object"),
+            Wanted::Patches => (*found == patches, "list(JSONPatch)"),
             Wanted::TextOrNull => (matches!(found, Ty::Text | Ty::Null), "one of [string null_type]"),
         };
         (!fits).then(|| format!("must evaluate to {named} but got {}", at_run_time(found)))

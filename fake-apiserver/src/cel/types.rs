@@ -40,7 +40,7 @@ pub(super) fn check<'a>(expression: &IdedExpr, names: Vec<(String, Ty<'a>)>) -> 
     let result = checker.check(expression);
     let result = checker.found.settled(&result);
     if checker.wrong.is_empty() {
-        checker.literals(expression);
+        checker.literals(expression, false);
     }
     let found = &checker.found;
     let types = checker
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
                 let mut of: Option<Ty<'a>> = None;
                 for element in &list.elements {
                     let ty = self.check(element);
-                    of = Some(self.joined(of, ty, element.id));
+                    of = Some(self.joined(of, ty));
                 }
                 let of = of.unwrap_or_else(|| self.variable());
                 Ty::list(of)
@@ -183,9 +183,9 @@ impl<'a> Checker<'a> {
                         continue;
                     };
                     let key = self.check(&entry.key);
-                    keys = Some(self.joined(keys, key, entry.key.id));
+                    keys = Some(self.joined(keys, key));
                     let value = self.check(&entry.value);
-                    values = Some(self.joined(values, value, entry.value.id));
+                    values = Some(self.joined(values, value));
                 }
                 let key = keys.unwrap_or_else(|| self.variable());
                 let value = values.unwrap_or_else(|| self.variable());
@@ -197,7 +197,11 @@ impl<'a> Checker<'a> {
                         self.check(&field.value);
                     }
                 }
-                Ty::Dyn
+                match object.type_name.as_str() {
+                    "Object" => Ty::Named("Object"),
+                    "JSONPatch" => Ty::Named("JSONPatch"),
+                    _ => Ty::Dyn,
+                }
             }
             Expr::Select(select) => {
                 // A name with a dot: `authorizer.requestResource`.
@@ -221,8 +225,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What values of a list must have in common.
-    fn joined(&mut self, before: Option<Ty<'a>>, ty: Ty<'a>, id: u64) -> Ty<'a> {
+    /// What values of a list have in common.
+    fn joined(&mut self, before: Option<Ty<'a>>, ty: Ty<'a>) -> Ty<'a> {
         let Some(before) = before else {
             return ty;
         };
@@ -236,12 +240,7 @@ impl<'a> Checker<'a> {
                 before
             };
         }
-        let what = format!(
-            "expected type '{}' but found '{}'",
-            self.found.settled(&before),
-            self.found.settled(&ty)
-        );
-        self.complain(id, what)
+        Ty::Dyn
     }
 
     fn name(&mut self, id: u64, name: &str) -> Ty<'a> {
@@ -408,15 +407,48 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Texts that are written out and must be a regular expression, a time or a duration.
-    fn literals(&mut self, expression: &IdedExpr) {
+    /// Texts that are written out and must be a regular expression, a time or a duration; and lists and maps that are written
+    /// out and must hold values of one type, unless (`mixed`) they are to be formatted.
+    fn literals(&mut self, expression: &IdedExpr, mixed: bool) {
+        let mixed = mixed || matches!(&expression.expr, Expr::Call(call) if call.func_name == "format");
         let mut copy = expression.clone();
         for part in super::objects::parts(&mut copy.expr) {
-            self.literals(part);
+            self.literals(part, mixed);
         }
-        let Expr::Call(call) = &expression.expr else {
+        match &expression.expr {
+            Expr::List(list) if !mixed => {
+                let ids = list.elements.iter().map(|element| element.id);
+                self.same(&ids.collect::<Vec<_>>());
+            }
+            Expr::Map(map) if !mixed => {
+                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
+                    EntryExpr::MapEntry(entry) => Some((entry.key.id, entry.value.id)),
+                    EntryExpr::StructField(_) => None,
+                });
+                let (keys, values): (Vec<u64>, Vec<u64>) = entries.unzip();
+                self.same(&keys);
+                self.same(&values);
+            }
+            Expr::Call(call) => self.text_argument(call),
+            _ => {}
+        }
+    }
+
+    /// Complains of the first of several nodes that has not the type of those before it.
+    fn same(&mut self, ids: &[u64]) {
+        let types: Vec<(u64, Ty<'a>)> = ids
+            .iter()
+            .filter_map(|id| Some((*id, self.found.settled(self.types.get(id)?))))
+            .collect();
+        let Some((_, first)) = types.first() else {
             return;
         };
+        if let Some((id, other)) = types.iter().find(|(_, ty)| ty != first) {
+            self.complain(*id, format!("expected type '{first}' but found '{other}'"));
+        }
+    }
+
+    fn text_argument(&mut self, call: &CallExpr) {
         let Some(IdedExpr {
             id,
             expr: Expr::Literal(LiteralValue::String(text)),

@@ -177,13 +177,16 @@ pub(crate) fn plain(json: &Json) -> Value {
 pub(crate) fn typed(json: &Json, schema: &Schema) -> Value {
     match (&schema.kind, json) {
         (Kind::Object(object), Json::Object(fields)) => {
-            map(fields.iter().map(
-                |(name, value)| match (object.fields.get(name), &object.additional) {
+            // A declared field that is null counts as absent.
+            let set =
+                |(name, value): &(&String, &Json)| !value.is_null() || !object.fields.contains_key(*name);
+            map(fields.iter().filter(set).map(|(name, value)| {
+                match (object.fields.get(name), &object.additional) {
                     (Some(field), _) => (escape(name), typed(value, &field.schema)),
                     (None, Some(values)) => (name.clone(), typed(value, values)),
                     (None, None) => (name.clone(), plain(value)),
-                },
-            ))
+                }
+            }))
         }
         (Kind::Array(array), Json::Array(items)) => Value::List(Arc::new(
             items.iter().map(|item| typed(item, &array.items)).collect(),

@@ -240,7 +240,12 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
             }
             Some(part) => {
                 let at = at.field(own);
-                let read = (part.text("expression"), Wanted::Anything, &cel_names);
+                let wanted = if kind == "JSONPatch" {
+                    Wanted::Patches
+                } else {
+                    Wanted::Object
+                };
+                let read = (part.text("expression"), wanted, &cel_names);
                 expression_of(read, "", &at.field("expression"), errors);
             }
         }

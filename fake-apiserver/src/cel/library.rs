@@ -1,0 +1,309 @@
+//! Functions that the interpreter lacks or answers otherwise than the real server: types as values, conversions, optional
+//! fields, and parts of times in other zones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chrono::{Datelike as _, FixedOffset, SecondsFormat, Timelike as _};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
+use kube_cel::cel::extractors::{Arguments, This};
+use kube_cel::cel::objects::{Key, Map, OptionalValue};
+use kube_cel::cel::{Context, ExecutionError, Value};
+
+use super::objects::parts;
+use super::values;
+
+type Outcome = Result<Value, ExecutionError>;
+
+/// The names of types that are words of the language.
+const TYPES: [&str; 10] = [
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "type",
+    "uint",
+];
+const TIMESTAMP: &str = "google.protobuf.Timestamp";
+const DURATION: &str = "google.protobuf.Duration";
+/// Calls whose only argument, or whose result, goes through a function of this module.
+const BEFORE: [(&str, &str); 2] = [("string", "@written"), ("int", "@counted")];
+
+/// Adds the functions and the names of types.
+pub(super) fn add(context: &mut Context<'static>) {
+    context.add_function("@entries", |of: Value| Ok(values::entries(&of)));
+    context.add_function("@mapInsert", |map: Value, key: Value, value: Value| {
+        Ok(values::with_entry(&map, key, value))
+    });
+    context.add_function("@written", |value: Value| -> Outcome { Ok(written(value)) });
+    context.add_function("@counted", |value: Value| -> Outcome { Ok(counted(value)) });
+    context.add_function("@some", |value: Value| -> Outcome {
+        Ok(values::optional(
+            Some(value).filter(|value| *value != Value::Null),
+        ))
+    });
+    context.add_function("@field", field);
+    context.add_function("bool", truth);
+    context.add_function("dyn", |value: Value| -> Outcome { Ok(value) });
+    context.add_function("size", |This(of): This<Value>| size(&of));
+    context.add_function("type", |value: Value| -> Outcome {
+        Ok(type_named(type_of(&value)))
+    });
+    for (part, read) in CALENDAR {
+        context.add_function(
+            part,
+            move |This(of): This<Value>, Arguments(zone): Arguments| match of {
+                Value::Timestamp(time) => Ok(Value::Int(read(&in_zone(time, &zone)?))),
+                Value::Duration(length) => elapsed(part, &length),
+                _ => Err(ExecutionError::NoSuchOverload),
+            },
+        );
+    }
+    for name in TYPES {
+        context.add_variable_from_value(name, type_named(name));
+    }
+    let protobuf = values::map([
+        ("Timestamp".to_owned(), type_named(TIMESTAMP)),
+        ("Duration".to_owned(), type_named(DURATION)),
+    ]);
+    context.add_variable_from_value("google", values::map([("protobuf".to_owned(), protobuf)]));
+}
+
+/// Puts this module's functions where the interpreter's own would do; whether there was such a place.
+pub(super) fn lower(expression: &mut IdedExpr) -> bool {
+    let mut found = false;
+    for part in parts(&mut expression.expr) {
+        found |= lower(part);
+    }
+    let id = expression.id;
+    let call = |name: &str, args| {
+        Expr::Call(CallExpr {
+            func_name: name.to_owned(),
+            target: None,
+            args,
+        })
+    };
+    let Expr::Call(own) = &mut expression.expr else {
+        return found;
+    };
+    if own.func_name == "_?._" {
+        own.func_name = "@field".to_owned();
+        return true;
+    }
+    let helper = BEFORE
+        .iter()
+        .find(|(name, _)| *name == own.func_name && own.target.is_none());
+    if let (Some((_, helper)), [argument]) = (helper, own.args.as_mut_slice()) {
+        let inner = std::mem::take(argument);
+        *argument = IdedExpr {
+            id,
+            expr: call(helper, vec![inner]),
+        };
+        return true;
+    }
+    let is_library = own
+        .target
+        .as_ref()
+        .is_some_and(|target| target.expr == Expr::Ident("format".to_owned()));
+    if own.func_name == "named" && is_library {
+        let inner = std::mem::take(expression);
+        *expression = IdedExpr {
+            id,
+            expr: call("@some", vec![inner]),
+        };
+        return true;
+    }
+    found
+}
+
+fn type_named(name: &str) -> Value {
+    values::text(&format!("type({name})"))
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::Bytes(_) => "bytes",
+        Value::Float(_) => "double",
+        Value::Int(_) => "int",
+        Value::List(_) => "list",
+        Value::Map(_) => "map",
+        Value::Null => "null_type",
+        Value::String(_) => "string",
+        Value::UInt(_) => "uint",
+        Value::Timestamp(_) => TIMESTAMP,
+        Value::Duration(_) => DURATION,
+        _ => "type",
+    }
+}
+
+/// Times and durations as texts, as conversion to text writes them; other values as they are.
+fn written(value: Value) -> Value {
+    match value {
+        Value::Timestamp(time) => values::text(&time.to_utc().to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        Value::Duration(length) => {
+            let nanos = length.num_nanoseconds().unwrap_or(i64::MAX);
+            values::text(&format!("{}s", nanos as f64 / 1e9))
+        }
+        other => other,
+    }
+}
+
+/// Times as seconds, durations as nanoseconds; other values as they are.
+fn counted(value: Value) -> Value {
+    match value {
+        Value::Timestamp(time) => Value::Int(time.timestamp()),
+        Value::Duration(length) => Value::Int(length.num_nanoseconds().unwrap_or(i64::MAX)),
+        other => other,
+    }
+}
+
+fn truth(value: Value) -> Outcome {
+    let text = match &value {
+        Value::Bool(_) => return Ok(value),
+        Value::String(text) => text.as_str(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
+        other => {
+            let why = format!("strconv.ParseBool: parsing {other:?}: invalid syntax");
+            Err(ExecutionError::function_error("bool", why))
+        }
+    }
+}
+
+fn size(of: &Value) -> Outcome {
+    let size = match of {
+        Value::String(text) => text.chars().count(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::List(items) => items.len(),
+        Value::Map(map) => map.map.len(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Value::Int(size as i64))
+}
+
+/// A field of an object, or of an optional one, as an optional value.
+fn field(of: Value, name: Arc<String>) -> Outcome {
+    let holder = match &of {
+        Value::Opaque(_) => <&OptionalValue>::try_from(&of).map(|inner| inner.value().cloned())?,
+        other => Some(other.clone()),
+    };
+    let Some(holder) = holder else {
+        return Ok(values::optional(None));
+    };
+    let Value::Map(Map { map }) = holder else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let map: &HashMap<Key, Value> = &map;
+    Ok(values::optional(map.get(&Key::from(name.as_str())).cloned()))
+}
+
+type Time = chrono::DateTime<FixedOffset>;
+
+/// Reads one part of a time.
+type Part = fn(&Time) -> i64;
+
+/// Parts of a time, by the methods that read them.
+const CALENDAR: [(&str, Part); 10] = [
+    ("getFullYear", |time| time.year().into()),
+    ("getMonth", |time| time.month0().into()),
+    ("getDayOfYear", |time| time.ordinal0().into()),
+    ("getDayOfMonth", |time| time.day0().into()),
+    ("getDate", |time| time.day().into()),
+    ("getDayOfWeek", |time| {
+        time.weekday().num_days_from_sunday().into()
+    }),
+    ("getHours", |time| time.hour().into()),
+    ("getMinutes", |time| time.minute().into()),
+    ("getSeconds", |time| time.second().into()),
+    ("getMilliseconds", |time| time.timestamp_subsec_millis().into()),
+];
+
+/// The time in a zone: one is named by the methods' argument, and UTC without.
+fn in_zone(time: Time, zone: &[Value]) -> Result<Time, ExecutionError> {
+    let utc = FixedOffset::east_opt(0).ok_or(ExecutionError::NoSuchOverload)?;
+    let name = match zone {
+        [Value::String(name)] => name.as_str(),
+        _ => "UTC",
+    };
+    if matches!(name, "UTC" | "") {
+        return Ok(time.with_timezone(&utc));
+    }
+    let offset = name.split_once(':').and_then(|(hours, minutes)| {
+        let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+        let seconds = hours.abs() * 3600 + minutes * 60;
+        FixedOffset::east_opt(if name.starts_with('-') { -seconds } else { seconds })
+    });
+    match offset {
+        Some(offset) => Ok(time.with_timezone(&offset)),
+        None => {
+            let why = format!("unknown time zone {name}");
+            Err(ExecutionError::function_error("timestamp", why))
+        }
+    }
+}
+
+/// How many whole hours, minutes, seconds or milliseconds a duration has.
+fn elapsed(part: &str, length: &chrono::Duration) -> Outcome {
+    match part {
+        "getHours" => Ok(Value::Int(length.num_hours())),
+        "getMinutes" => Ok(Value::Int(length.num_minutes())),
+        "getSeconds" => Ok(Value::Int(length.num_seconds())),
+        "getMilliseconds" => Ok(Value::Int(length.num_milliseconds())),
+        _ => Err(ExecutionError::NoSuchOverload),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::super::{Expression, Scope};
+    use super::*;
+
+    #[rstest]
+    #[case("type(self.n) == int && type(self.s) == string && type(self) == map && type(null) == null_type")]
+    #[case("type(timestamp('2024-01-01T00:00:00Z')) == google.protobuf.Timestamp")]
+    #[case("bool('true') && !bool('f') && dyn(self.n) == 5")]
+    #[case(
+        "string(timestamp('2024-02-29T12:30:45Z')) == '2024-02-29T12:30:45Z' && string(duration('90m')) == '5400s'"
+    )]
+    #[case("string(duration('1.5s')) == '1.5s' && string(self.n) == '5'")]
+    #[case("int(timestamp('1970-01-01T00:00:10Z')) == 10 && int('7') == 7")]
+    #[case(
+        "timestamp('2024-02-29T12:30:45Z').getHours() == 12 && timestamp('2024-02-29T12:30:45Z').getHours('-02:00') == 10"
+    )]
+    #[case(
+        "timestamp('2024-02-29T12:30:45Z').getDate() == 29 && timestamp('2024-02-29T12:30:45Z').getMonth() == 1"
+    )]
+    #[case("duration('90m').getHours() == 1 && duration('1.5s').getMilliseconds() == 1500")]
+    #[case(
+        "self.?o.?y.orValue('none') == 'none' && self.?o.?x.orValue('none') == 'q' && !self.?z.?y.hasValue()"
+    )]
+    #[case("format.named('uri').hasValue() && !format.named('foo').hasValue()")]
+    #[case("'é'.size() == 1 && size([1, 2]) == 2 && {'a': 1}.size() == 1")]
+    #[case("[3, 4].transformList(i, v, v + i) == [3, 5] && {'a': 1}.transformMap(k, v, v + 1) == {'a': 2}")]
+    #[case("[3, 4].all(i, v, v > i) && optional.of(2).optMap(v, v * 2).value() == 4")]
+    fn are_true(#[case] rule: &str) {
+        let read = Expression::read(rule).expect("an expression");
+        let this = values::plain(&json!({"n": 5, "s": "x", "o": {"x": "q"}}));
+        let value = read.value(&Scope::new(), &[("self", this)]).expect("a value");
+        assert_eq!(value, Value::Bool(true));
+    }
+
+    #[test]
+    fn zones_have_no_names_here() {
+        let rule = "timestamp('2024-02-29T12:30:45Z').getHours('America/New_York') == 7";
+        let read = Expression::read(rule).expect("an expression");
+        let failure = read.value(&Scope::new(), &[]).expect_err("no value");
+        assert_eq!(failure.text, "unknown time zone America/New_York");
+    }
+}
