@@ -58,3 +58,26 @@ fn nobody_signs_attaches_or_allocates() {
         assert_eq!(attachments["items"], json!([]));
     });
 }
+
+/// The real server puts `exempt` and `catch-all` back, and reads certificate requests.
+#[test]
+fn what_is_taken_as_it_comes() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let exempt = json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration", "metadata": {"name": "exempt"},
+            "spec": {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 7, "lendablePercent": 3}},
+        });
+        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
+        let (code, answer) = request(&cluster, "POST", path, &exempt).await;
+        assert_eq!(code, 201, "{answer}");
+        let pem = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KQUFBQQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
+        let csr = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
+            "spec": {"signerName": "example.com/s", "usages": ["client auth"], "request": pem},
+        });
+        let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+        let (code, answer) = request(&cluster, "POST", path, &csr).await;
+        assert_eq!(code, 201, "{answer}");
+    });
+}
