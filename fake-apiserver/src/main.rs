@@ -179,6 +179,8 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         builder = builder.data_dir(directory);
     }
     let cluster = builder.start().await?;
+    // Heard from before anybody is told that the server is there.
+    let stopped = stop()?;
     let path = options.kubeconfig.unwrap_or_else(|| {
         std::env::temp_dir().join(format!("fake-apiserver-{}.kubeconfig", address.port()))
     });
@@ -192,7 +194,7 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
             None => std::future::pending().await,
         }
     };
-    let serving = serve::serve(cluster.server().clone(), listener, transport, stop()?);
+    let serving = serve::serve(cluster.server().clone(), listener, transport, stopped);
     tokio::select! {
         biased;
         () = broken => Err("the data directory cannot be written any more".into()),
