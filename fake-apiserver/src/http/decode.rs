@@ -103,6 +103,25 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
+/// The first document of some YAML; no text at all is null. The error is in the real server's words.
+pub(crate) fn first_yaml(body: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let first = text.split("\n---").next().unwrap_or_default();
+    serde_saphyr::from_str(first).map_err(|error| {
+        let message = error.to_string();
+        let known = "mapping values are not allowed in this context";
+        let why = if message.contains(known) {
+            known
+        } else {
+            message.as_str()
+        };
+        format!("error converting YAML to JSON: yaml: {why}")
+    })
+}
+
 /// 415: the body is of a type that is not read here.
 pub(crate) fn unsupported() -> ApiError {
     ApiError::new(

@@ -226,7 +226,8 @@ async fn perform(
                 continue_token: String::new(),
                 remaining: None,
             };
-            return Ok(list_response(&context, &page, &deprecated));
+            let warnings = [deprecated, delete::warnings(&context.resource, &options)].concat();
+            return Ok(list_response(&context, &page, &warnings));
         }
     };
     if let Shown::Stored(stored) = &answer.object {

@@ -40,6 +40,7 @@ pub(crate) async fn create_shaped(
     }
     fill_metadata(context, &mut object);
     let duplicates = metadata::dedup_owners(&mut object);
+    context.resource.strategy.normalize(&mut object);
     if ownership == Ownership::Tracked {
         own(context, None, &mut object);
     }

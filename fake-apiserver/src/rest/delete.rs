@@ -12,6 +12,7 @@ use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::meta::{ObjectMeta, at};
+use crate::resources::Resource;
 use crate::server::rfc3339;
 use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
@@ -176,7 +177,7 @@ async fn attempt(
     let outcome = plan(context, options, &existing.value)?;
     if options.dry_run {
         let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
-        return Ok(Some(Answer::ok(match outcome {
+        let mut answer = Answer::ok(match outcome {
             Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
             Outcome::Mark(object) => shown(object),
             Outcome::Remove(mut object) if resource.strategy.returns_deleted_object() => {
@@ -186,7 +187,9 @@ async fn attempt(
                 shown(object)
             }
             Outcome::Remove(object) => Shown::Made(success(context, &object)),
-        })));
+        });
+        answer.warnings = warnings(resource, options);
+        return Ok(Some(answer));
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
@@ -199,10 +202,18 @@ async fn attempt(
             None => return Ok(None),
         },
     };
-    if gone && !resource.strategy.returns_deleted_object() {
-        return Ok(Some(Answer::ok(Shown::Made(success(context, &stored.value)))));
-    }
-    Ok(Some(Answer::ok(Shown::Stored(stored))))
+    let mut answer = Answer::ok(if gone && !resource.strategy.returns_deleted_object() {
+        Shown::Made(success(context, &stored.value))
+    } else if gone && resource.strategy.ends_gracefully() {
+        // What is shown has been marked, as if it were given no time; what watches are told has not.
+        let mut shown = conversion::from_storage(resource, stored.value.clone());
+        mark(context, &mut shown, 0);
+        Shown::Made(shown)
+    } else {
+        Shown::Stored(stored)
+    });
+    answer.warnings = warnings(resource, options);
+    Ok(Some(answer))
 }
 
 /// Whether the object is the one that was meant.
@@ -251,7 +262,9 @@ enum Outcome {
 fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outcome, ApiError> {
     let resource = &context.resource;
     let mut object = old.clone();
-    set_propagation(&mut object, options);
+    if resource.strategy.has_dependents() {
+        set_propagation(&mut object, propagation(resource, options, old));
+    }
     let deletion = resource.strategy.deletion(old, options.grace_seconds);
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     if is_namespace {
@@ -259,16 +272,11 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
             .and_then(Value::as_array)
             .is_some_and(|list| !list.is_empty());
         if old.is_terminating() && held {
-            return Err(ApiError::conflict(
-                &resource.group_resource(),
-                old.name(),
-                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace \
-                 will automatically be purged by the system.",
-            ));
+            return Ok(Outcome::Unchanged);
         }
         if held {
             object["status"]["phase"] = Value::from("Terminating");
-            mark(context, &mut object, 0);
+            object.set_meta("deletionTimestamp", context.state().now());
             return Ok(Outcome::Mark(object));
         }
     }
@@ -327,7 +335,12 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
 /// Sets the deletion's time: when the grace is over.
 fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     let was_terminating = object.is_terminating();
-    let now = context.state().clock.now_seconds();
+    // Shortening the grace of an object that is ending already keeps the moment at which its end began.
+    let began = object
+        .is_terminating()
+        .then(|| beginning_of_end(object))
+        .flatten();
+    let now = began.unwrap_or_else(|| context.state().clock.now_seconds());
     let end = now
         .saturating_add(jiff::SignedDuration::from_secs(grace_seconds))
         .unwrap_or(now);
@@ -338,8 +351,27 @@ fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     }
 }
 
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
-    match options.propagation.as_str() {
+/// What becomes of dependents: what was asked for, or else what a finalizer of the object says, or else what is usual for
+/// the resource.
+fn propagation<'a>(resource: &Resource, options: &'a DeleteOptions, object: &Value) -> &'a str {
+    let settled = |finalizers: &[&str]| finalizers.contains(&ORPHAN) || finalizers.contains(&FOREGROUND);
+    if options.propagation.is_empty()
+        && resource.strategy.orphans_by_default()
+        && !settled(&object.finalizers())
+    {
+        return "Orphan";
+    }
+    &options.propagation
+}
+
+fn beginning_of_end(object: &Value) -> Option<jiff::Timestamp> {
+    let end: jiff::Timestamp = object.meta_str("deletionTimestamp").parse().ok()?;
+    let grace = object.metadata()?.get("deletionGracePeriodSeconds")?.as_i64()?;
+    end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
+}
+
+fn set_propagation(object: &mut Value, propagation: &str) {
+    match propagation {
         "Foreground" => {
             object.remove_finalizer(ORPHAN);
             object.add_finalizer(FOREGROUND);
@@ -354,6 +386,19 @@ fn set_propagation(object: &mut Value, options: &DeleteOptions) {
         }
         _ => {}
     }
+}
+
+/// What a client is told that leaves it to the server what becomes of a job's pods.
+pub(crate) fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
+    let is_job = resource.table.group == "batch" && resource.table.resource == "jobs";
+    if !is_job || !options.propagation.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning"
+            .to_owned(),
+    ]
 }
 
 fn success(context: &Context, object: &Value) -> Value {
