@@ -59,6 +59,8 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 /// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
 fn yaml_document(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    // What comes after the first document is not looked at.
+    let text = text.split("\n---").next().unwrap_or_default();
     let message = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),

@@ -34,7 +34,9 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     if !object.resource_version().is_empty() {
-        return Err(ApiError::bad_request(
+        return Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
             "resourceVersion should not be set on objects to be created",
         ));
     }

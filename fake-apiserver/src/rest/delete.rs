@@ -11,6 +11,7 @@ use super::{conversion, options};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
+use crate::http::params::Params;
 use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
 use crate::server::rfc3339;
@@ -61,25 +62,46 @@ impl DeleteOptions {
     /// # Errors
     /// 400 for a body that is no `DeleteOptions`, 422 for options that make no sense.
     pub(crate) fn read(context: &Context, body: &[u8]) -> Result<Self, ApiError> {
+        let given = !body.is_empty();
         let body = decode::decode(&context.content_type, body)?;
+        if given && body.is_array() {
+            return Err(ApiError::bad_request(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
+                 APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+            ));
+        }
         let kind = at(&body, "kind").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "" | "DeleteOptions") {
             let version = at(&body, "apiVersion").and_then(Value::as_str).unwrap_or("v1");
+            if matches!((version, kind), ("v1", "Status" | "APIResourceList" | "APIGroup")) {
+                return Err(ApiError::bad_request(format!(
+                    "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"
+                )));
+            }
             return Err(ApiError::bad_request(format!(
                 "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{OPTIONS_SCHEME}\""
             )));
         }
-        Self::from_value(context, &body)
+        // A body leaves the query unread.
+        let query = if given {
+            Params::default()
+        } else {
+            context.params.clone()
+        };
+        Self::from_parts(&query, &body)
     }
 
     /// Reads options that are given as a value; `Null` is none.
     pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
+        Self::from_parts(&context.params, body)
+    }
+
+    fn from_parts(params: &Params, body: &Value) -> Result<Self, ApiError> {
         if let Some(schema) = types::builtin(("", "v1", "DeleteOptions")) {
             schema
                 .check_types(body)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
-        let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
         let listed = at(body, "dryRun")
             .and_then(Value::as_array)
@@ -197,18 +219,25 @@ async fn attempt(
             Some(stored) => (stored, false),
             None => return Ok(None),
         },
-        Outcome::Remove(object) => match commit(context, existing, object, true)? {
-            Some(stored) => (stored, true),
-            None => return Ok(None),
-        },
+        Outcome::Remove(mut object) => {
+            let mut from = Arc::clone(existing);
+            if resource.strategy.ends_gracefully() {
+                // No time at all is a grace as well: it is written before the object goes.
+                mark(context, &mut object, 0);
+                match commit(context, existing, object.clone(), false)? {
+                    Some(marked) => from = marked,
+                    None => return Ok(None),
+                }
+                object = from.value.clone();
+            }
+            match commit(context, &from, object, true)? {
+                Some(stored) => (stored, true),
+                None => return Ok(None),
+            }
+        }
     };
     let mut answer = Answer::ok(if gone && !resource.strategy.returns_deleted_object() {
         Shown::Made(success(context, &stored.value))
-    } else if gone && resource.strategy.ends_gracefully() {
-        // What is shown has been marked, as if it were given no time; what watches are told has not.
-        let mut shown = conversion::from_storage(resource, stored.value.clone());
-        mark(context, &mut shown, 0);
-        Shown::Made(shown)
     } else {
         Shown::Stored(stored)
     });
@@ -232,6 +261,9 @@ pub(super) fn check_preconditions(
         );
         ApiError::conflict(&kind, object.name(), &why)
     };
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        return namespace_preconditions(context, options, object);
+    }
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return Err(mismatch("UID", uid, object.uid(), "deleted and then recreated"));
     }
@@ -246,6 +278,34 @@ pub(super) fn check_preconditions(
             object.resource_version(),
             "modified",
         ));
+    }
+    Ok(())
+}
+
+/// Namespaces have a check of their own, with words of its own.
+fn namespace_preconditions(
+    context: &Context,
+    options: &DeleteOptions,
+    object: &Value,
+) -> Result<(), ApiError> {
+    let wanted = [
+        ("UID", &options.uid, object.uid()),
+        (
+            "ResourceVersion",
+            &options.resource_version,
+            object.resource_version(),
+        ),
+    ];
+    for (what, wanted, is) in wanted {
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
+            let why =
+                format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
+            return Err(ApiError::conflict(
+                &context.resource.group_resource(),
+                object.name(),
+                &why,
+            ));
+        }
     }
     Ok(())
 }

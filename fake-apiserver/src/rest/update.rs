@@ -152,9 +152,14 @@ async fn attempt(
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let admitted = attributes.object.take().unwrap_or_default();
 
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    let held = |object: &Value| {
+        let own = object.pointer("/spec/finalizers").and_then(Value::as_array);
+        !object.finalizers().is_empty() || is_namespace && own.is_some_and(|own| !own.is_empty())
+    };
     let ends = admitted.is_terminating()
-        && !old.finalizers().is_empty()
-        && admitted.finalizers().is_empty()
+        && held(old)
+        && !held(&admitted)
         && admitted
             .metadata()
             .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
@@ -305,7 +310,7 @@ fn check_preconditions(
 }
 
 /// The object's key in the real server's store, which some of its errors quote.
-fn registry_key(context: &Context) -> String {
+pub(super) fn registry_key(context: &Context) -> String {
     let resource = &context.resource;
     let group = if resource.is_custom() {
         format!("{}/", resource.group)

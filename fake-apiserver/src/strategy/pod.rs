@@ -107,7 +107,8 @@ impl Strategy for PodStrategy {
             {
                 0
             }
-            Some(seconds) => seconds.max(0),
+            Some(seconds) if seconds < 0 => 1,
+            Some(seconds) => seconds,
             None if default < 0 => 1,
             None => default,
         };
