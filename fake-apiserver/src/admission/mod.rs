@@ -131,6 +131,10 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         tolerations::mutate(attributes);
         small::runtime_class(state, attributes)?;
     }
+    let changes_pod = attributes.operation == Operation::Update && attributes.subresource.is_empty();
+    if changes_pod && attributes.is("", "pods") {
+        tolerations::mutate(attributes);
+    }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
     mutations::mutate(server, attributes)?;

@@ -34,12 +34,15 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     if !object.resource_version().is_empty() {
-        return Err(ApiError::bad_request(
+        return Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
             "resourceVersion should not be set on objects to be created",
         ));
     }
     fill_metadata(context, &mut object);
     let duplicates = metadata::dedup_owners(&mut object);
+    context.resource.strategy.normalize(&mut object);
     if ownership == Ownership::Tracked {
         own(context, None, &mut object);
     }

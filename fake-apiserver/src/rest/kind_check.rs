@@ -8,7 +8,7 @@ use crate::types;
 /// The Go struct that the kind is read into, as decoding errors print it.
 const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 /// What the real server calls its table of built-in kinds.
-const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+pub(super) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 
 /// Why an object is not what the path serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +181,10 @@ fn check_builtin(
     if kind == resource.kind && retired(&resource.group) {
         return Err(Mismatch::Group(given_version.to_owned()));
     }
-    let known = types::builtin_kinds().any(|known| known == (group, version, kind))
+    // Every kind has a list of its own.
+    let listed = kind.strip_suffix("List").unwrap_or(kind);
+    let known = types::builtin_kinds()
+        .any(|known| known == (group, version, kind) || known == (group, version, listed))
         || (api_version, kind) == ("v1", "List");
     if !known {
         return wrong(format!(

@@ -143,12 +143,12 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let (at, start) = if params.continue_token.is_empty() {
         (asked_revision(context)?, None)
     } else {
+        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         if !matches!(params.resource_version.as_str(), "" | "0") {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         (Some(revision), Some(start))
     };
     let snapshot = store
@@ -161,11 +161,6 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
             }
         })?;
     let revision = snapshot.revision;
-    let mut items: Vec<Arc<Stored>> = snapshot
-        .items
-        .into_iter()
-        .filter(|stored| selection.selects(stored))
-        .collect();
     let mut page = Page {
         revision,
         items: Vec::new(),
@@ -173,16 +168,29 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         remaining: None,
     };
     // "Whatever you have" is answered whole.
-    if params.limit > 0 && params.resource_version != "0" && items.len() > params.limit {
-        let left = items.len() - params.limit;
-        items.truncate(params.limit);
-        page.continue_token = items
-            .last()
-            .map(|last| ContinueToken::encode(revision, &last.key))
-            .unwrap_or_default();
-        page.remaining = selection.is_everything().then_some(left);
+    let limit = match params.limit {
+        0 => usize::MAX,
+        _ if params.resource_version == "0" => usize::MAX,
+        limit => limit,
+    };
+    let mut left = snapshot.items.len();
+    for stored in snapshot.items {
+        left -= 1;
+        if !selection.selects(&stored) {
+            continue;
+        }
+        page.items.push(stored);
+        if page.items.len() == limit && left > 0 {
+            // Whether any of the rest will be selected is not known yet.
+            page.continue_token = page
+                .items
+                .last()
+                .map(|last| ContinueToken::encode(revision, &last.key))
+                .unwrap_or_default();
+            page.remaining = selection.is_everything().then_some(left);
+            break;
+        }
     }
-    page.items = items;
     Ok(page)
 }
 
@@ -209,9 +217,13 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
 }
 
 /// Checks the resource version of a get, of which every valid one is served from what is newest.
-pub(crate) fn check_get_version(text: &str) -> Result<(), ApiError> {
-    if text.is_empty() || text.parse::<Revision>().is_ok() {
+pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
+    let text = context.params.resource_version.as_str();
+    if text.is_empty() {
         return Ok(());
+    }
+    if let Ok(revision) = text.parse::<Revision>() {
+        return check_not_future(context, Some(revision), true);
     }
     Err(ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -244,7 +256,7 @@ fn check_not_future(context: &Context, given: Option<Revision>, waits: bool) -> 
             let mut error = ApiError::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "Timeout",
-                format!("Too large resource version: {revision}, current: {current}"),
+                format!("Timeout: Too large resource version: {revision}, current: {current}"),
             );
             error.details = Some(serde_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

@@ -14,6 +14,10 @@ impl Strategy for JobStrategy {
         true
     }
 
+    fn orphans_by_default(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({});
         if object.pointer("/spec/manualSelector").and_then(Value::as_bool) == Some(true) {
@@ -32,11 +36,10 @@ impl Strategy for JobStrategy {
         let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else {
             return;
         };
-        let empty = template
+        let before = template
             .pointer("/metadata/labels")
-            .and_then(Value::as_object)
-            .is_none_or(serde_json::Map::is_empty);
-        let inherits = empty.then_some(());
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         for (key, value) in labels {
             let present = template
                 .pointer(&format!("/metadata/labels/{}", key.replace('/', "~1")))
@@ -55,18 +58,9 @@ impl Strategy for JobStrategy {
             .pointer("/spec/template/metadata/labels")
             .cloned()
             .unwrap_or_default();
-        let own_labels = object
-            .metadata()
-            .and_then(|meta| meta.get("labels"))
-            .and_then(Value::as_object);
-        // A job without labels gets those of its template, and they were defaulted before the template got these.
-        if inherits.is_none() || own_labels.is_some() {
-            for (key, value) in template_labels.as_object().into_iter().flatten() {
-                if key.contains("controller-uid") || key.contains("job-name") {
-                    object["metadata"]["labels"][key] = value.clone();
-                }
-            }
-        } else {
+        let own_labels = object.metadata().and_then(|meta| meta.get("labels"));
+        // Labels that were defaulted to the template's are the same map there, and so get what the template gets.
+        if own_labels.is_none_or(|own| *own == before) {
             object["metadata"]["labels"] = template_labels;
         }
     }

@@ -17,6 +17,10 @@ const NETWORK: [u8; 2] = [10, 96];
 pub(super) struct ServiceStrategy;
 
 impl Strategy for ServiceStrategy {
+    fn allows_create_on_update(&self) -> bool {
+        true
+    }
+
     fn returns_deleted_object(&self) -> bool {
         true
     }
