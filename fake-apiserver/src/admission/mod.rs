@@ -131,6 +131,12 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         tolerations::mutate(attributes);
         small::runtime_class(state, attributes)?;
     }
+    if attributes.operation == Operation::Update
+        && attributes.is("", "pods")
+        && attributes.subresource.is_empty()
+    {
+        tolerations::mutate(attributes);
+    }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
     mutations::mutate(server, attributes)?;
@@ -141,6 +147,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
+    small::claim_resize(state, attributes)?;
     let mut warnings = pod_security::validate(state, attributes)?;
     warnings.extend(policies::validate(server, attributes)?);
     warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);

@@ -60,7 +60,11 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     if kind == PatchKind::Apply {
         return apply(context, decode::yaml(body)?).await;
     }
-    let document = json::parse(body).map_err(|error| malformed(kind, &error))?.value;
+    let json::Document {
+        value: document,
+        duplicates,
+    } = json::parse(body).map_err(|error| malformed(kind, &error))?;
+    let duplicates = repeated(context, kind, duplicates);
     let schema = context.resource.schema();
     let apply = |old: &Value| {
         let patched = match (kind, &schema) {
@@ -72,10 +76,23 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        let warnings = match shape_patched(context, &mut object) {
-            Ok(warnings) => warnings,
+        let shaped = match shape_patched(context, &mut object) {
+            Ok(_) if context.params.field_validation == FieldValidation::Strict && !duplicates.is_empty() => {
+                let complaint = format!("strict decoding error: {}", duplicates.join(", "));
+                return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
+            }
+            shaped => shaped,
+        };
+        let warnings = match shaped {
+            Ok(warnings) => duplicates.iter().cloned().chain(warnings).collect(),
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
+            Err(Patched::Undecodable(complaint))
+                if kind == PatchKind::Strategic && complaint.starts_with(STRICT) =>
+            {
+                let error = FieldError::invalid("patch", go_map(&document), complaint);
+                return Err(ApiError::invalid("", "", "", &[error]));
+            }
             Err(Patched::Undecodable(complaint)) => {
                 return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
             }
@@ -93,6 +110,20 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         },
     )
     .await
+}
+
+const STRICT: &str = "strict decoding error";
+
+/// What there is to say of fields that a patch gives more than once.
+fn repeated(context: &Context, kind: PatchKind, paths: Vec<String>) -> Vec<String> {
+    let about = match kind {
+        PatchKind::Json => "json patch duplicate field",
+        PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => "duplicate field",
+    };
+    if context.params.field_validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    paths.iter().map(|path| format!("{about} \"{path}\"")).collect()
 }
 
 /// A patch that is not JSON.

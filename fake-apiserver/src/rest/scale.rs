@@ -117,6 +117,9 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         if !scale.name().is_empty() {
             check_name(context, &scale)?;
         }
+        if !scale.uid().is_empty() && scale.uid() != old.uid() {
+            return Err(super::update::another_uid(context, scale.uid(), old.uid()));
+        }
         let given = scale.resource_version();
         if !given.is_empty() && given != old.resource_version() {
             return Err(ApiError::modified(&context.resource.group_resource(), old.name()));

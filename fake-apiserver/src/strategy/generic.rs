@@ -11,10 +11,37 @@ pub(super) struct Generic {
     generation: bool,
     /// The generation is that of the beginning.
     generation_stays: bool,
+    /// A change of the labels is a change.
+    labels_count: bool,
+    /// An update without a version is refused.
+    conditional: bool,
 }
 
 /// Nothing special.
 pub(super) static PLAIN: Generic = Generic::new();
+/// An update must name the version that it is based on, or creates the object.
+pub(super) static CONDITIONAL_OR_CREATED: Generic = Generic {
+    create_on_update: true,
+    conditional: true,
+    ..Generic::new()
+};
+/// An update must name the version that it is based on, and changes are counted.
+pub(super) static CONDITIONAL_COUNTED: Generic = Generic {
+    conditional: true,
+    generation: true,
+    ..Generic::new()
+};
+/// An update must name the version that it is based on; deleting answers with the object.
+pub(super) static CONDITIONAL_RETURNED: Generic = Generic {
+    conditional: true,
+    returns_object: true,
+    ..Generic::new()
+};
+/// An update must name the version that it is based on.
+pub(super) static CONDITIONAL: Generic = Generic {
+    conditional: true,
+    ..Generic::new()
+};
 /// An update creates the object if it is missing.
 pub(super) static CREATE_ON_UPDATE: Generic = Generic {
     create_on_update: true,
@@ -28,6 +55,12 @@ pub(super) static RETURNS_OBJECT: Generic = Generic {
 /// The generation counts changes.
 pub(super) static COUNTED: Generic = Generic {
     generation: true,
+    ..Generic::new()
+};
+/// Endpoint slices: their labels say whose they are, and count.
+pub(super) static WITH_LABELS: Generic = Generic {
+    generation: true,
+    labels_count: true,
     ..Generic::new()
 };
 /// Priority classes.
@@ -44,11 +77,17 @@ impl Generic {
             returns_object: false,
             generation: false,
             generation_stays: false,
+            labels_count: false,
+            conditional: false,
         }
     }
 }
 
 impl Strategy for Generic {
+    fn allows_unconditional_update(&self) -> bool {
+        !self.conditional
+    }
+
     fn allows_create_on_update(&self) -> bool {
         self.create_on_update
     }
@@ -62,6 +101,8 @@ impl Strategy for Generic {
     }
 
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        !self.generation_stays && super::asks_for_something_else(object, old)
+        let labels = |object: &Value| object.pointer("/metadata/labels").cloned();
+        let labels_differ = self.labels_count && labels(object) != labels(old);
+        !self.generation_stays && (labels_differ || super::asks_for_something_else(object, old))
     }
 }

@@ -32,11 +32,6 @@ impl Strategy for JobStrategy {
         let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else {
             return;
         };
-        let empty = template
-            .pointer("/metadata/labels")
-            .and_then(Value::as_object)
-            .is_none_or(serde_json::Map::is_empty);
-        let inherits = empty.then_some(());
         for (key, value) in labels {
             let present = template
                 .pointer(&format!("/metadata/labels/{}", key.replace('/', "~1")))
@@ -45,29 +40,30 @@ impl Strategy for JobStrategy {
                 template["metadata"]["labels"][key] = Value::from(value.clone());
             }
         }
-        if spec.get("selector").is_none_or(Value::is_null) {
-            spec.insert(
-                "selector".to_owned(),
-                json!({"matchLabels": {CONTROLLER_UID: uid}}),
-            );
-        }
-        let template_labels = object
-            .pointer("/spec/template/metadata/labels")
-            .cloned()
-            .unwrap_or_default();
-        let own_labels = object
-            .metadata()
-            .and_then(|meta| meta.get("labels"))
-            .and_then(Value::as_object);
-        // A job without labels gets those of its template, and they were defaulted before the template got these.
-        if inherits.is_none() || own_labels.is_some() {
-            for (key, value) in template_labels.as_object().into_iter().flatten() {
-                if key.contains("controller-uid") || key.contains("job-name") {
-                    object["metadata"]["labels"][key] = value.clone();
-                }
+        let selector = spec.entry("selector").or_insert(Value::Null);
+        if selector.is_null() || selector.is_object() {
+            let labels = &mut selector["matchLabels"][CONTROLLER_UID];
+            if labels.is_null() {
+                *labels = Value::from(uid);
             }
-        } else {
-            object["metadata"]["labels"] = template_labels;
+        }
+        // A job without labels got those of its template, and in Go the two are one map ever since.
+        let template_labels = object.pointer("/spec/template/metadata/labels").cloned();
+        let own = object.metadata().and_then(|meta| meta.get("labels")).cloned();
+        if let (Some(Value::Object(template)), Some(Value::Object(own))) = (template_labels, own)
+            && !own.is_empty()
+            && own.keys().all(|key| template.contains_key(key))
+            && template
+                .iter()
+                .all(|(key, value)| generated(key) || own.get(key) == Some(value))
+        {
+            object["metadata"]["labels"] = Value::Object(template);
         }
     }
+}
+
+/// Whether the server makes this label of a template.
+fn generated(key: &str) -> bool {
+    let name = key.strip_prefix("batch.kubernetes.io/").unwrap_or(key);
+    matches!(name, "controller-uid" | "job-name")
 }

@@ -3,15 +3,19 @@
 //! A strategy is pure: it sees the object, its former state and the time. Whatever needs other objects (a namespace
 //! that must exist, a quota) is admission.
 
+mod api_service;
+pub(crate) mod app_armor;
 pub(crate) mod crd;
 mod crd_check;
 mod custom;
+pub(crate) mod disabled;
 mod event;
 mod generic;
 mod immutable;
 mod job;
 pub(crate) mod namespace;
 mod node;
+mod own_labels;
 mod pod;
 pub(crate) mod service;
 pub(crate) mod signing;
@@ -43,6 +47,11 @@ pub(crate) trait Strategy: Send + Sync {
     /// Whether `metadata.generation` counts changes of the spec.
     fn has_generation(&self) -> bool {
         false
+    }
+
+    /// Whether a new object is of generation 1, where changes count.
+    fn begins_counted(&self) -> bool {
+        true
     }
 
     /// Whether an update without a resource version replaces whatever is there.
@@ -127,22 +136,39 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("apiextensions.k8s.io", "customresourcedefinitions") => &crd::DefinitionStrategy,
         ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "cronjobs")
-        | ("policy", "poddisruptionbudgets")
         | ("networking.k8s.io", "ingresses" | "networkpolicies")
         | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
-        ("coordination.k8s.io", "leases") | ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
+        ("coordination.k8s.io", "leases") => &generic::CONDITIONAL_OR_CREATED,
+        ("node.k8s.io", "runtimeclasses") => &generic::CONDITIONAL,
+        ("storage.k8s.io", "csistoragecapacities" | "volumeattachments" | "csinodes") => {
+            &generic::CONDITIONAL_RETURNED
+        }
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations"
+            | "mutatingwebhookconfigurations"
+            | "validatingadmissionpolicies"
+            | "validatingadmissionpolicybindings"
+            | "mutatingadmissionpolicies"
+            | "mutatingadmissionpolicybindings",
+        ) => &generic::CONDITIONAL_COUNTED,
+        ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
         ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
+        ("policy", "poddisruptionbudgets") => &workload::BudgetStrategy,
         ("", "podtemplates") => &workload::PodTemplateStrategy,
         ("certificates.k8s.io", "certificatesigningrequests") => &signing::SigningStrategy,
-        ("discovery.k8s.io", "endpointslices")
-        | ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
+        ("discovery.k8s.io", "endpointslices") => &generic::WITH_LABELS,
+        ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
         | ("networking.k8s.io", "ingressclasses")
         | ("resource.k8s.io", "deviceclasses" | "resourceslices") => &generic::COUNTED,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
+        ("apiregistration.k8s.io", "apiservices") => &api_service::ApiServiceStrategy,
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,
         ("batch", "jobs") => &job::JobStrategy,
         ("", "services") => &service::ServiceStrategy,
+        ("storage.k8s.io", "volumeattributesclasses") => &storage::AttributesClassStrategy,
+        ("storage.k8s.io", "csidrivers") => &storage::DriverStrategy,
         ("", "serviceaccounts" | "resourcequotas") | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }

@@ -26,6 +26,19 @@ impl Strategy for WorkloadStrategy {
     }
 }
 
+/// Disruption budgets: like workloads, but a change must name the version that it is based on.
+pub(super) struct BudgetStrategy;
+
+impl Strategy for BudgetStrategy {
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
 /// Templates of pods that stand alone.
 pub(super) struct PodTemplateStrategy;
 
