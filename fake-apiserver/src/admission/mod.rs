@@ -95,6 +95,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     );
     is_new_pod
         || is_judged
+        || (attributes.is("", "pods") && pod_security::is_asked_for(&server.state, attributes))
         || policies::is_concerned(&server.state, attributes)
         || mutations::is_concerned(&server.state, attributes)
         || webhook::concerns(server, attributes)
@@ -131,10 +132,8 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         tolerations::mutate(attributes);
         small::runtime_class(state, attributes)?;
     }
-    if attributes.operation == Operation::Update
-        && attributes.is("", "pods")
-        && attributes.subresource.is_empty()
-    {
+    let changes_pod = attributes.operation == Operation::Update && attributes.subresource.is_empty();
+    if changes_pod && attributes.is("", "pods") {
         tolerations::mutate(attributes);
     }
     small::taint_node(attributes);

@@ -11,7 +11,7 @@ use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, at, string_map};
 use crate::server::ServerState;
 use crate::status::ApiError;
-use crate::store::GroupResource;
+use crate::store::{GroupResource, ObjectKey};
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
@@ -44,7 +44,13 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
     let is_pod = attributes.resource.group.is_empty()
         && attributes.resource.plural == "pods"
         && match attributes.subresource.as_str() {
-            "" => attributes.operation == Operation::Create,
+            "" => {
+                attributes.operation == Operation::Create
+                    || attributes
+                        .old
+                        .as_ref()
+                        .is_some_and(|old| runs_something_else(object, old))
+            }
             subresource => subresource == "ephemeralcontainers",
         };
     let template = TEMPLATES
@@ -89,6 +95,30 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
         }
     }
     Ok(warnings)
+}
+
+/// Whether a pod's namespace asks for a standard that pods must keep.
+pub(super) fn is_asked_for(server: &ServerState, attributes: &Attributes) -> bool {
+    let key = ObjectKey::new("", &attributes.namespace);
+    let namespace = server.store.get(&GroupResource::new("", "namespaces"), &key);
+    namespace.is_some_and(|namespace| asked(&namespace.value, "enforce").is_some())
+}
+
+/// Whether a changed pod has other containers, or other images in them.
+fn runs_something_else(pod: &Value, old: &Value) -> bool {
+    let images = |pod: &Value, list: &str| -> Vec<Value> {
+        let containers = at(pod, "spec")
+            .and_then(|spec| spec.get(list))
+            .and_then(Value::as_array);
+        let images = containers
+            .into_iter()
+            .flatten()
+            .map(|container| container.get("image").cloned());
+        images.map(Option::unwrap_or_default).collect()
+    };
+    ["containers", "initContainers"]
+        .iter()
+        .any(|list| images(pod, list) != images(old, list))
 }
 
 /// The standard that a namespace asks for, and its version.

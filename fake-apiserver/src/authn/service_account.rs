@@ -118,6 +118,16 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
     if !request.is_object() {
         request = json!({});
     }
+    if !request.name().is_empty() && request.name() != context.request.name {
+        let detail = "must match the service account name if specified";
+        let error = FieldError::invalid("metadata.name", request.name(), detail);
+        return Err(ApiError::invalid(
+            "authentication.k8s.io",
+            "TokenRequest",
+            &context.request.name,
+            &[error],
+        ));
+    }
     let seconds = at(&request, "spec.expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_SECONDS);
@@ -185,8 +195,8 @@ fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value
         ("v1", "Secret") => ("secret", "secrets"),
         (version, kind) => {
             return Err(ApiError::bad_request(format!(
-                "cannot bind token for serviceaccount \"{}\" to object of kind \"{version}, Kind={kind}\"",
-                context.request.name
+                "cannot bind token to object of type {}{version}, Kind={kind}",
+                if version.contains('/') { "" } else { "/" }
             )));
         }
     };

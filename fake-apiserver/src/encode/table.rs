@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cells;
 use crate::http::negotiate::MetaVersion;
 use crate::meta::ObjectMeta;
-use crate::resources::Resource;
+use crate::resources::{Column, Resource, columns};
 use crate::rest::conversion;
 use crate::types;
 
@@ -109,11 +109,12 @@ fn row(resource: &Resource, object: &Value, form: &Form) -> Value {
     } else {
         Cow::Owned(conversion::to_storage(resource, object.clone()))
     };
-    let cells: Vec<Value> = resource
-        .columns
-        .iter()
-        .map(|column| cells::cell(resource, column, &printed, form.now))
-        .collect();
+    let cell = |column: &Column| cells::cell(resource, column, &printed, form.now);
+    let mut cells: Vec<Value> = resource.columns.iter().map(cell).collect();
+    if resource.group == "networking.k8s.io" && resource.plural == "ipaddresses" {
+        // The real server's printer gives these an age and declares no column for it.
+        cells.push(cell(&columns::standard("Age")));
+    }
     let shown = match form.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Metadata => super::metadata_only(object, form.meta),

@@ -59,6 +59,8 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 /// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
 fn yaml_document(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    // What comes after the first document is not looked at.
+    let text = text.split("\n---").next().unwrap_or_default();
     let message = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),
@@ -101,6 +103,25 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
     let text = std::str::from_utf8(body).map_err(|error| ApiError::bad_request(format!("yaml: {error}")))?;
     serde_saphyr::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
+}
+
+/// The first document of some YAML; no text at all is null. The error is in the real server's words.
+pub(crate) fn first_yaml(body: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let first = text.split("\n---").next().unwrap_or_default();
+    serde_saphyr::from_str(first).map_err(|error| {
+        let message = error.to_string();
+        let known = "mapping values are not allowed in this context";
+        let why = if message.contains(known) {
+            known
+        } else {
+            message.as_str()
+        };
+        format!("error converting YAML to JSON: yaml: {why}")
+    })
 }
 
 /// 415: the body is of a type that is not read here.

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
-use super::decode;
 use super::negotiate::{self, Accepted, Encoding, Offer, View};
 use super::params::Params;
 use super::request::{ResourceRequest, Verb};
@@ -19,7 +18,7 @@ use crate::encode::Encoder;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
 use crate::rest::delete::DeleteOptions;
-use crate::rest::{conversion, create, delete, options, patch, read, subresource, update, watch};
+use crate::rest::{conversion, create, delete, options, patch, posted, read, subresource, update, watch};
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -38,6 +37,25 @@ pub(super) struct Incoming {
     pub stream: Option<streams::Head>,
 }
 
+/// The routes of built-in resources refuse a client that takes none of the types that they list.
+fn unrouted(request: &ResourceRequest) -> ApiError {
+    let streams = if matches!(request.verb, Verb::List | Verb::Watch) {
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        ""
+    };
+    let mut error = ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf{streams}"
+        ),
+    );
+    error.details = Some(serde_json::json!({}));
+    error
+}
+
 /// The form of the answer.
 fn accepted(
     resource: &Resource,
@@ -49,6 +67,9 @@ fn accepted(
         views: true,
         aggregated: false,
     };
+    if !resource.is_custom() && !negotiate::is_routed(&incoming.accept) {
+        return Err(unrouted(request));
+    }
     let mut accepted = negotiate::accept(&incoming.accept, offer).ok_or_else(not_acceptable)?;
     if incoming.pretty && accepted.encoding == Encoding::Json && request.verb != Verb::Watch {
         accepted.encoding = Encoding::PrettyJson;
@@ -90,6 +111,11 @@ fn go_type(resource: &Resource, list: bool) -> String {
         group => format!("*{group}.{kind}"),
     }
 }
+
+const TOKEN_REQUEST: posted::Taken = posted::Taken {
+    kind: "TokenRequest",
+    package: "authentication",
+};
 
 /// The content type of a server-side apply.
 const APPLY_TYPE: &str = "application/apply-patch+";
@@ -187,7 +213,7 @@ async fn perform(
     }
     let answer = match context.request.verb {
         Verb::Get => {
-            read::check_get_version(&context.params.resource_version)?;
+            read::check_get_version(&context)?;
             Answer::ok(Shown::Stored(context.existing()?))
         }
         Verb::List => {
@@ -226,7 +252,8 @@ async fn perform(
                 continue_token: String::new(),
                 remaining: None,
             };
-            return Ok(list_response(&context, &page, &deprecated));
+            let warnings = [deprecated, delete::warnings(&context.resource, &options)].concat();
+            return Ok(list_response(&context, &page, &warnings));
         }
     };
     if let Shown::Stored(stored) = &answer.object {
@@ -245,7 +272,7 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
     {
         return Ok(());
     }
-    if resource.namespaced && request.verb == Verb::Create {
+    if resource.namespaced && matches!(request.verb, Verb::Create | Verb::DeleteCollection) {
         return Err(ApiError::method_not_allowed());
     }
     Err(ApiError::no_such_resource())
@@ -280,7 +307,7 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            authn::request_token(context, decode::decode(&context.content_type, body)?)?
+            authn::request_token(context, posted::read(context, body, TOKEN_REQUEST)?)?
         }
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
             update::put(context, body).await?

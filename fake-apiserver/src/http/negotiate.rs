@@ -100,6 +100,19 @@ pub(crate) fn accept(header: &str, offer: Offer) -> Option<Accepted> {
     ranges.into_iter().find_map(|(range, _)| one(range, offer))
 }
 
+/// Whether one of the media types is listed by the routes of built-in resources, whatever its parameters are.
+pub(crate) fn is_routed(header: &str) -> bool {
+    let header = header.trim();
+    header.is_empty()
+        || header.split(',').any(|range| {
+            let kind = range.split(';').next().unwrap_or_default().trim();
+            matches!(
+                kind,
+                "*/*" | "application/json" | "application/yaml" | "application/vnd.kubernetes.protobuf"
+            )
+        })
+}
+
 /// The `q` of a media range, in thousandths.
 fn quality(range: &str) -> u32 {
     let given = range.split(';').filter_map(|part| part.trim().strip_prefix("q="));
@@ -168,6 +181,16 @@ mod tests {
         views: true,
         aggregated: false,
     };
+
+    #[rstest]
+    #[case("", true)]
+    #[case("text/html, application/json;as=Nope", true)]
+    #[case("*/*;q=0.1", true)]
+    #[case("application/*", false)]
+    #[case("text/html", false)]
+    fn routes(#[case] header: &str, #[case] expected: bool) {
+        assert_eq!(is_routed(header), expected);
+    }
 
     #[rstest]
     #[case("", "Whole Json")]

@@ -76,7 +76,7 @@ impl Params {
                 }
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
                 "sendInitialEvents" => params.send_initial_events = Some(flag(&value)),
-                "dryRun" if !value.is_empty() => params.dry_run_given.push(value),
+                "dryRun" => params.dry_run_given.push(value),
                 "fieldManager" => params.field_manager = value,
                 "fieldValidation" => params.field_validation_given = value,
                 "force" => params.force = Some(flag(&value)),

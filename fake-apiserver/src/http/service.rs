@@ -242,6 +242,8 @@ fn is_pretty(params: &Params, user_agent: &str) -> bool {
 }
 
 /// The field manager: as the client names it, or the program in its user agent.
+const MANAGER_CHARS_MAX: usize = 128;
+
 fn manager(params: &Params, user_agent: &str) -> String {
     if !params.field_manager.is_empty() {
         return params.field_manager.clone();
@@ -250,7 +252,8 @@ fn manager(params: &Params, user_agent: &str) -> String {
     if program.is_empty() {
         "unknown".to_owned()
     } else {
-        program.to_owned()
+        // What names a manager is cut to what a manager may be named.
+        program.chars().take(MANAGER_CHARS_MAX).collect()
     }
 }
 

@@ -29,6 +29,17 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     {
         return Err(wrong_type(stray, "handlers.jsonPatchOp"));
     }
+    let texts = operations.iter().flat_map(|operation| {
+        ["op", "from", "path"].map(|field| (field, operation.get(field).unwrap_or(&Value::Null)))
+    });
+    for (field, value) in texts {
+        if !value.is_string() && !value.is_null() {
+            let found = json_type(value);
+            return Err(PatchError::Malformed(format!(
+                "error decoding patch: json: cannot unmarshal {found} into Go struct field jsonPatchOp.{field} of type string"
+            )));
+        }
+    }
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooLarge(format!(
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -63,7 +74,16 @@ fn perform(doc: &mut Value, operation: &Value) -> Result<(), String> {
         }
         "copy" => {
             let from = text("from");
-            let copied = get(doc, from).cloned().ok_or_else(|| no_path("copy", from))?;
+            // What is missing in an object that is there is copied as null.
+            let (container, key) = parent(doc, from).ok_or_else(|| no_path("copy", from))?;
+            let copied = match container {
+                Value::Object(map) => map.get(&key).cloned().unwrap_or_default(),
+                Value::Array(items) => {
+                    let at = index(&key, items.len()).and_then(|at| items.get(at));
+                    at.cloned().ok_or_else(|| no_path("copy", from))?
+                }
+                _ => return Err(no_path("copy", from)),
+            };
             add(doc, path, copied, "copy")
         }
         "test" => test(doc, path, operation.get("value").unwrap_or(&Value::Null)),
@@ -76,9 +96,6 @@ fn no_path(operation: &str, path: &str) -> String {
 }
 
 fn add(doc: &mut Value, path: &str, value: Value, operation: &str) -> Result<(), String> {
-    if path.is_empty() {
-        return set_root(doc, value).map_err(|_| no_path(operation, path));
-    }
     let (parent, key) = parent(doc, path).ok_or_else(|| no_path(operation, path))?;
     match parent {
         Value::Object(map) => {

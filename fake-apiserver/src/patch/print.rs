@@ -33,7 +33,7 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
 }
 
 /// What `json.Unmarshal` calls a value.
-pub(super) fn json_type(value: &Value) -> &'static str {
+pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

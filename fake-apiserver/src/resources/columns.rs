@@ -43,7 +43,7 @@ fn column(line: &'static str, id: &'static str) -> Column {
         format: if has("name") { "name" } else { "" }.to_owned(),
         description: match description.strip_prefix('@') {
             Some(path) => Description::OfField(id.to_owned(), path.to_owned()),
-            None => Description::Text(description.to_owned()),
+            None => Description::Text(description.replace("\\n", "\n")),
         },
         priority: i64::from(has("wide")),
         source: ColumnSource::Builtin,
@@ -51,7 +51,7 @@ fn column(line: &'static str, id: &'static str) -> Column {
 }
 
 /// The columns that every object has: `Name`, `Age` and `Created At`.
-pub(super) fn standard(name: &str) -> Column {
+pub(crate) fn standard(name: &str) -> Column {
     let (kind, format, field) = match name {
         "Name" => ("string", "name", "name"),
         "Age" => ("string", "", "creationTimestamp"),

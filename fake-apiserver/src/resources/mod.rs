@@ -4,7 +4,7 @@
 //! selectors of Kubernetes 1.36.2); custom ones from CustomResourceDefinitions. Both are the same [`Resource`].
 
 mod builtin;
-mod columns;
+pub(crate) mod columns;
 mod custom;
 mod registry;
 mod resource;

@@ -35,12 +35,15 @@ pub(crate) async fn create_shaped(
     check_defined(context, &object)?;
     // The real server finds this out where it writes, and a dry run does not.
     if !object.resource_version().is_empty() && !context.params.dry_run {
-        return Err(ApiError::bad_request(
+        return Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
             "resourceVersion should not be set on objects to be created",
         ));
     }
     fill_metadata(context, &mut object);
     let duplicates = metadata::dedup_owners(&mut object);
+    context.resource.strategy.normalize(&mut object);
     if ownership == Ownership::Tracked {
         own(context, None, &mut object);
     }
@@ -184,7 +187,7 @@ fn prepare(context: &Context, object: &mut Value) {
     if context.table().resource == "certificatesigningrequests" && !context.resource.is_custom() {
         signing::set_requester(object, &context.user);
     }
-    if strategy.has_generation() && strategy.begins_counted() {
+    if strategy.has_generation() {
         object.set_meta("generation", 1);
     }
     // What the strategy wrote takes the form in which Go's encoder would write it.

@@ -11,7 +11,9 @@ use super::{conversion, options};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
+use crate::http::params::Params;
 use crate::meta::{ObjectMeta, at};
+use crate::resources::Resource;
 use crate::server::rfc3339;
 use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
@@ -60,25 +62,46 @@ impl DeleteOptions {
     /// # Errors
     /// 400 for a body that is no `DeleteOptions`, 422 for options that make no sense.
     pub(crate) fn read(context: &Context, body: &[u8]) -> Result<Self, ApiError> {
+        let given = !body.is_empty();
         let body = decode::decode(&context.content_type, body)?;
+        if given && body.is_array() {
+            return Err(ApiError::bad_request(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
+                 APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+            ));
+        }
         let kind = at(&body, "kind").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "" | "DeleteOptions") {
             let version = at(&body, "apiVersion").and_then(Value::as_str).unwrap_or("v1");
+            if matches!((version, kind), ("v1", "Status" | "APIResourceList" | "APIGroup")) {
+                return Err(ApiError::bad_request(format!(
+                    "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"
+                )));
+            }
             return Err(ApiError::bad_request(format!(
                 "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{OPTIONS_SCHEME}\""
             )));
         }
-        Self::from_value(context, &body)
+        // A body leaves the query unread.
+        let query = if given {
+            Params::default()
+        } else {
+            context.params.clone()
+        };
+        Self::from_parts(&query, &body)
     }
 
     /// Reads options that are given as a value; `Null` is none.
     pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
+        Self::from_parts(&context.params, body)
+    }
+
+    fn from_parts(params: &Params, body: &Value) -> Result<Self, ApiError> {
         if let Some(schema) = types::builtin(("", "v1", "DeleteOptions")) {
             schema
                 .check_types(body)
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
-        let params = &context.params;
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
         let listed = at(body, "dryRun")
             .and_then(Value::as_array)
@@ -176,7 +199,7 @@ async fn attempt(
     let outcome = plan(context, options, &existing.value)?;
     if options.dry_run {
         let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
-        return Ok(Some(Answer::ok(match outcome {
+        let mut answer = Answer::ok(match outcome {
             Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
             Outcome::Mark(object) => shown(object),
             Outcome::Remove(mut object) if resource.strategy.returns_deleted_object() => {
@@ -186,7 +209,9 @@ async fn attempt(
                 shown(object)
             }
             Outcome::Remove(object) => Shown::Made(success(context, &object)),
-        })));
+        });
+        answer.warnings = warnings(resource, options);
+        return Ok(Some(answer));
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
@@ -194,15 +219,30 @@ async fn attempt(
             Some(stored) => (stored, false),
             None => return Ok(None),
         },
-        Outcome::Remove(object) => match commit(context, existing, object, true)? {
-            Some(stored) => (stored, true),
-            None => return Ok(None),
-        },
+        Outcome::Remove(mut object) => {
+            let mut from = Arc::clone(existing);
+            if resource.strategy.ends_gracefully() {
+                // No time at all is a grace as well: it is written before the object goes.
+                mark(context, &mut object, 0);
+                match commit(context, existing, object.clone(), false)? {
+                    Some(marked) => from = marked,
+                    None => return Ok(None),
+                }
+                object = from.value.clone();
+            }
+            match commit(context, &from, object, true)? {
+                Some(stored) => (stored, true),
+                None => return Ok(None),
+            }
+        }
     };
-    if gone && !resource.strategy.returns_deleted_object() {
-        return Ok(Some(Answer::ok(Shown::Made(success(context, &stored.value)))));
-    }
-    Ok(Some(Answer::ok(Shown::Stored(stored))))
+    let mut answer = Answer::ok(if gone && !resource.strategy.returns_deleted_object() {
+        Shown::Made(success(context, &stored.value))
+    } else {
+        Shown::Stored(stored)
+    });
+    answer.warnings = warnings(resource, options);
+    Ok(Some(answer))
 }
 
 /// Whether the object is the one that was meant.
@@ -221,6 +261,9 @@ pub(super) fn check_preconditions(
         );
         ApiError::conflict(&kind, object.name(), &why)
     };
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        return namespace_preconditions(context, options, object);
+    }
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.uid()) {
         return Err(mismatch("UID", uid, object.uid(), "deleted and then recreated"));
     }
@@ -239,6 +282,34 @@ pub(super) fn check_preconditions(
     Ok(())
 }
 
+/// Namespaces have a check of their own, with words of its own.
+fn namespace_preconditions(
+    context: &Context,
+    options: &DeleteOptions,
+    object: &Value,
+) -> Result<(), ApiError> {
+    let wanted = [
+        ("UID", &options.uid, object.uid()),
+        (
+            "ResourceVersion",
+            &options.resource_version,
+            object.resource_version(),
+        ),
+    ];
+    for (what, wanted, is) in wanted {
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
+            let why =
+                format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
+            return Err(ApiError::conflict(
+                &context.resource.group_resource(),
+                object.name(),
+                &why,
+            ));
+        }
+    }
+    Ok(())
+}
+
 enum Outcome {
     /// The object is ending already, and this changes nothing.
     Unchanged,
@@ -251,7 +322,9 @@ enum Outcome {
 fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outcome, ApiError> {
     let resource = &context.resource;
     let mut object = old.clone();
-    set_propagation(&mut object, options);
+    if resource.strategy.has_dependents() {
+        set_propagation(&mut object, propagation(resource, options, old));
+    }
     let deletion = resource.strategy.deletion(old, options.grace_seconds);
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     if is_namespace {
@@ -259,16 +332,11 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
             .and_then(Value::as_array)
             .is_some_and(|list| !list.is_empty());
         if old.is_terminating() && held {
-            return Err(ApiError::conflict(
-                &resource.group_resource(),
-                old.name(),
-                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace \
-                 will automatically be purged by the system.",
-            ));
+            return Ok(Outcome::Unchanged);
         }
         if held {
             object["status"]["phase"] = Value::from("Terminating");
-            mark(context, &mut object, 0);
+            object.set_meta("deletionTimestamp", context.state().now());
             return Ok(Outcome::Mark(object));
         }
     }
@@ -327,7 +395,12 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
 /// Sets the deletion's time: when the grace is over.
 fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     let was_terminating = object.is_terminating();
-    let now = context.state().clock.now_seconds();
+    // Shortening the grace of an object that is ending already keeps the moment at which its end began.
+    let began = object
+        .is_terminating()
+        .then(|| beginning_of_end(object))
+        .flatten();
+    let now = began.unwrap_or_else(|| context.state().clock.now_seconds());
     let end = now
         .saturating_add(jiff::SignedDuration::from_secs(grace_seconds))
         .unwrap_or(now);
@@ -338,8 +411,27 @@ fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     }
 }
 
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
-    match options.propagation.as_str() {
+/// What becomes of dependents: what was asked for, or else what a finalizer of the object says, or else what is usual for
+/// the resource.
+fn propagation<'a>(resource: &Resource, options: &'a DeleteOptions, object: &Value) -> &'a str {
+    let settled = |finalizers: &[&str]| finalizers.contains(&ORPHAN) || finalizers.contains(&FOREGROUND);
+    if options.propagation.is_empty()
+        && resource.strategy.orphans_by_default()
+        && !settled(&object.finalizers())
+    {
+        return "Orphan";
+    }
+    &options.propagation
+}
+
+fn beginning_of_end(object: &Value) -> Option<jiff::Timestamp> {
+    let end: jiff::Timestamp = object.meta_str("deletionTimestamp").parse().ok()?;
+    let grace = object.metadata()?.get("deletionGracePeriodSeconds")?.as_i64()?;
+    end.checked_sub(jiff::SignedDuration::from_secs(grace)).ok()
+}
+
+fn set_propagation(object: &mut Value, propagation: &str) {
+    match propagation {
         "Foreground" => {
             object.remove_finalizer(ORPHAN);
             object.add_finalizer(FOREGROUND);
@@ -354,6 +446,19 @@ fn set_propagation(object: &mut Value, options: &DeleteOptions) {
         }
         _ => {}
     }
+}
+
+/// What a client is told that leaves it to the server what becomes of a job's pods.
+pub(crate) fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
+    let is_job = resource.table.group == "batch" && resource.table.resource == "jobs";
+    if !is_job || !options.propagation.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning"
+            .to_owned(),
+    ]
 }
 
 fn success(context: &Context, object: &Value) -> Value {

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::context::{Answer, Context, Shown};
 use super::delete::{DeleteOptions, check_preconditions, delete};
 use super::ownership::Ownership;
+use super::posted::{self, Taken};
 use super::subresource::{context_of, success};
 use super::update::{Update, update};
-use crate::http::decode;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at, string_map};
 use crate::selector::matches_selector;
@@ -19,6 +19,10 @@ const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption
 /// How many pods may be on their way out by one budget.
 const DISRUPTED_MOST: usize = 2000;
 const RETRIES_MAX: usize = 5;
+const EVICTION: Taken = Taken {
+    kind: "Eviction",
+    package: "policy",
+};
 
 fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
@@ -30,15 +34,15 @@ fn number(value: &Value, path: &str) -> i64 {
 
 /// Evicts the pod that the path names.
 pub(super) async fn evict(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
-    let eviction = decode::decode(&context.content_type, body)?;
+    let eviction = posted::read(context, body, EVICTION)?;
     if eviction.name() != context.request.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
     let given = eviction.get("deleteOptions").unwrap_or(&Value::Null);
-    let mut options = DeleteOptions::from_value(context, given)?;
     let pod = context.existing()?;
+    let mut options = DeleteOptions::from_value(context, given)?;
     if !ends_anyway(&pod.value) {
         let needs_this_version = spend(context, &options, &pod)?;
         if needs_this_version {

@@ -15,6 +15,7 @@ pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod ownership;
 pub(crate) mod patch;
+pub(crate) mod posted;
 pub(crate) mod read;
 mod scale;
 mod schema_rules;

@@ -13,7 +13,7 @@ use crate::http::params::FieldValidation;
 use crate::http::{decode, json};
 use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
-use crate::patch::{PatchError, go_json, go_map, json as json_patch, merge, strategic};
+use crate::patch::{PatchError, go_json, go_map, json as json_patch, json_type, merge, strategic};
 use crate::status::ApiError;
 use crate::types::DecodeError;
 
@@ -37,19 +37,22 @@ impl PatchKind {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => Err(ApiError::new(
+            _ if custom => Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "UnsupportedMediaType",
-                format!(
-                    "the body of the request was in an unknown format - accepted media types include: \
-                     application/json-patch+json, application/merge-patch+json{}, application/apply-patch+yaml",
-                    if custom {
-                        ""
-                    } else {
-                        ", application/strategic-merge-patch+json"
-                    }
-                ),
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
+            // The routes of built-in resources refuse it before anybody looks at it.
+            _ => {
+                let mut error = ApiError::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "UnsupportedMediaType",
+                    "415: Unsupported Media Type",
+                );
+                error.details = Some(serde_json::json!({}));
+                Err(error)
+            }
         }
     }
 }
@@ -58,13 +61,16 @@ impl PatchKind {
 pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
     if kind == PatchKind::Apply {
-        return apply(context, decode::yaml(body)?).await;
+        return apply(context, configuration(body)?).await;
     }
     let json::Document {
         value: document,
         duplicates,
     } = json::parse(body).map_err(|error| malformed(kind, &error))?;
-    let duplicates = repeated(context, kind, duplicates);
+    if kind == PatchKind::Merge && document.is_null() {
+        return Err(ApiError::bad_request("Invalid JSON Patch"));
+    }
+    let repeated = repeated(kind, &duplicates);
     let schema = context.resource.schema();
     let apply = |old: &Value| {
         let patched = match (kind, &schema) {
@@ -76,15 +82,8 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        let shaped = match shape_patched(context, &mut object) {
-            Ok(_) if context.params.field_validation == FieldValidation::Strict && !duplicates.is_empty() => {
-                let complaint = format!("strict decoding error: {}", duplicates.join(", "));
-                return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
-            }
-            shaped => shaped,
-        };
-        let warnings = match shaped {
-            Ok(warnings) => duplicates.iter().cloned().chain(warnings).collect(),
+        let warnings = match shape_patched(context, &mut object, &repeated) {
+            Ok(warnings) => warnings,
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
             Err(Patched::Undecodable(complaint))
@@ -115,14 +114,12 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
 const STRICT: &str = "strict decoding error";
 
 /// What there is to say of fields that a patch gives more than once.
-fn repeated(context: &Context, kind: PatchKind, paths: Vec<String>) -> Vec<String> {
+fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
     let about = match kind {
         PatchKind::Json => "json patch duplicate field",
-        PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => "duplicate field",
+        PatchKind::Merge => "duplicate field",
+        PatchKind::Strategic | PatchKind::Apply => return Vec::new(),
     };
-    if context.params.field_validation == FieldValidation::Ignore {
-        return Vec::new();
-    }
     paths.iter().map(|path| format!("{about} \"{path}\"")).collect()
 }
 
@@ -137,24 +134,48 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
 }
 
 fn undecodable_patch(kind: PatchKind, old: &Value, patched: &Value, complaint: &str) -> ApiError {
-    let value = match kind {
-        PatchKind::Strategic => go_map(patched),
-        PatchKind::Json | PatchKind::Merge | PatchKind::Apply => go_json(patched, old),
+    let (value, complaint) = match kind {
+        PatchKind::Strategic => (go_map(patched), of_value(complaint)),
+        PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
+            (go_json(patched, old), complaint.to_owned())
+        }
     };
     ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
 }
 
+/// What a decoder says that reads values instead of text.
+fn of_value(complaint: &str) -> String {
+    if complaint.starts_with("illegal base64") {
+        return format!("error decoding from json: {complaint}");
+    }
+    complaint.to_owned()
+}
+
+/// The configuration that is applied.
+fn configuration(body: &[u8]) -> Result<Value, ApiError> {
+    let refuse = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    match decode::first_yaml(body).map_err(|error| refuse(&error))? {
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        object @ Value::Object(_) => Ok(object),
+        other => Err(refuse(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+             map[string]interface {{}}",
+            json_type(&other)
+        ))),
+    }
+}
+
 /// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
-fn shape_patched(context: &Context, object: &mut Value) -> Result<Vec<String>, Patched> {
+///
+/// `repeated` are complaints about the patch itself.
+fn shape_patched(context: &Context, object: &mut Value, repeated: &[String]) -> Result<Vec<String>, Patched> {
     incoming::check_patched(&context.resource, object)?;
     let Some(schema) = context.resource.schema() else {
         return Ok(Vec::new());
     };
-    let unknown: Vec<String> = schema
-        .prune(object)
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
+    let mut unknown = repeated.to_vec();
+    let pruned = schema.prune(object);
+    unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
     incoming::normalise(context, &schema, object).map_err(|error| Patched::Undecodable(error.to_string()))?;
     match context.params.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => Err(Patched::Undecodable(format!(
@@ -201,23 +222,43 @@ pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
     out
 }
 
-fn undecodable(context: &Context, error: &DecodeError) -> ApiError {
+/// The merged object has the right fields, and in one of them what the type does not take.
+fn unconvertible(applied: &Value, error: &DecodeError) -> ApiError {
+    let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let of = kind_of(text("/apiVersion"), text("/kind"));
+    let message = format!(
+        "failed to convert new object ({}/{}; {of}) to proper version: unable to convert unstructured object to {of}: {}",
+        text("/metadata/namespace"),
+        text("/metadata/name"),
+        of_value(&error.to_string())
+    );
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
+/// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` of the core group.
+fn kind_of(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
+/// Only the kind and version of the path can be applied there.
+fn check_type(context: &Context, applied: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     let resource = &context.resource;
-    ApiError::bad_request(format!(
-        "{} in version \"{}\" cannot be handled as a {}: {error}",
-        resource.kind, resource.version, resource.kind
-    ))
+    if text("apiVersion") == resource.api_version() && text("kind") == resource.kind {
+        return Ok(());
+    }
+    let given = kind_of(text("apiVersion"), text("kind"));
+    Err(ApiError::bad_request(format!("invalid object type: {given}")))
 }
 
 async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError> {
     let resource = &context.resource;
+    check_type(context, &applied)?;
     incoming::check_patched(resource, &mut applied).map_err(|error| match error {
         Patched::Undecodable(complaint) => ApiError::bad_request(complaint),
         Patched::Refused(error) => error,
     })?;
-    if applied.name().is_empty() {
-        applied.set_meta("name", context.request.name.clone());
-    }
     check_name(context, &applied)?;
     // Errors of the merge and the last applied configuration show the object as it was sent.
     check_namespace(context, &mut applied.clone())?;
@@ -234,7 +275,12 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
         })
         .map_err(|error| apply_failed(&error))?;
         check_namespace(context, &mut object)?;
-        incoming::normalise(context, &schema, &mut object).map_err(|error| undecodable(context, &error))?;
+        incoming::normalise(context, &schema, &mut object)
+            .map_err(|error| unconvertible(&applied, &error))?;
+        if live.is_none() {
+            // A version says nothing of an object that is not there.
+            object.metadata_mut().remove("resourceVersion");
+        }
         Ok(object)
     };
     if context

@@ -209,9 +209,13 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
 }
 
 /// Checks the resource version of a get, of which every valid one is served from what is newest.
-pub(crate) fn check_get_version(text: &str) -> Result<(), ApiError> {
-    if text.is_empty() || text.parse::<Revision>().is_ok() {
+pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
+    let text = context.params.resource_version.as_str();
+    if text.is_empty() {
         return Ok(());
+    }
+    if let Ok(revision) = text.parse::<Revision>() {
+        return check_not_future(context, Some(revision), true);
     }
     Err(ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -244,7 +248,7 @@ fn check_not_future(context: &Context, given: Option<Revision>, waits: bool) -> 
             let mut error = ApiError::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "Timeout",
-                format!("Too large resource version: {revision}, current: {current}"),
+                format!("Timeout: Too large resource version: {revision}, current: {current}"),
             );
             error.details = Some(serde_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],

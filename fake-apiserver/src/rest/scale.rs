@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::conversion;
+use super::kind_check::SCHEME;
 use super::ownership::Ownership;
 use super::patch::{PatchKind, apply_failed};
-use super::update::{Update, check_name, update};
+use super::update::{Update, check_name, registry_key, update};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
 use crate::http::decode;
@@ -97,6 +98,18 @@ fn check_scale(scale: &Value) -> Result<(), ApiError> {
              (autoscaling.Scale): unknown conversion"
         )));
     }
+    if kind == "Scale" && matches!(version, "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2") {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version (autoscaling/v1)"
+        )));
+    }
+    if kind == "Scale" && !matches!(version, "" | "autoscaling/v1") {
+        let short = version.rsplit('/').next().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "Scale in version \"{short}\" cannot be handled as a Scale: no kind \"Scale\" is registered for version \
+             \"{version}\" in scheme \"{SCHEME}\""
+        )));
+    }
     scale_schema(scale).map_err(|problem| {
         ApiError::bad_request(format!(
             "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
@@ -114,11 +127,26 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
             present["metadata"]["managedFields"] = Value::Array(owners);
         }
         let scale = changed(context, &present, body)?;
-        if !scale.name().is_empty() {
-            check_name(context, &scale)?;
+        check_name(context, &scale)?;
+        let namespace = scale.namespace();
+        if !namespace.is_empty() && namespace != context.request.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
         if !scale.uid().is_empty() && scale.uid() != old.uid() {
-            return Err(super::update::another_uid(context, scale.uid(), old.uid()));
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                 failed: UID in precondition: {}, UID in object meta: {}",
+                registry_key(context),
+                scale.uid(),
+                old.uid()
+            );
+            return Err(ApiError::conflict(
+                &context.resource.group_resource(),
+                old.name(),
+                &why,
+            ));
         }
         let given = scale.resource_version();
         if !given.is_empty() && given != old.resource_version() {

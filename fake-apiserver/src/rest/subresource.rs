@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::Ownership;
-use super::update::{Update, update};
-use super::{eviction, scale};
+use super::posted::{self, Taken};
+use super::update::{Update, check_name, registry_key, update};
+use super::{eviction, incoming, scale};
 use crate::field_error::{FieldError, aggregate};
-use crate::http::decode;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
+use crate::strategy::copy_field;
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
@@ -26,20 +27,21 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
             Ok(Answer::ok(Shown::Made(scale::of(context, &existing.value))))
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
-        ("pods", "binding", Verb::Create) => {
-            bind(context, decode::decode(&context.content_type, body)?).await
-        }
+        ("pods", "binding", Verb::Create) => bind(context, posted::read(context, body, BINDING)?).await,
         ("pods", "eviction", Verb::Create) => eviction::evict(context, body).await,
-        ("namespaces", "finalize", Verb::Update) => {
-            finalize(context, decode::decode(&context.content_type, body)?).await
-        }
+        ("namespaces", "finalize", Verb::Update) => finalize(context, body).await,
         ("pods", "ephemeralcontainers" | "resize", Verb::Get) => {
             Ok(Answer::ok(Shown::Stored(context.existing()?)))
         }
-        (_, "status", Verb::Get) => Ok(Answer::ok(Shown::Stored(context.existing()?))),
+        (_, "status" | "approval", Verb::Get) => Ok(Answer::ok(Shown::Stored(context.existing()?))),
         _ => Err(ApiError::no_such_resource()),
     }
 }
+
+const BINDING: Taken = Taken {
+    kind: "Binding",
+    package: "core",
+};
 
 pub(super) fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
@@ -63,7 +65,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
 
 /// Assigns the pod that a binding names.
 pub(crate) async fn create_binding(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
-    let binding = decode::decode(&context.content_type, body)?;
+    let binding = posted::read(context, body, BINDING)?;
     let pods = context.state().registry.find("", "v1", "pods");
     let mut target = context_of(context, "binding");
     target.resource = pods.ok_or_else(ApiError::no_such_resource)?;
@@ -102,6 +104,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
     }
     let now = context.state().now();
     let make = |old: &Value| {
+        bound_to_this(context, &binding, old)?;
         if old.is_terminating() {
             let why = format!(
                 "pod {} is being deleted, cannot be assigned to a host",
@@ -116,6 +119,13 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
             let mut table = resource.clone();
             table.resource = "pods/binding".to_owned();
             let why = format!("pod {} is already assigned to node \"{present}\"", old.name());
+            return Err(ApiError::conflict(&table, old.name(), &why));
+        }
+        let gates = at(old, "spec.schedulingGates").and_then(Value::as_array);
+        if gates.is_some_and(|gates| !gates.is_empty()) {
+            let mut table = resource.clone();
+            table.resource = "pods/binding".to_owned();
+            let why = format!("pod {} has non-empty .spec.schedulingGates", old.name());
             return Err(ApiError::conflict(&table, old.name(), &why));
         }
         let mut pod = old.clone();
@@ -152,34 +162,49 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
     Ok(Answer::created(Shown::Made(success())))
 }
 
-/// Sets a namespace's finalizers; without any left it goes.
-async fn finalize(context: &Context, namespace: Value) -> Result<Answer, ApiError> {
-    let finalizers = at(&namespace, "spec.finalizers").cloned();
-    let make = |old: &Value| {
-        let mut object = old.clone();
-        match &finalizers {
-            Some(list) if list.as_array().is_some_and(|list| !list.is_empty()) => {
-                object["spec"]["finalizers"] = list.clone();
-            }
-            _ => object["spec"] = json!({}),
+/// A binding may say which pod it means, and in which version.
+fn bound_to_this(context: &Context, binding: &Value, pod: &Value) -> Result<(), ApiError> {
+    let wanted = [
+        ("UID", binding.uid(), pod.uid()),
+        (
+            "ResourceVersion",
+            binding.resource_version(),
+            pod.resource_version(),
+        ),
+    ];
+    for (what, wanted, is) in wanted {
+        if !wanted.is_empty() && wanted != is {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+                 {what} in precondition: {wanted}, {what} in object meta: {is}",
+                registry_key(context)
+            );
+            return Err(ApiError::conflict(
+                &context.resource.group_resource(),
+                pod.name(),
+                &why,
+            ));
         }
-        Ok((object, Vec::new()))
+    }
+    Ok(())
+}
+
+/// Replaces a namespace with its finalizers; without any left it goes.
+async fn finalize(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+    let (namespace, warnings) = incoming::read(context, body)?;
+    check_name(context, &namespace)?;
+    let make = |old: &Value| {
+        let mut object = namespace.clone();
+        copy_field(&mut object, old, "status");
+        Ok((object, warnings.clone()))
     };
-    let answer = update(
+    update(
         context,
         &Update {
             make: &make,
             ownership: Ownership::Tracked,
-            unconditional: true,
+            unconditional: false,
         },
     )
-    .await?;
-    if let Shown::Stored(stored) = &answer.object {
-        let held = at(&stored.value, "spec.finalizers").is_some() || !stored.value.finalizers().is_empty();
-        if stored.value.is_terminating() && !held {
-            // Another write may have come between; then the next finalize removes it.
-            let _gone = super::update::commit(context, stored, stored.value.clone(), true)?;
-        }
-    }
-    Ok(answer)
+    .await
 }

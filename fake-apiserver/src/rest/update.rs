@@ -16,7 +16,7 @@ use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
-use crate::strategy::{disabled, keep_all_but, signing};
+use crate::strategy::{disabled, keep_all_but, signing, storage};
 use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
@@ -111,6 +111,7 @@ async fn attempt(
     let based_on = check_preconditions(context, change, &object, old)?;
     keep_system_metadata(&mut object, old);
     warnings.extend(metadata::dedup_owners(&mut object));
+    resource.strategy.normalize(&mut object);
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object);
     }
@@ -158,9 +159,14 @@ async fn attempt(
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let admitted = attributes.object.take().unwrap_or_default();
 
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    let held = |object: &Value| {
+        let own = object.pointer("/spec/finalizers").and_then(Value::as_array);
+        !object.finalizers().is_empty() || is_namespace && own.is_some_and(|own| !own.is_empty())
+    };
     let ends = admitted.is_terminating()
-        && !old.finalizers().is_empty()
-        && admitted.finalizers().is_empty()
+        && held(old)
+        && !held(&admitted)
         && admitted
             .metadata()
             .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
@@ -279,7 +285,9 @@ fn check_preconditions(
     }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
-        if !change.unconditional && !resource.strategy.allows_unconditional_update() {
+        // A patch is of the present object, and has its version unless it takes that away.
+        let must_say = !change.unconditional || context.request.verb == Verb::Patch;
+        if must_say && !resource.strategy.allows_unconditional_update() {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             return Err(ApiError::invalid(
                 &resource.group,
@@ -312,7 +320,7 @@ pub(super) fn another_uid(context: &Context, given: &str, present: &str) -> ApiE
 }
 
 /// The object's key in the real server's store, which some of its errors quote.
-fn registry_key(context: &Context) -> String {
+pub(super) fn registry_key(context: &Context) -> String {
     let resource = &context.resource;
     let group = if resource.is_custom() {
         format!("{}/", resource.group)
@@ -359,7 +367,9 @@ fn keep_system_metadata(object: &mut Value, old: &Value) {
 fn prepare(context: &Context, object: &mut Value, old: &Value) {
     let strategy = context.resource.strategy;
     match context.request.subresource.as_str() {
-        "" if context.resource.has_status() => strategy.prepare_update(object, old),
+        "" if context.resource.has_status() || !context.resource.is_custom() => {
+            strategy.prepare_update(object, old);
+        }
         "status" => strategy.prepare_status_update(object, old),
         "approval" => signing::keep_conditions(object, old),
         part @ ("ephemeralcontainers" | "resize") => keep_all_but(part, object, old),
@@ -368,13 +378,13 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     if context.table().resource == "certificatesigningrequests" && !context.request.subresource.is_empty() {
         signing::stamp(object, old, &context.state().now());
     }
+    if context.table().resource == "persistentvolumes" && context.request.subresource == "status" {
+        storage::stamp_phase(object, &context.state().now());
+    }
     if context.request.subresource.is_empty() && !context.resource.is_custom() {
         disabled::drop(context.table(), object, Some(old));
     }
-    if strategy.has_generation()
-        && context.request.subresource != "status"
-        && strategy.changes_generation(object, old)
-    {
+    if context.request.subresource != "status" && strategy.changes_generation(object, old) {
         object.set_meta("generation", old.generation() + 1);
     }
 }

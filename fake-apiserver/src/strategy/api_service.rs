@@ -2,12 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::Strategy;
+use super::{StatusKeeps, Strategy};
 use crate::meta::ObjectMeta;
 
 pub(super) struct ApiServiceStrategy;
 
 impl Strategy for ApiServiceStrategy {
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Metadata
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({});
         if object.pointer("/spec/service").is_none_or(Value::is_null) {

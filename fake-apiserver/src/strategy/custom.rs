@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Strategy, copy_field};
+use super::{StatusKeeps, Strategy, copy_field};
 use crate::meta::ObjectMeta;
 
 pub(super) struct CustomStrategy;
@@ -20,6 +20,10 @@ impl Strategy for CustomStrategy {
         if let Some(object) = object.as_object_mut() {
             object.remove("status");
         }
+    }
+
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Metadata
     }
 
     fn prepare_status_update(&self, object: &mut Value, old: &Value) {

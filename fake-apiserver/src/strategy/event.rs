@@ -11,6 +11,10 @@ impl Strategy for EventStrategy {
         true
     }
 
+    fn has_dependents(&self) -> bool {
+        false
+    }
+
     fn prepare_create(&self, _object: &mut Value) {}
 
     fn prepare_update(&self, _object: &mut Value, _old: &Value) {}

@@ -14,6 +14,10 @@ impl Strategy for JobStrategy {
         true
     }
 
+    fn orphans_by_default(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({});
         if object.pointer("/spec/manualSelector").and_then(Value::as_bool) == Some(true) {
@@ -32,6 +36,10 @@ impl Strategy for JobStrategy {
         let Some(template) = spec.get_mut("template").filter(|template| template.is_object()) else {
             return;
         };
+        let before = template
+            .pointer("/metadata/labels")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         for (key, value) in labels {
             let present = template
                 .pointer(&format!("/metadata/labels/{}", key.replace('/', "~1")))
@@ -47,23 +55,16 @@ impl Strategy for JobStrategy {
                 *labels = Value::from(uid);
             }
         }
-        // A job without labels got those of its template, and in Go the two are one map ever since.
-        let template_labels = object.pointer("/spec/template/metadata/labels").cloned();
-        let own = object.metadata().and_then(|meta| meta.get("labels")).cloned();
-        if let (Some(Value::Object(template)), Some(Value::Object(own))) = (template_labels, own)
-            && !own.is_empty()
-            && own.keys().all(|key| template.contains_key(key))
-            && template
-                .iter()
-                .all(|(key, value)| generated(key) || own.get(key) == Some(value))
+        let template_labels = object
+            .pointer("/spec/template/metadata/labels")
+            .cloned()
+            .unwrap_or_default();
+        let own_labels = object.metadata().and_then(|meta| meta.get("labels"));
+        // Labels that were defaulted to the template's are the same map there, and so get what the template gets.
+        if own_labels
+            .is_some_and(|own| *own == before && before.as_object().is_some_and(|map| !map.is_empty()))
         {
-            object["metadata"]["labels"] = Value::Object(template);
+            object["metadata"]["labels"] = template_labels;
         }
     }
-}
-
-/// Whether the server makes this label of a template.
-fn generated(key: &str) -> bool {
-    let name = key.strip_prefix("batch.kubernetes.io/").unwrap_or(key);
-    matches!(name, "controller-uid" | "job-name")
 }

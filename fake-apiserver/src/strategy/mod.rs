@@ -19,15 +19,15 @@ mod own_labels;
 mod pod;
 pub(crate) mod service;
 pub(crate) mod signing;
-mod storage;
+pub(crate) mod storage;
 mod workload;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::field_error::FieldError;
-use crate::meta::ObjectMeta;
 use crate::store::GroupResource;
 pub(crate) use crd_check::warnings as definition_warnings;
+pub(crate) use generic::StatusKeeps;
 pub(crate) use pod::{keep_all_but, qos_class};
 
 /// How a deletion is to go.
@@ -47,11 +47,6 @@ pub(crate) trait Strategy: Send + Sync {
     /// Whether `metadata.generation` counts changes of the spec.
     fn has_generation(&self) -> bool {
         false
-    }
-
-    /// Whether a new object is of generation 1, where changes count.
-    fn begins_counted(&self) -> bool {
-        true
     }
 
     /// Whether an update without a resource version replaces whatever is there.
@@ -86,12 +81,27 @@ pub(crate) trait Strategy: Send + Sync {
         copy_field(object, old, "status");
     }
 
-    /// The same for an update of the status: everything but the status stays what it was.
+    /// What an update of the status leaves as it was.
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Spec
+    }
+
+    /// The same for an update of the status.
     fn prepare_status_update(&self, object: &mut Value, old: &Value) {
-        copy_field(object, old, "spec");
-        for field in ["labels", "ownerReferences", "deletionTimestamp"] {
-            object.copy_meta(old, field);
-        }
+        generic::keep_all_but_status(self.status_keeps(), object, old);
+    }
+
+    /// Brings what was sent into the form in which the real server reads it, before it is compared with what was there.
+    fn normalize(&self, _object: &mut Value) {}
+
+    /// Whether dependents stay when a deletion does not say.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// Whether a deletion may say what becomes of dependents.
+    fn has_dependents(&self) -> bool {
+        true
     }
 
     /// What is wrong with a new object, besides its schema and what `validation` knows of built-in resources.
@@ -106,7 +116,7 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Whether a change counts for `metadata.generation`: by default any change outside metadata and status.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
-        asks_for_something_else(object, old)
+        self.has_generation() && asks_for_something_else(object, old)
     }
 
     /// How a deletion with `grace_seconds` (as the client asked) goes.
@@ -126,6 +136,32 @@ pub(crate) fn copy_field(object: &mut Value, from: &Value, field: &str) {
     };
 }
 
+/// A field that became a list later: the server keeps the list, whose first item is what the field shows. A field that says
+/// otherwise is a client's that knows no list.
+pub(crate) fn one_and_list(map: &mut Map<String, Value>, one: &str, list: &str, item: fn(&str) -> Value) {
+    let given = map
+        .get(one)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let first = map.get(list).and_then(|list| list.get(0)).cloned();
+    match first {
+        _ if given.is_empty() => {
+            let shown = first.and_then(|first| match first {
+                Value::Object(mut item) => item.remove("ip"),
+                item => Some(item),
+            });
+            if let Some(shown) = shown {
+                map.insert(one.to_owned(), shown);
+            }
+        }
+        Some(first) if first == item(&given) => {}
+        _ => {
+            map.insert(list.to_owned(), Value::Array(vec![item(&given)]));
+        }
+    }
+}
+
 /// The strategy of a built-in resource.
 pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
     match (table.group.as_str(), table.resource.as_str()) {
@@ -134,42 +170,42 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("", "namespaces") => &namespace::NamespaceStrategy,
         ("", "events") => &event::EventStrategy,
         ("apiextensions.k8s.io", "customresourcedefinitions") => &crd::DefinitionStrategy,
-        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        ("apps", "daemonsets") => &workload::DaemonSetStrategy,
+        ("apps", "deployments") => &generic::DEPLOYMENT,
+        ("apps", "replicasets" | "statefulsets")
         | ("batch", "cronjobs")
-        | ("networking.k8s.io", "ingresses" | "networkpolicies")
-        | ("", "replicationcontrollers") => &workload::WorkloadStrategy,
-        ("coordination.k8s.io", "leases") => &generic::CONDITIONAL_OR_CREATED,
-        ("node.k8s.io", "runtimeclasses") => &generic::CONDITIONAL,
-        ("storage.k8s.io", "csistoragecapacities" | "volumeattachments" | "csinodes") => {
-            &generic::CONDITIONAL_RETURNED
+        | ("networking.k8s.io", "ingresses" | "networkpolicies" | "ingressclasses") => &generic::COUNTED,
+        ("", "replicationcontrollers") => &generic::REPLICATION_CONTROLLER,
+        ("policy", "poddisruptionbudgets") => &generic::COUNTED_NEEDS_VERSION,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => &generic::VALIDATING_POLICY,
+        ("admissionregistration.k8s.io", _) => &generic::COUNTED_NEEDS_VERSION,
+        ("flowcontrol.apiserver.k8s.io", _) => &generic::FLOW_CONTROL,
+        ("coordination.k8s.io", "leases") | ("node.k8s.io", "runtimeclasses") => {
+            &generic::CREATE_OR_NEEDS_VERSION
         }
-        (
-            "admissionregistration.k8s.io",
-            "validatingwebhookconfigurations"
-            | "mutatingwebhookconfigurations"
-            | "validatingadmissionpolicies"
-            | "validatingadmissionpolicybindings"
-            | "mutatingadmissionpolicies"
-            | "mutatingadmissionpolicybindings",
-        ) => &generic::CONDITIONAL_COUNTED,
-        ("", "endpoints" | "limitranges") => &generic::CREATE_ON_UPDATE,
-        ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
-        ("policy", "poddisruptionbudgets") => &workload::BudgetStrategy,
-        ("", "podtemplates") => &workload::PodTemplateStrategy,
+        ("", "endpoints" | "limitranges") | ("rbac.authorization.k8s.io", _) => &generic::CREATE_ON_UPDATE,
         ("certificates.k8s.io", "certificatesigningrequests") => &signing::SigningStrategy,
-        ("discovery.k8s.io", "endpointslices") => &generic::WITH_LABELS,
-        ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
-        | ("networking.k8s.io", "ingressclasses")
-        | ("resource.k8s.io", "deviceclasses" | "resourceslices") => &generic::COUNTED,
+        ("discovery.k8s.io", "endpointslices") => &generic::ENDPOINT_SLICE,
+        ("", "podtemplates") | ("resource.k8s.io", "deviceclasses" | "resourceslices") => {
+            &generic::COUNTED_RETURNED
+        }
+        ("resource.k8s.io", "resourceclaims") => &generic::RESOURCE_CLAIM,
+        ("networking.k8s.io", "servicecidrs") => &generic::SERVICE_CIDR,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
         ("apiregistration.k8s.io", "apiservices") => &api_service::ApiServiceStrategy,
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,
         ("batch", "jobs") => &job::JobStrategy,
         ("", "services") => &service::ServiceStrategy,
+        ("storage.k8s.io", "csistoragecapacities") => &generic::NEEDS_VERSION,
+        ("storage.k8s.io", "csidrivers") => &generic::CSI_DRIVER,
+        ("storage.k8s.io", "csinodes") => &generic::CSI_NODE,
+        ("storage.k8s.io", "volumeattachments") => &generic::VOLUME_ATTACHMENT,
         ("storage.k8s.io", "volumeattributesclasses") => &storage::AttributesClassStrategy,
-        ("storage.k8s.io", "csidrivers") => &storage::DriverStrategy,
-        ("", "serviceaccounts" | "resourcequotas") | ("storage.k8s.io", _) => &generic::RETURNS_OBJECT,
+        ("", "serviceaccounts") => &generic::AccountStrategy,
+        ("", "resourcequotas")
+        | ("storage.k8s.io", "storageclasses")
+        | ("resource.k8s.io", "resourceclaimtemplates") => &generic::RETURNS_OBJECT,
         _ => &generic::PLAIN,
     }
 }
@@ -187,4 +223,25 @@ fn asks_for_something_else(object: &Value, old: &Value) -> bool {
     let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
     let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
     keys.into_iter().any(|key| new.get(key) != old.get(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({}), json!({}))]
+    #[case(json!({"podIP": "a"}), json!({"podIP": "a", "podIPs": [{"ip": "a"}]}))]
+    #[case(json!({"podIPs": [{"ip": "a"}, {"ip": "b"}]}), json!({"podIP": "a", "podIPs": [{"ip": "a"}, {"ip": "b"}]}))]
+    #[case(json!({"podIP": "a", "podIPs": [{"ip": "a"}, {"ip": "b"}]}), json!({"podIP": "a", "podIPs": [{"ip": "a"}, {"ip": "b"}]}))]
+    #[case(json!({"podIP": "c", "podIPs": [{"ip": "a"}, {"ip": "b"}]}), json!({"podIP": "c", "podIPs": [{"ip": "c"}]}))]
+    fn lists_follow_their_first(#[case] mut given: Value, #[case] expected: Value) {
+        if let Some(map) = given.as_object_mut() {
+            one_and_list(map, "podIP", "podIPs", |ip| json!({"ip": ip}));
+        }
+        assert_eq!(given, expected);
+    }
 }

@@ -20,6 +20,28 @@ impl Strategy for PodStrategy {
         true
     }
 
+    fn normalize(&self, object: &mut Value) {
+        if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+            super::one_and_list(status, "podIP", "podIPs", |ip| json!({"ip": ip}));
+        }
+    }
+
+    fn prepare_update(&self, object: &mut Value, old: &Value) {
+        copy_field(object, old, "status");
+        // The plugin that sets these for a new pod puts them back.
+        let (Some(spec), Some(before)) = (
+            object.get_mut("spec").and_then(Value::as_object_mut),
+            old.get("spec"),
+        ) else {
+            return;
+        };
+        for field in ["priority", "preemptionPolicy"] {
+            if let Some(value) = before.get(field) {
+                spec.entry(field).or_insert_with(|| value.clone());
+            }
+        }
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         own_labels::apply(object);
         app_armor::apply(object);
@@ -88,7 +110,8 @@ impl Strategy for PodStrategy {
             {
                 0
             }
-            Some(seconds) => seconds.max(0),
+            Some(seconds) if seconds < 0 => 1,
+            Some(seconds) => seconds,
             None if default < 0 => 1,
             None => default,
         };

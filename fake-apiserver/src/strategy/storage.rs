@@ -69,40 +69,6 @@ fn settle_sources(claim: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A class of volumes' attributes is protected as long as volumes use it.
-pub(super) struct AttributesClassStrategy;
-
-impl Strategy for AttributesClassStrategy {
-    fn returns_deleted_object(&self) -> bool {
-        true
-    }
-
-    fn prepare_create(&self, object: &mut Value) {
-        object.add_finalizer("kubernetes.io/vac-protection");
-    }
-}
-
-/// Drivers: changes are counted, but not the beginning.
-pub(super) struct DriverStrategy;
-
-impl Strategy for DriverStrategy {
-    fn returns_deleted_object(&self) -> bool {
-        true
-    }
-
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn allows_unconditional_update(&self) -> bool {
-        false
-    }
-
-    fn begins_counted(&self) -> bool {
-        false
-    }
-}
-
 pub(super) struct VolumeStrategy;
 
 impl Strategy for VolumeStrategy {
@@ -115,5 +81,45 @@ impl Strategy for VolumeStrategy {
         let now = object.meta_str("creationTimestamp").to_owned();
         object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
         object.add_finalizer("kubernetes.io/pv-protection");
+    }
+
+    fn prepare_status_update(&self, object: &mut Value, old: &Value) {
+        copy_field(object, old, "spec");
+        let phase = |object: &Value| object.pointer("/status/phase").cloned().unwrap_or_default();
+        let since = |object: &Value| object.pointer("/status/lastPhaseTransitionTime").cloned();
+        if phase(object) == phase(old) {
+            if since(object).is_none()
+                && let Some(since) = since(old)
+            {
+                object["status"]["lastPhaseTransitionTime"] = since;
+            }
+        } else if since(object) == since(old) {
+            // The moment of the change is written by `stamp_phase`, which knows the time.
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("lastPhaseTransitionTime");
+            }
+        }
+    }
+}
+
+/// Writes into a volume's status when its phase came, where its writer does not say.
+pub(crate) fn stamp_phase(object: &mut Value, now: &str) {
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status
+            .entry("lastPhaseTransitionTime")
+            .or_insert_with(|| Value::from(now));
+    }
+}
+
+/// Classes of attributes of volumes: protected by a finalizer from birth, as claims and volumes are.
+pub(super) struct AttributesClassStrategy;
+
+impl Strategy for AttributesClassStrategy {
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        object.add_finalizer("kubernetes.io/vac-protection");
     }
 }

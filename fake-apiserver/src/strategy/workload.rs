@@ -1,61 +1,103 @@
-//! Workloads and other resources whose generation counts changes of the spec.
+//! Daemon sets: the generation of their template is a field that shows as an annotation.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Strategy;
-use crate::meta::ObjectMeta;
+use super::{Strategy, copy_field};
+use crate::meta::{ObjectMeta, at, string_map};
 
-pub(super) struct WorkloadStrategy;
+pub(super) struct DaemonSetStrategy;
 
-fn kind(object: &Value) -> &str {
-    object.get("kind").and_then(Value::as_str).unwrap_or_default()
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn template_generation(object: &Value) -> i64 {
+    let given = string_map(object, "annotations").get(TEMPLATE_GENERATION);
+    let given = given.and_then(Value::as_str);
+    given.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-impl Strategy for WorkloadStrategy {
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let annotations = object
+        .metadata_mut()
+        .entry("annotations")
+        .or_insert_with(|| json!({}));
+    if let Some(map) = annotations.as_object_mut() {
+        map.insert(
+            TEMPLATE_GENERATION.to_owned(),
+            Value::from(generation.to_string()),
+        );
+    } else {
+        *annotations = json!({TEMPLATE_GENERATION: generation.to_string()});
+    }
+}
+
+impl Strategy for DaemonSetStrategy {
     fn has_generation(&self) -> bool {
         true
+    }
+
+    fn normalize(&self, object: &mut Value) {
+        let generation = template_generation(object);
+        set_template_generation(object, generation);
     }
 
     fn prepare_create(&self, object: &mut Value) {
         if object.get("status").is_some() {
-            object["status"] = Value::Object(serde_json::Map::new());
+            object["status"] = json!({});
         }
-        if kind(object) == "DaemonSet" {
-            object["metadata"]["annotations"]["deprecated.daemonset.template.generation"] = Value::from("1");
-        }
+        let generation = template_generation(object);
+        set_template_generation(object, generation.max(1));
+    }
+
+    fn prepare_update(&self, object: &mut Value, old: &Value) {
+        copy_field(object, old, "status");
+        let changed = at(object, "spec.template") != at(old, "spec.template");
+        set_template_generation(object, template_generation(old) + i64::from(changed));
+    }
+
+    fn prepare_status_update(&self, object: &mut Value, old: &Value) {
+        copy_field(object, old, "spec");
+        set_template_generation(object, template_generation(old));
     }
 }
 
-/// Disruption budgets: like workloads, but a change must name the version that it is based on.
-pub(super) struct BudgetStrategy;
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
 
-impl Strategy for BudgetStrategy {
-    fn has_generation(&self) -> bool {
-        true
+    use super::*;
+
+    fn daemon_set(generation: Option<&str>, image: &str) -> Value {
+        let mut object = json!({"metadata": {"name": "d"}, "spec": {"template": {"image": image}}});
+        if let Some(generation) = generation {
+            object["metadata"]["annotations"] = json!({TEMPLATE_GENERATION: generation});
+        }
+        object
     }
 
-    fn allows_unconditional_update(&self) -> bool {
-        false
-    }
-}
-
-/// Templates of pods that stand alone.
-pub(super) struct PodTemplateStrategy;
-
-impl Strategy for PodTemplateStrategy {
-    fn has_generation(&self) -> bool {
-        true
-    }
-
-    fn allows_create_on_update(&self) -> bool {
-        true
-    }
-
-    fn returns_deleted_object(&self) -> bool {
-        true
+    #[rstest]
+    #[case(None, "a", 3)]
+    #[case(None, "b", 4)]
+    #[case(Some("9"), "a", 3)]
+    #[case(Some("x"), "b", 4)]
+    fn counts_changes_of_the_template(
+        #[case] given: Option<&str>,
+        #[case] image: &str,
+        #[case] expected: i64,
+    ) {
+        let mut object = daemon_set(given, image);
+        DaemonSetStrategy.normalize(&mut object);
+        DaemonSetStrategy.prepare_update(&mut object, &daemon_set(Some("3"), "a"));
+        assert_eq!(template_generation(&object), expected);
     }
 
-    fn prepare_create(&self, object: &mut Value) {
-        object.set_meta("generation", 1);
+    #[rstest]
+    #[case(None, 1)]
+    #[case(Some("7"), 7)]
+    #[case(Some("x"), 1)]
+    fn starts_as_given(#[case] given: Option<&str>, #[case] expected: i64) {
+        let mut object = daemon_set(given, "a");
+        DaemonSetStrategy.normalize(&mut object);
+        DaemonSetStrategy.prepare_create(&mut object);
+        assert_eq!(template_generation(&object), expected);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "hostname" => is_hostname(text),
         "email" => text
             .split_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
+            .is_some_and(|(user, host)| !user.is_empty() && host.split('.').all(is_host_label)),
         "uri" => text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
         "hexcolor" => {
             let digits = text.strip_prefix('#').unwrap_or(text);
@@ -102,19 +102,20 @@ fn is_mac(text: &str) -> bool {
             .all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
+fn is_host_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
 fn is_hostname(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
     // One name, or several of which the last is a word of at least two letters.
     let top = |last: &str| last.len() >= 2 && last.chars().all(char::is_alphabetic);
     text.len() <= 255
         && match text.rsplit_once('.') {
-            None => label(text),
-            Some((before, last)) => before.split('.').all(label) && top(last),
+            None => is_host_label(text),
+            Some((before, last)) => before.split('.').all(is_host_label) && top(last),
         }
 }
 
@@ -147,7 +148,7 @@ fn is_isbn(text: &str, length: usize) -> bool {
         };
     }
     let modulus = if length == 10 { 11 } else { 10 };
-    compact.chars().count() == length && sum % modulus == 0
+    compact.chars().count() == length && sum.is_multiple_of(modulus)
 }
 
 /// A number of a credit card by the check digit of Luhn.
@@ -165,7 +166,7 @@ fn is_card(text: &str) -> bool {
             _ => (digit * 2) / 10 + (digit * 2) % 10,
         })
         .sum();
-    !others && (12..=19).contains(&digits.len()) && sum % 10 == 0
+    !others && (12..=19).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
 fn is_scheme(text: &str) -> bool {

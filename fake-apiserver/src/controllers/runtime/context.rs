@@ -121,14 +121,24 @@ impl Cx<'_> {
         }
         let mut changed = object.clone();
         changed["status"] = status.clone();
+        self.put_status(res, changed).await?;
+        Ok(true)
+    }
+
+    /// Writes an object by its status: what the resource lets such a write change of the metadata changes as well.
+    pub(in crate::controllers) async fn put_status(
+        &mut self,
+        res: Res,
+        mut changed: Value,
+    ) -> Result<(), kube::Error> {
         changed["apiVersion"] = Value::from(res.api_version());
         changed["kind"] = Value::from(res.kind());
-        let path = format!("{}/{}/status", res.path(object.namespace()), object.name());
+        let path = format!("{}/{}/status", res.path(changed.namespace()), changed.name());
         let updated = self
             .send(Method::PUT, &path, "application/json", &changed)
             .await?;
         self.keep(res, &updated);
-        Ok(true)
+        Ok(())
     }
 
     /// Deletes an object. One that is gone already is no failure.

@@ -272,27 +272,19 @@ async fn tell(
     if revision(d) == number && progress.is_none() {
         return Ok(());
     }
-    if revision(d) != number {
-        // The status is not the place for annotations, but a write of both is what it takes.
-        let patched = cx
-            .patch(
-                Res::Deployments,
-                d,
-                "",
-                json!({"metadata": {"annotations": {REVISION: number.to_string()}}}),
-            )
-            .await?;
-        *d = Arc::new(patched);
-    }
+    // The status is not the place for annotations, but that is how the real controller writes them: its own writes count for
+    // no generation.
     if let Some((reason, message)) = progress {
         let mut conditions = list(d, "status.conditions").to_vec();
         set_condition(&mut conditions, new_set_condition(reason, message, &cx.stamp()));
-        let mut status = d.get("status").cloned().unwrap_or_else(|| json!({}));
-        status["conditions"] = Value::Array(conditions);
-        cx.set_status(Res::Deployments, d, &status).await?;
-        if let Some(newest) = cx.cache.get(Res::Deployments, d.namespace(), d.name()) {
-            *d = Arc::clone(newest);
-        }
+        changed["status"]["conditions"] = Value::Array(conditions);
+    }
+    if changed == **d {
+        return Ok(());
+    }
+    cx.put_status(Res::Deployments, changed).await?;
+    if let Some(newest) = cx.cache.get(Res::Deployments, d.namespace(), d.name()) {
+        *d = Arc::clone(newest);
     }
     Ok(())
 }

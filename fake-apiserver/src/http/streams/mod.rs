@@ -67,7 +67,7 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
 }
 
 fn log(context: &Context, query: &Query) -> Result<Response<ResponseBody>, ApiError> {
-    let asked = query.log(context.state().clock.now())?;
+    let asked = query.log(&context.request.name, context.state().clock.now())?;
     let pod = context.existing()?;
     let container = target::container(&pod.value, query.text("container"))?;
     let Some(node) = target::node(context, &pod.value)? else {

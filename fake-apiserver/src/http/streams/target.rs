@@ -175,7 +175,7 @@ impl Query {
     ///
     /// # Errors
     /// 400 for what is no number, 422 for one that makes no sense.
-    pub(super) fn log(&self, now: Timestamp) -> Result<LogQuery, ApiError> {
+    pub(super) fn log(&self, pod: &str, now: Timestamp) -> Result<LogQuery, ApiError> {
         let number = |name: &str| match self.text(name) {
             "" => Ok(None),
             text => text.parse::<i64>().map(Some).map_err(|_| {
@@ -210,7 +210,7 @@ impl Query {
         }
         match (since_seconds, since_time) {
             (Some(_), Some(_)) => errors.push(FieldError::forbidden(
-                "",
+                "[]",
                 "at most one of `sinceTime` or `sinceSeconds` may be specified",
             )),
             (Some(seconds), None) if seconds < 1 => {
@@ -222,8 +222,11 @@ impl Query {
             }
             _ => {}
         }
+        if !self.text("stream").is_empty() {
+            errors.push(FieldError::forbidden("stream", "may not be specified"));
+        }
         if !errors.is_empty() {
-            return Err(ApiError::invalid("", "PodLogOptions", "", &errors));
+            return Err(ApiError::invalid("", "PodLogOptions", pod, &errors));
         }
         let count = |number: Option<i64>| number.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let ago = since_seconds.map(|seconds| {
@@ -277,9 +280,10 @@ mod tests {
         "sinceSeconds=3&sinceTime=2020-01-01T00:00:00Z",
         "at most one of `sinceTime` or `sinceSeconds` may be specified"
     )]
+    #[case("stream=Stdout", "stream: Forbidden: may not be specified")]
     #[case("tailLines=x", "strconv.ParseInt: parsing \"x\": invalid syntax")]
     fn log_options(#[case] query: &str, #[case] problem: &str) {
-        match Query::parse(query).log(Timestamp::UNIX_EPOCH) {
+        match Query::parse(query).log("p", Timestamp::UNIX_EPOCH) {
             Ok(asked) => assert_eq!((asked.tail, asked.follow, problem), (Some(5), true, "")),
             Err(error) => assert!(error.message.contains(problem) && !problem.is_empty(), "{error}"),
         }

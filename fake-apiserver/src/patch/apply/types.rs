@@ -78,6 +78,15 @@ impl<'s> Type<'s> {
             Kind::Integer | Kind::Number => Shape::Scalar(ScalarType::Number),
             Kind::Boolean => Shape::Scalar(ScalarType::Boolean),
             Kind::IntOrString | Kind::Quantity => Shape::Scalar(ScalarType::Untyped),
+            // What one field holds in whole.
+            Kind::Any
+                if schema
+                    .name
+                    .as_deref()
+                    .is_some_and(|name| name.ends_with(".RawExtension")) =>
+            {
+                undescribed(value, Type::Whole, true)
+            }
             Kind::Any => undescribed(value, Type::Deduced, false),
         }
     }

@@ -197,6 +197,13 @@ pub(super) fn check_order(change: &[Value], order: &[Value], key: Option<&str>) 
         return Ok(());
     }
     let mut listed = order.iter();
+    if let Some(key) = key {
+        for item in order.iter().filter_map(Value::as_object) {
+            if !item.contains_key(key) {
+                return Err(no_key(item, key));
+            }
+        }
+    }
     for item in change.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
         if let (Some(key), Value::Object(map)) = (key, item)
             && !map.contains_key(key)

@@ -11,6 +11,7 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
             if let Some(spec) = object(map, "spec") {
                 service(spec);
             }
+            load_balancer_modes(map);
         }
         "v1.ServicePort" => {
             // 0 and "" are "unset" in Go.
@@ -102,6 +103,22 @@ fn service(spec: &mut Map<String, Value>) {
     }
     if kind == "LoadBalancer" {
         set(spec, &["allocateLoadBalancerNodePorts"], &json!(true));
+    }
+}
+
+/// An address of a load balancer is one that traffic is sent to, unless it says otherwise.
+fn load_balancer_modes(service: &mut Map<String, Value>) {
+    let kind = service.get("spec").and_then(|spec| spec.get("type")?.as_str());
+    if kind != Some("LoadBalancer") {
+        return;
+    }
+    let ingress = service
+        .get_mut("status")
+        .and_then(|status| status.pointer_mut("/loadBalancer/ingress")?.as_array_mut());
+    for point in ingress.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if !text(point, "ip").is_empty() {
+            set(point, &["ipMode"], &json!("VIP"));
+        }
     }
 }
 
