@@ -173,7 +173,7 @@ async fn delete_content(client: &Client, namespace: &str) -> Result<Left, kube::
         if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
             continue;
         }
-        api.delete_collection(&DeleteParams::default(), &ListParams::default())
+        api.delete_collection(&DeleteParams::background(), &ListParams::default())
             .await?;
         let items = api.list_metadata(&ListParams::default()).await?.items;
         if !items.is_empty() {
@@ -191,10 +191,16 @@ async fn delete_content(client: &Client, namespace: &str) -> Result<Left, kube::
 }
 
 async fn finalize(client: &Client, namespace: &Value) -> Result<(), kube::Error> {
-    let body = json!({
-        "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": namespace.name(), "uid": namespace.uid()}, "spec": {},
-    });
+    // What is sent replaces the namespace, whatever version it is in by now.
+    let mut body = namespace.clone();
+    body["apiVersion"] = Value::from("v1");
+    body["kind"] = Value::from("Namespace");
+    for field in ["resourceVersion", "managedFields"] {
+        body.metadata_mut().remove(field);
+    }
+    if let Some(list) = body.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
+        list.retain(|entry| entry != FINALIZER);
+    }
     let request = http::Request::put(format!("/api/v1/namespaces/{}/finalize", namespace.name()))
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into_bytes())

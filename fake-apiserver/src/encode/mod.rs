@@ -119,7 +119,7 @@ impl Encoder {
             && self.accepted.view == View::MetadataOnly
             && self.resource.kind != "DaemonSet"
         {
-            return metadata_bytes(&stored.value);
+            return metadata_bytes(&stored.value, self.accepted.meta);
         }
         let value = self.value(shown);
         let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
@@ -237,11 +237,12 @@ fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
 }
 
 /// The same, encoded without a copy.
-fn metadata_bytes(object: &Value) -> Bytes {
+fn metadata_bytes(object: &Value, meta: MetaVersion) -> Bytes {
     let none = json!({});
     let metadata = object.get("metadata").unwrap_or(&none);
     Bytes::from(format!(
-        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{}\",\"metadata\":{metadata}}}",
+        meta.api_version()
     ))
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Format {
 pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     match media_type.to_ascii_lowercase().as_str() {
-        "" | "*/*" | "application/json" => Ok(Format::Json),
+        "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
         "application/vnd.kubernetes.protobuf" => Ok(Format::Protobuf),
         _ => Err(unsupported()),

@@ -79,16 +79,21 @@ pub(crate) enum Target {
 /// Takes a path apart, percent escapes undone. `watch` is whether the query asks for a watch.
 pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     let path = path.strip_prefix('/').unwrap_or(path);
+    let ends_in_slash = path.ends_with('/');
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
-        return if method == Method::GET {
-            Target::Root
-        } else {
-            Target::WrongMethod
-        };
+        // The index answers every method.
+        return Target::Root;
     }
     let segments: Vec<&str> = path.split('/').collect();
     if segments.iter().any(|segment| segment.is_empty()) {
+        // Below a version no route has an empty part.
+        return match segments.as_slice() {
+            ["api", version, _, ..] if !version.is_empty() => resource(method, "", version, &[""], watch),
+            _ => Target::Nothing,
+        };
+    }
+    if ends_in_slash && matches!(segments.as_slice(), ["healthz" | "readyz" | "livez"]) {
         return Target::Nothing;
     }
     let document = match segments.as_slice() {
@@ -112,7 +117,12 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
         ["apis", group, version, rest @ ..] => return resource(method, group, version, rest, watch),
         _ => return Target::Nothing,
     };
-    if method == Method::GET {
+    // The handlers of these look at no method.
+    let any_method = matches!(
+        document,
+        Target::Groups | Target::OpenApiV2 | Target::OpenApiV3(_)
+    );
+    if method == Method::GET || any_method {
         document
     } else {
         Target::WrongMethod

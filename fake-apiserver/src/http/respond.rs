@@ -21,6 +21,8 @@ const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// The content type of aggregated discovery.
 pub(super) const AGGREGATED_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(super) const AGGREGATED_YAML_TYPE: &str =
+    "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers with a JSON document in the encoding that was asked for.
 pub(super) fn respond(
@@ -104,6 +106,14 @@ pub(super) fn warned_failure(
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     let mut response = text("404 page not found\n".to_owned());
     *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// 404 without a word.
+pub(super) fn nothing() -> Response<ResponseBody> {
+    let mut response = text(String::new());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 

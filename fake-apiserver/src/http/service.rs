@@ -18,10 +18,10 @@ use super::body::ResponseBody;
 use super::decode::BODY_BYTES_MAX;
 use super::dispatch::{Incoming, resource_request};
 use super::health::health;
-use super::negotiate::{Accepted, Encoding, Offer, accept};
+use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
 use super::request::{Target, target};
-use super::respond::{self, AGGREGATED_TYPE};
+use super::respond::{self, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
 use crate::authz::{self, Act};
@@ -124,7 +124,7 @@ where
         }
         Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
             Some(found) => published(found, head, Some(query)),
-            None => respond::page_not_found(),
+            None => respond::nothing(),
         }),
         other => {
             let offer = Offer {
@@ -132,7 +132,11 @@ where
                 views: false,
                 aggregated: matches!(other, Target::CoreVersions | Target::Groups),
             };
-            let mut accepted = accept(header(head, &ACCEPT), offer).ok_or_else(not_acceptable)?;
+            let asked = header(head, &ACCEPT);
+            if let Some(error) = unrouted(&other, asked, &server) {
+                return Err(error);
+            }
+            let mut accepted = accept(asked, offer).ok_or_else(not_acceptable)?;
             if is_pretty(&params, header(head, &USER_AGENT)) && accepted.encoding == Encoding::Json {
                 accepted.encoding = Encoding::PrettyJson;
             }
@@ -149,11 +153,50 @@ where
             if accepted.aggregated {
                 answer
                     .headers_mut()
-                    .insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED_TYPE));
+                    .insert(CONTENT_TYPE, aggregated_type(accepted.encoding));
             }
             Ok(answer)
         }
     }
+}
+
+/// Some of these documents are behind routes that list what they produce, and refuse everything else in their own words.
+fn unrouted(target: &Target, accept: &str, server: &Server) -> Option<ApiError> {
+    let (produced, fits) = match target {
+        Target::Version => (
+            "application/json",
+            accept.trim().is_empty()
+                || accept.split(',').any(|range| {
+                    let kind = range.split(';').next().unwrap_or_default().trim();
+                    matches!(kind, "*/*" | "application/json")
+                }),
+        ),
+        Target::CoreVersions => (DOCUMENT_TYPES, is_routed(accept)),
+        Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group) => {
+            (DOCUMENT_TYPES, is_routed(accept))
+        }
+        _ => return None,
+    };
+    if fits {
+        return None;
+    }
+    let mut error = ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        format!("406: Not Acceptable\n\nAvailable representations: {produced}"),
+    );
+    error.details = Some(serde_json::json!({}));
+    Some(error)
+}
+
+const DOCUMENT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The content type of aggregated discovery.
+fn aggregated_type(encoding: Encoding) -> HeaderValue {
+    HeaderValue::from_static(match encoding {
+        Encoding::Yaml => AGGREGATED_YAML_TYPE,
+        Encoding::Json | Encoding::PrettyJson | Encoding::Protobuf => AGGREGATED_TYPE,
+    })
 }
 
 /// Finds out who asks, and whether they may. What comes from this process pays nothing for it.

@@ -181,7 +181,10 @@ fn check_builtin(
     if kind == resource.kind && retired(&resource.group) {
         return Err(Mismatch::Group(given_version.to_owned()));
     }
-    let known = types::builtin_kinds().any(|known| known == (group, version, kind))
+    // Every kind has a list of its own.
+    let listed = kind.strip_suffix("List").unwrap_or(kind);
+    let known = types::builtin_kinds()
+        .any(|known| known == (group, version, kind) || known == (group, version, listed))
         || (api_version, kind) == ("v1", "List");
     if !known {
         return wrong(format!(

@@ -143,12 +143,12 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let (at, start) = if params.continue_token.is_empty() {
         (asked_revision(context)?, None)
     } else {
+        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         if !matches!(params.resource_version.as_str(), "" | "0") {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
         (Some(revision), Some(start))
     };
     let snapshot = store
@@ -161,11 +161,6 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
             }
         })?;
     let revision = snapshot.revision;
-    let mut items: Vec<Arc<Stored>> = snapshot
-        .items
-        .into_iter()
-        .filter(|stored| selection.selects(stored))
-        .collect();
     let mut page = Page {
         revision,
         items: Vec::new(),
@@ -173,16 +168,29 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         remaining: None,
     };
     // "Whatever you have" is answered whole.
-    if params.limit > 0 && params.resource_version != "0" && items.len() > params.limit {
-        let left = items.len() - params.limit;
-        items.truncate(params.limit);
-        page.continue_token = items
-            .last()
-            .map(|last| ContinueToken::encode(revision, &last.key))
-            .unwrap_or_default();
-        page.remaining = selection.is_everything().then_some(left);
+    let limit = match params.limit {
+        0 => usize::MAX,
+        _ if params.resource_version == "0" => usize::MAX,
+        limit => limit,
+    };
+    let mut left = snapshot.items.len();
+    for stored in snapshot.items {
+        left -= 1;
+        if !selection.selects(&stored) {
+            continue;
+        }
+        page.items.push(stored);
+        if page.items.len() == limit && left > 0 {
+            // Whether any of the rest will be selected is not known yet.
+            page.continue_token = page
+                .items
+                .last()
+                .map(|last| ContinueToken::encode(revision, &last.key))
+                .unwrap_or_default();
+            page.remaining = selection.is_everything().then_some(left);
+            break;
+        }
     }
-    page.items = items;
     Ok(page)
 }
 

@@ -127,7 +127,11 @@ impl Parser<'_> {
         let (token, literal) = self.0.peek_value();
         match token {
             Token::Word | Token::Comma => {}
-            Token::Close => return Ok(Vec::new()),
+            // Nothing at all is the empty value, too.
+            Token::Close => {
+                let _close = self.0.next_value();
+                return Ok(vec![String::new()]);
+            }
             _ => return Err(format!("found '{literal}', expected: ',', ')' or identifier")),
         }
         let values = self.identifiers()?;

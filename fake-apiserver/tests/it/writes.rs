@@ -36,7 +36,7 @@ use crate::support::play;
     {"do": "POST /api/v1/namespaces/default/configmaps", "code": 201, "save": {"uid": "/metadata/uid"},
      "body": {"metadata": {"name": "a", "uid": "x", "creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z"}},
      "has": {"/metadata/deletionTimestamp": null, "/metadata/creationTimestamp": "2026-01-01T00:00:00Z"}},
-    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "b", "resourceVersion": "5"}}, "code": 400,
+    {"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "b", "resourceVersion": "5"}}, "code": 500,
      "has": {"/message": "resourceVersion should not be set on objects to be created"}},
 ]))]
 #[case::a_generated_name(json!([

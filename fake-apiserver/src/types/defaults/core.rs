@@ -63,8 +63,14 @@ fn pod_networks(spec: &mut Map<String, Value>) {
     }
 }
 
-/// `stringData` is written into `data` and not kept.
+/// `stringData` is written into `data` and not kept; bytes that are null are none.
 fn string_data(secret: &mut Map<String, Value>) {
+    let data = secret.get_mut("data").and_then(Value::as_object_mut);
+    for bytes in data.into_iter().flat_map(Map::values_mut) {
+        if bytes.is_null() {
+            *bytes = Value::from("");
+        }
+    }
     let Some(Value::Object(texts)) = secret.remove("stringData") else {
         return;
     };
