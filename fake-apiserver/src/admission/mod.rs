@@ -95,6 +95,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     );
     is_new_pod
         || is_judged
+        || (attributes.is("", "pods") && pod_security::is_asked_for(&server.state, attributes))
         || policies::is_concerned(&server.state, attributes)
         || mutations::is_concerned(&server.state, attributes)
         || webhook::concerns(server, attributes)
@@ -145,6 +146,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
+    small::claim_resize(state, attributes)?;
     let mut warnings = pod_security::validate(state, attributes)?;
     warnings.extend(policies::validate(server, attributes)?);
     warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);

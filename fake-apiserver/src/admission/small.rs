@@ -7,6 +7,7 @@ use crate::meta::{ObjectMeta, at, string_map};
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
+use crate::types::Quantity;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -47,6 +48,46 @@ pub(super) fn default_storage_class(
         claim["spec"]["storageClassName"] = Value::from(class.key.name.clone());
     }
     Ok(())
+}
+
+/// PersistentVolumeClaimResize: only what is bound may grow, and only where its class allows it.
+pub(super) fn claim_resize(server: &ServerState, attributes: &Attributes) -> Result<(), ApiError> {
+    if attributes.operation != Operation::Update
+        || !attributes.is("", "persistentvolumeclaims")
+        || !attributes.subresource.is_empty()
+    {
+        return Ok(());
+    }
+    let (Some(claim), Some(old)) = (&attributes.object, &attributes.old) else {
+        return Ok(());
+    };
+    let size = |claim: &Value| {
+        at(claim, "spec.resources.requests.storage").map_or(0, |size| Quantity::of(size).nanos())
+    };
+    if size(claim) <= size(old) {
+        return Ok(());
+    }
+    let refuse = |why: &str| {
+        let resource = attributes.resource.group_resource();
+        Err(ApiError::forbidden(&resource, &attributes.name, why))
+    };
+    if at(old, "status.phase").and_then(Value::as_str) != Some("Bound") {
+        return refuse("Only bound persistent volume claims can be expanded");
+    }
+    let class = string_map(claim, "annotations")
+        .get("volume.beta.kubernetes.io/storage-class")
+        .or_else(|| at(claim, "spec.storageClassName"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let table = GroupResource::new("storage.k8s.io", "storageclasses");
+    let class = server.store.get(&table, &ObjectKey::new("", class));
+    let allows = |class: &Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
+    if class.is_some_and(|class| allows(&class.value)) {
+        return Ok(());
+    }
+    refuse(
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
+    )
 }
 
 /// TaintNodesByCondition: a node that does not say yet that it is ready takes no pods. (The real server gives every new node

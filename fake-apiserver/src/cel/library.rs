@@ -149,6 +149,7 @@ fn written(value: Value) -> Value {
             let nanos = length.num_nanoseconds().unwrap_or(i64::MAX);
             values::text(&format!("{}s", nanos as f64 / 1e9))
         }
+        Value::Bool(truth) => values::text(&truth.to_string()),
         other => other,
     }
 }
@@ -276,6 +277,7 @@ mod tests {
     #[case(
         "string(timestamp('2024-02-29T12:30:45Z')) == '2024-02-29T12:30:45Z' && string(duration('90m')) == '5400s'"
     )]
+    #[case("string(true) == 'true' && 'is ' + string(1 > 2) == 'is false'")]
     #[case("string(duration('1.5s')) == '1.5s' && string(self.n) == '5'")]
     #[case("int(timestamp('1970-01-01T00:00:10Z')) == 10 && int('7') == 7")]
     #[case(

@@ -286,7 +286,7 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
         .ok_or_else(|| {
             let resource = &context.resource;
             // The handler of custom resources is the same for all paths below them.
-            if resource.is_custom() && matches!(context.request.subresource.as_str(), "status" | "scale") {
+            if resource.is_custom() {
                 ApiError::not_found(&resource.group_resource(), &context.request.name)
             } else {
                 ApiError::no_such_resource()
@@ -299,8 +299,8 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
     {
         let resource = &context.resource;
         return Err(match context.request.verb {
-            Verb::Delete if resource.is_custom() => {
-                ApiError::not_supported("delete", &resource.group_resource())
+            verb if resource.is_custom() => {
+                ApiError::not_supported(verb.as_str(), &resource.group_resource())
             }
             _ => ApiError::method_not_allowed(),
         });

@@ -25,6 +25,66 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
     }
 }
 
+/// The paths of all fields of a document in the order in which they stand in it; empty for what is no JSON.
+pub(crate) fn order(bytes: &[u8]) -> Vec<String> {
+    struct Fields<'a>(String, &'a mut Vec<String>);
+    impl<'de> DeserializeSeed<'de> for Fields<'_> {
+        type Value = ();
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+            deserializer.deserialize_any(self)
+        }
+    }
+    impl<'de> Visitor<'de> for Fields<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("any JSON value")
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_str<E>(self, _: &str) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+            for index in 0.. {
+                let path = format!("{}[{index}]", self.0);
+                if items.next_element_seed(Fields(path, self.1))?.is_none() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+            while let Some(key) = fields.next_key::<String>()? {
+                let path = if self.0.is_empty() {
+                    key
+                } else {
+                    format!("{}.{key}", self.0)
+                };
+                self.1.push(path.clone());
+                fields.next_value_seed(Fields(path, self.1))?;
+            }
+            Ok(())
+        }
+    }
+    let mut paths = Vec::new();
+    let text = String::from_utf8_lossy(bytes);
+    let read = Fields(String::new(), &mut paths).deserialize(&mut serde_json::Deserializer::from_str(&text));
+    if read.is_err() { Vec::new() } else { paths }
+}
+
 /// Replaces escapes of half characters.
 fn whole_surrogates(text: &str) -> String {
     let unit = |at: usize| -> Option<u32> {
@@ -165,6 +225,13 @@ impl<'de> Visitor<'de> for At<'_> {
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[test]
+    fn fields_are_named_in_their_order() {
+        let paths = order(br#"{"z": [{"y": 1}], "a": {"c": 2, "b": null}}"#);
+        assert_eq!(paths, ["z", "z[0].y", "a", "a.c", "a.b"]);
+        assert!(order(b"{").is_empty());
+    }
 
     #[rstest]
     #[case(br#"["\ud800"]"#, "\u{fffd}")]

@@ -11,7 +11,7 @@ use crate::authz;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, GroupResource, ObjectKey};
-use crate::strategy::{crd, signing};
+use crate::strategy::{crd, disabled, signing};
 use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
@@ -33,7 +33,8 @@ pub(crate) async fn create_shaped(
 ) -> Result<Answer, ApiError> {
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
-    if !object.resource_version().is_empty() {
+    // The real server finds this out where it writes, and a dry run does not.
+    if !object.resource_version().is_empty() && !context.params.dry_run {
         return Err(ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "",
@@ -61,15 +62,27 @@ pub(crate) async fn create_shaped(
     services::give(context, &mut object, None)?;
     prepare(context, &mut object);
     validate(context, &object)?;
-    if !context.resource.is_custom() {
+    if context.table().resource == "jobs"
+        && let Some(schema) = context.resource.schema()
+    {
+        // What the store gives back is defaulted once more: a job without labels gets those that its template got meanwhile.
+        schema.default(&mut object);
+    }
+    if context.resource.is_custom() {
+        warnings.extend(metadata::finalizer_warnings(&object, None));
+    } else {
         warnings.extend(validation::warnings(context.table(), &object, None));
     }
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     warnings.extend(admission::validate(&context.server, &mut attributes).await?);
     let object = attributes.object.take().unwrap_or_default();
-    let object = if context.params.dry_run {
+    let object = if context.params.dry_run && context.resource.is_custom() {
         object
+    } else if context.params.dry_run {
+        // What the form for the store does not keep is not shown either.
+        let stored = conversion::to_storage(&context.resource, object);
+        conversion::seen_from_storage(&context.resource, &stored).into_owned()
     } else {
         conversion::stored_form(context.state(), &context.resource, object).await?
     };
@@ -152,12 +165,7 @@ fn fill_metadata(context: &Context, object: &mut Value) {
     }
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "resourceVersion",
-    ] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         meta.remove(field);
     }
     object.set_meta("uid", uid);
@@ -172,6 +180,9 @@ fn prepare(context: &Context, object: &mut Value) {
     }
     if context.resource.has_status() || !context.resource.is_custom() {
         strategy.prepare_create(object);
+    }
+    if !context.resource.is_custom() {
+        disabled::drop(context.table(), object, None);
     }
     if context.table().resource == "certificatesigningrequests" && !context.resource.is_custom() {
         signing::set_requester(object, &context.user);
@@ -194,6 +205,7 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     let mut errors = metadata::validate(resource, object);
     let (complaints, _) = schema_rules::check(resource, object, None);
     errors.extend(complaints);
+    errors.extend(schema_rules::scale(resource, object, false));
     errors.extend(resource.strategy.validate_create(object));
     if !resource.is_custom() {
         errors.extend(validation::create(

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::context::Context;
 use super::kind_check::{Mismatch, check};
 use crate::field_error::FieldError;
-use crate::http::decode;
 use crate::http::params::FieldValidation;
+use crate::http::{decode, json};
 use crate::resources::Resource;
 use crate::status::ApiError;
 use crate::types::{self, DecodeError, Schema};
@@ -74,7 +74,8 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
             decode::Format::Json | decode::Format::Protobuf => format!("duplicate field \"{found}\""),
         })
         .collect();
-    let warnings = shape(context, &mut object, duplicates)?;
+    let document = (format == decode::Format::Json).then_some(body);
+    let warnings = shape(context, &mut object, duplicates, document)?;
     Ok((object, warnings))
 }
 
@@ -130,7 +131,12 @@ fn summary(body: &[u8]) -> String {
 ///
 /// # Errors
 /// 400 for what the type's decoder would refuse, and for any problem where the client asked for strictness.
-fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Result<Vec<String>, ApiError> {
+fn shape(
+    context: &Context,
+    object: &mut Value,
+    mut problems: Vec<String>,
+    document: Option<&[u8]>,
+) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
     let Some(schema) = resource.schema() else {
         return Ok(Vec::new());
@@ -139,7 +145,20 @@ fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Re
     if resource.is_custom() {
         // The metadata of custom resources is read before the rest.
         unknown.sort_by_key(|path| !path.starts_with("metadata."));
+    } else if !unknown.is_empty()
+        && let Some(document) = document
+    {
+        let order = json::order(document);
+        unknown.sort_by_key(|path| order.iter().position(|other| other == path));
     }
+    // What is not known is not looked into.
+    problems.retain(|problem| {
+        !unknown.iter().any(|path| {
+            problem
+                .strip_prefix("duplicate field \"")
+                .is_some_and(|rest| begins(rest, path))
+        })
+    });
     normalise(context, &schema, object).map_err(|error| {
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
@@ -159,6 +178,13 @@ fn shape(context: &Context, object: &mut Value, mut problems: Vec<String>) -> Re
             problems.join(", ")
         ))),
     }
+}
+
+/// Whether a quoted path is this one, or of something in it.
+fn begins(quoted: &str, path: &str) -> bool {
+    quoted
+        .strip_prefix(path)
+        .is_some_and(|rest| rest.starts_with(['"', '.', '[']))
 }
 
 /// Checks the types of a pruned object and fills in what it does not say.

@@ -17,10 +17,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
     match (resource.group.as_str(), resource.plural.as_str()) {
         // Recorders of old make names of events from anything.
-        ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") => {
-            names::path_segment_problems(name)
-        }
-        ("", "namespaces" | "services") => names::label_problems(name),
+        ("rbac.authorization.k8s.io" | "policy" | "apiregistration.k8s.io", _)
+        | ("" | "events.k8s.io", "events") => names::path_segment_problems(name),
+        ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label_problems(name),
+        ("networking.k8s.io", "ipaddresses") => crate::validation::address_problems(name),
         _ => names::subdomain_problems(name),
     }
 }
@@ -34,9 +34,94 @@ fn prefix_problems(resource: &Resource, prefix: &str) -> Vec<String> {
     name_problems(resource, &masked)
 }
 
-/// Validates the metadata of any object, new or changed.
+/// How often the real server's own rules of a resource look at the metadata of a change, besides what is done for all resources:
+/// each look complains anew.
+struct Looks {
+    /// As if the object were new.
+    anew: usize,
+    /// As at a change.
+    change: usize,
+    /// Whether finalizers must be qualified or known.
+    finalizers: bool,
+}
+
+fn looks(resource: &Resource) -> Looks {
+    let looks = |anew, change, finalizers| Looks {
+        anew,
+        change,
+        finalizers,
+    };
+    if resource.is_custom() {
+        return looks(0, 1, false);
+    }
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apps", "controllerrevisions") => looks(1, 2, true),
+        ("", "persistentvolumes") => looks(2, 0, true),
+        ("" | "events.k8s.io", "events") | ("policy", _) => looks(0, 0, false),
+        ("apiregistration.k8s.io", _) | ("node.k8s.io", _) => looks(1, 1, false),
+        ("admissionregistration.k8s.io", _) => looks(1, 0, false),
+        ("apiextensions.k8s.io" | "coordination.k8s.io", _) => looks(0, 1, false),
+        ("storage.k8s.io", "csinodes" | "volumeattachments")
+        | ("discovery.k8s.io" | "flowcontrol.apiserver.k8s.io", _)
+        | ("", "limitranges") => looks(1, 0, true),
+        ("apps" | "autoscaling" | "scheduling.k8s.io", _)
+        | ("batch", "cronjobs")
+        | ("storage.k8s.io", "csidrivers")
+        | ("networking.k8s.io", "networkpolicies" | "servicecidrs")
+        | ("resource.k8s.io", "resourceslices")
+        | ("", "podtemplates" | "replicationcontrollers" | "resourcequotas" | "services") => {
+            looks(0, 1, true)
+        }
+        _ => looks(1, 1, true),
+    }
+}
+
+/// Validates the metadata of a new object.
 pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    names(resource, object, &mut errors);
+    shape(object, &mut errors);
+    if looks(resource).finalizers {
+        standard_finalizers(object, &mut errors);
+    }
+    errors
+}
+
+/// Validates the metadata of a changed object, or of one of which a part was changed.
+pub(crate) fn validate_update(
+    resource: &Resource,
+    subresource: &str,
+    object: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    shape(object, &mut errors);
+    change(object, old, &mut errors);
+    let looks = if subresource.is_empty() {
+        looks(resource)
+    } else {
+        Looks {
+            anew: 0,
+            change: 1,
+            finalizers: !resource.is_custom(),
+        }
+    };
+    for _ in 0..looks.anew {
+        shape(object, &mut errors);
+        if looks.finalizers {
+            standard_finalizers(object, &mut errors);
+        }
+    }
+    for _ in 0..looks.change {
+        change(object, old, &mut errors);
+        if looks.finalizers {
+            standard_finalizers(object, &mut errors);
+        }
+    }
+    errors
+}
+
+fn names(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     let base = object.meta_str("generateName");
     if !base.is_empty() {
         for problem in prefix_problems(resource, base) {
@@ -54,6 +139,20 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid("metadata.name", name, problem));
         }
     }
+}
+
+/// What new and changed objects have in common.
+fn shape(object: &Value, errors: &mut Vec<FieldError>) {
+    let generation = object.generation();
+    if generation < 0 {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", generation, detail));
+    }
+    labels_and_owners(object, errors);
+    finalizers(object, errors);
+}
+
+fn labels_and_owners(object: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in string_map(object, "labels") {
         for problem in names::qualified_problems(key) {
             errors.push(FieldError::invalid("metadata.labels", key.as_str(), problem));
@@ -73,12 +172,10 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
     if annotation_bytes > ANNOTATION_BYTES_MAX {
         errors.push(FieldError::too_long("metadata.annotations", ANNOTATION_BYTES_MAX));
     }
-    validate_owners(object, &mut errors);
-    validate_finalizers(resource, object, &mut errors);
-    errors
+    validate_owners(object, errors);
 }
 
-fn validate_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+fn finalizers(object: &Value, errors: &mut Vec<FieldError>) {
     let finalizers = object.finalizers();
     for finalizer in &finalizers {
         for problem in names::qualified_problems(finalizer) {
@@ -90,10 +187,10 @@ fn validate_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<Fie
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(FieldError::invalid("metadata.finalizers", value, detail));
     }
-    if resource.is_custom() {
-        return;
-    }
-    for (index, finalizer) in finalizers.iter().enumerate() {
+}
+
+fn standard_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, finalizer) in object.finalizers().iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(
@@ -173,6 +270,27 @@ fn owners_text(owners: &[Value]) -> String {
     format!("[{}]", owners.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
+/// What a client should be told of finalizers that are new in a custom resource.
+pub(crate) fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let before = old.map(|old| old.finalizers()).unwrap_or_default();
+    let mut out = Vec::new();
+    for name in object.finalizers() {
+        if before.contains(&name) || name.contains('/') || STANDARD_FINALIZERS.contains(&name) {
+            continue;
+        }
+        let path = if name.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
+        out.push(format!(
+            "metadata.finalizers: \"{name}\": prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with \
+             other finalizer writers"
+        ));
+    }
+    out
+}
+
 /// Leaves out owners that are named twice; returns a warning.
 pub(crate) fn dedup_owners(object: &mut Value) -> Option<String> {
     let owners = object
@@ -203,9 +321,8 @@ pub(crate) fn dedup_owners(object: &mut Value) -> Option<String> {
     })
 }
 
-/// Validates what an update may not change.
-pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+/// What a change may not change, and what it may not leave wrong.
+fn change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     if old.is_terminating() {
         let before = old.finalizers();
         let added: Vec<&str> = object
@@ -243,5 +360,5 @@ pub(crate) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    errors
+    labels_and_owners(object, errors);
 }

@@ -70,13 +70,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     if kind == PatchKind::Merge && document.is_null() {
         return Err(ApiError::bad_request("Invalid JSON Patch"));
     }
-    let repeated = match kind {
-        PatchKind::Merge => duplicates
-            .iter()
-            .map(|path| format!("duplicate field \"{path}\""))
-            .collect(),
-        _ => Vec::new(),
-    };
+    let repeated = repeated(kind, &duplicates);
     let schema = context.resource.schema();
     let apply = |old: &Value| {
         let patched = match (kind, &schema) {
@@ -92,6 +86,12 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
             Ok(warnings) => warnings,
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
+            Err(Patched::Undecodable(complaint))
+                if kind == PatchKind::Strategic && complaint.starts_with(STRICT) =>
+            {
+                let error = FieldError::invalid("patch", go_map(&document), complaint);
+                return Err(ApiError::invalid("", "", "", &[error]));
+            }
             Err(Patched::Undecodable(complaint)) => {
                 return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
             }
@@ -109,6 +109,18 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         },
     )
     .await
+}
+
+const STRICT: &str = "strict decoding error";
+
+/// What there is to say of fields that a patch gives more than once.
+fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
+    let about = match kind {
+        PatchKind::Json => "json patch duplicate field",
+        PatchKind::Merge => "duplicate field",
+        PatchKind::Strategic | PatchKind::Apply => return Vec::new(),
+    };
+    paths.iter().map(|path| format!("{about} \"{path}\"")).collect()
 }
 
 /// A patch that is not JSON.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::cel::rules::correlated;
 use crate::field_error::{FieldError, FieldErrorKind};
+use crate::meta::at;
 use crate::resources::Resource;
 use crate::types::{Kind, Schema};
 
@@ -41,6 +42,39 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
     let (complaints, warnings) = custom.rules.check(&schema, new, old);
     errors.extend(complaints);
     (errors, warnings)
+}
+
+/// The same of a change of the status, at which nothing else is looked: its fields are named as those of a whole.
+pub(crate) fn of_status(mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    errors.retain(|error| error.path == "<nil>" || error.path.starts_with("status"));
+    for error in &mut errors {
+        if let Some(rest) = error.detail.strip_prefix("status.") {
+            error.detail = rest.to_owned();
+        }
+    }
+    errors
+}
+
+/// What is wrong with the numbers that the scale of a custom resource shows: of the status alone where that alone changes.
+pub(crate) fn scale(resource: &Resource, object: &Value, status_only: bool) -> Vec<FieldError> {
+    let scale = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    let Some(scale) = scale else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for (path, of_status) in [(&scale.spec_replicas, false), (&scale.status_replicas, true)] {
+        if status_only && !of_status {
+            continue;
+        }
+        let number = at(object, path.trim_start_matches('.')).and_then(Value::as_i64);
+        let detail = match number.unwrap_or_default() {
+            ..0 => "should be a non-negative integer".to_owned(),
+            2_147_483_648.. => "should be less than or equal to 2147483647".to_owned(),
+            _ => continue,
+        };
+        errors.push(FieldError::invalid(path.as_str(), number, detail));
+    }
+    errors
 }
 
 /// Whether what is complained about is as it was.

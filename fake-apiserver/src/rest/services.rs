@@ -28,6 +28,10 @@ impl Pool for Held<'_> {
     fn draw(&self, low: u64, high: u64) -> u64 {
         self.context.state().random_between(low, high)
     }
+
+    fn is_dry(&self) -> bool {
+        self.context.params.dry_run
+    }
 }
 
 /// Gives a service what it needs; nothing is done for other resources.

@@ -16,7 +16,7 @@ use crate::http::request::Verb;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
-use crate::strategy::{keep_all_but, signing, storage};
+use crate::strategy::{disabled, keep_all_but, signing, storage};
 use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
@@ -48,6 +48,11 @@ pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         && context.request.subresource.is_empty()
     {
         crate::authz::check_create(context)?;
+        if !object.uid().is_empty() {
+            return Err(another_uid(context, object.uid(), ""));
+        }
+        // Whichever version it should be based on: there is none.
+        object.metadata_mut().remove("resourceVersion");
         return create_shaped(context, object, Ownership::Tracked).await;
     }
     let make = |_: &Value| Ok((object.clone(), warnings.clone()));
@@ -145,7 +150,9 @@ async fn attempt(
     services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
     warnings.extend(validate(context, &admitted, old)?);
-    if context.request.subresource.is_empty() && !resource.is_custom() {
+    if context.request.subresource.is_empty() && resource.is_custom() {
+        warnings.extend(metadata::finalizer_warnings(&admitted, Some(old)));
+    } else if context.request.subresource.is_empty() {
         warnings.extend(validation::warnings(context.table(), &admitted, Some(old)));
     }
     attributes.object = Some(admitted);
@@ -274,14 +281,7 @@ fn check_preconditions(
     let name = &context.request.name;
     // A patch that names another uid is refused by the validation of metadata instead.
     if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-             UID in precondition: {}, UID in object meta: {}",
-            registry_key(context),
-            object.uid(),
-            old.uid()
-        );
-        return Err(ApiError::conflict(&resource.group_resource(), name, &why));
+        return Err(another_uid(context, object.uid(), old.uid()));
     }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
@@ -309,6 +309,16 @@ fn check_preconditions(
     Ok(!change.unconditional)
 }
 
+/// The conflict of a write that names another uid than that of the object; empty for one that is not there.
+pub(super) fn another_uid(context: &Context, given: &str, present: &str) -> ApiError {
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {given}, UID in object meta: {present}",
+        registry_key(context)
+    );
+    ApiError::conflict(&context.resource.group_resource(), &context.request.name, &why)
+}
+
 /// The object's key in the real server's store, which some of its errors quote.
 pub(super) fn registry_key(context: &Context) -> String {
     let resource = &context.resource;
@@ -317,7 +327,20 @@ pub(super) fn registry_key(context: &Context) -> String {
     } else {
         String::new()
     };
-    format!("/registry/{group}{}/{}", resource.plural, context.key())
+    // Some resources are kept by the names that they had first.
+    let plural = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "services") => "services/specs",
+        ("", "endpoints") => "services/endpoints",
+        ("", "nodes") => "minions",
+        ("", "replicationcontrollers") => "controllers",
+        ("networking.k8s.io", "ingresses") => "ingress",
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            "apiextensions.k8s.io/customresourcedefinitions"
+        }
+        ("apiregistration.k8s.io", "apiservices") => "apiregistration.k8s.io/apiservices",
+        (_, plural) => plural,
+    };
+    format!("/registry/{group}{plural}/{}", context.key())
 }
 
 /// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
@@ -358,6 +381,9 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     if context.table().resource == "persistentvolumes" && context.request.subresource == "status" {
         storage::stamp_phase(object, &context.state().now());
     }
+    if context.request.subresource.is_empty() && !context.resource.is_custom() {
+        disabled::drop(context.table(), object, Some(old));
+    }
     if context.request.subresource != "status" && strategy.changes_generation(object, old) {
         object.set_meta("generation", old.generation() + 1);
     }
@@ -366,13 +392,16 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
 /// Warnings, if the object is valid.
 fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
-    // The real server checks this twice, in its generic update and in the type's own, and lists both.
-    let mut errors = metadata::validate_update(object, old);
-    errors.extend(metadata::validate_update(object, old));
-    errors.extend(metadata::validate(resource, object));
-    let (complaints, warnings) = schema_rules::check(resource, object, Some(old));
-    errors.extend(complaints);
+    let mut errors = metadata::validate_update(resource, &context.request.subresource, object, old);
     let subresource = context.request.subresource.as_str();
+    let (mut complaints, warnings) = schema_rules::check(resource, object, Some(old));
+    if resource.is_custom() && subresource == "status" {
+        complaints = schema_rules::of_status(complaints);
+    }
+    errors.extend(complaints);
+    if subresource != "scale" {
+        errors.extend(schema_rules::scale(resource, object, subresource == "status"));
+    }
     if subresource.is_empty() {
         errors.extend(resource.strategy.validate_update(object, old));
     }

@@ -104,11 +104,6 @@ pub(super) static FLOW_CONTROL: Generic = Generic {
     status_keeps: StatusKeeps::Metadata,
     ..COUNTED
 };
-pub(super) static API_SERVICE: Generic = Generic {
-    needs_version: true,
-    status_keeps: StatusKeeps::Metadata,
-    ..Generic::new()
-};
 pub(super) static SERVICE_CIDR: Generic = Generic {
     status_keeps: StatusKeeps::Metadata,
     ..Generic::new()

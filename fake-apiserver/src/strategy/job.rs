@@ -48,11 +48,12 @@ impl Strategy for JobStrategy {
                 template["metadata"]["labels"][key] = Value::from(value.clone());
             }
         }
-        if spec.get("selector").is_none_or(Value::is_null) {
-            spec.insert(
-                "selector".to_owned(),
-                json!({"matchLabels": {CONTROLLER_UID: uid}}),
-            );
+        let selector = spec.entry("selector").or_insert(Value::Null);
+        if selector.is_null() || selector.is_object() {
+            let labels = &mut selector["matchLabels"][CONTROLLER_UID];
+            if labels.is_null() {
+                *labels = Value::from(uid);
+            }
         }
         let template_labels = object
             .pointer("/spec/template/metadata/labels")
@@ -60,7 +61,9 @@ impl Strategy for JobStrategy {
             .unwrap_or_default();
         let own_labels = object.metadata().and_then(|meta| meta.get("labels"));
         // Labels that were defaulted to the template's are the same map there, and so get what the template gets.
-        if own_labels.is_none_or(|own| *own == before) {
+        if own_labels
+            .is_some_and(|own| *own == before && before.as_object().is_some_and(|map| !map.is_empty()))
+        {
             object["metadata"]["labels"] = template_labels;
         }
     }

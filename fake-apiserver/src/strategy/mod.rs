@@ -3,15 +3,19 @@
 //! A strategy is pure: it sees the object, its former state and the time. Whatever needs other objects (a namespace
 //! that must exist, a quota) is admission.
 
+mod api_service;
+pub(crate) mod app_armor;
 pub(crate) mod crd;
 mod crd_check;
 mod custom;
+pub(crate) mod disabled;
 mod event;
 mod generic;
 mod immutable;
 mod job;
 pub(crate) mod namespace;
 mod node;
+mod own_labels;
 mod pod;
 pub(crate) mod service;
 pub(crate) mod signing;
@@ -187,8 +191,8 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         }
         ("resource.k8s.io", "resourceclaims") => &generic::RESOURCE_CLAIM,
         ("networking.k8s.io", "servicecidrs") => &generic::SERVICE_CIDR,
-        ("apiregistration.k8s.io", "apiservices") => &generic::API_SERVICE,
         ("scheduling.k8s.io", "priorityclasses") => &generic::PRIORITY_CLASS,
+        ("apiregistration.k8s.io", "apiservices") => &api_service::ApiServiceStrategy,
         ("", "persistentvolumeclaims") => &storage::ClaimStrategy,
         ("", "persistentvolumes") => &storage::VolumeStrategy,
         ("batch", "jobs") => &job::JobStrategy,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Deletion, Strategy, copy_field};
+use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
 use crate::meta::{ObjectMeta, at};
 
 pub(super) struct PodStrategy;
@@ -43,6 +43,9 @@ impl Strategy for PodStrategy {
     }
 
     fn prepare_create(&self, object: &mut Value) {
+        own_labels::apply(object);
+        app_armor::apply(object);
+        let now = object.meta_str("creationTimestamp").to_owned();
         let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
         let gated = at(object, "spec.schedulingGates")
             .and_then(Value::as_array)
@@ -52,7 +55,7 @@ impl Strategy for PodStrategy {
                 "type": "PodScheduled",
                 "status": "False",
                 "lastProbeTime": null,
-                "lastTransitionTime": null,
+                "lastTransitionTime": now,
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }]);
@@ -160,10 +163,14 @@ pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, by the containers' cpu and memory.
 pub(crate) fn qos_class(pod: &Value) -> &'static str {
+    // Resources of the whole pod count instead of those of its containers.
+    let whole = at(pod, "spec").filter(|spec| spec.get("resources").is_some_and(Value::is_object));
     let containers = ["spec.containers", "spec.initContainers"]
         .iter()
+        .filter(|_| whole.is_none())
         .filter_map(|path| at(pod, path).and_then(Value::as_array))
-        .flatten();
+        .flatten()
+        .chain(whole);
     let (mut any, mut guaranteed) = (false, true);
     for container in containers {
         for resource in ["cpu", "memory"] {

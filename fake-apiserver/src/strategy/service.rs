@@ -11,17 +11,19 @@ use crate::validation::{cluster_address_errors, is_headless, needs_health_check}
 
 /// The ports of nodes that services may have.
 pub(crate) const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+/// What a dry run gives for the first port.
+const FIRST_DRY_PORT: i64 = 32_769;
 /// The network of services.
 const NETWORK: [u8; 2] = [10, 96];
 
 pub(super) struct ServiceStrategy;
 
 impl Strategy for ServiceStrategy {
-    fn allows_create_on_update(&self) -> bool {
+    fn returns_deleted_object(&self) -> bool {
         true
     }
 
-    fn returns_deleted_object(&self) -> bool {
+    fn allows_create_on_update(&self) -> bool {
         true
     }
 
@@ -47,6 +49,10 @@ pub(crate) trait Pool {
     fn has_port(&self, port: i64) -> bool;
     /// A number in `low..=high`.
     fn draw(&self, low: u64, high: u64) -> u64;
+    /// Whether nothing will come of it: then nobody asks who has what, and what is given is no real address or port.
+    fn is_dry(&self) -> bool {
+        false
+    }
 }
 
 /// Gives a new service, or a changed one, what it needs.
@@ -272,7 +278,9 @@ fn addresses(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Resul
         return Ok(());
     }
     let asked = spec.texts("clusterIPs").next().unwrap_or_default().to_owned();
-    let address = if asked.is_empty() {
+    let address = if asked.is_empty() && pool.is_dry() {
+        format!("{}.{}.0.0", NETWORK[0], NETWORK[1])
+    } else if asked.is_empty() {
         draw_address(pool)
     } else {
         let refuse = |why: &str| {
@@ -283,9 +291,15 @@ fn addresses(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Resul
         let octets: Vec<u8> = asked.split('.').filter_map(|part| part.parse().ok()).collect();
         match octets.as_slice() {
             [a, b, c, d] if [*a, *b] == NETWORK && !matches!((c, d), (0, 0) | (255, 255)) => {}
+            _ if pool.is_dry() => {
+                let [a, b] = NETWORK;
+                return refuse(&format!(
+                    "the provided IP ({asked}) is not in the valid range. The range of valid IPs is {a}.{b}.0.0/16"
+                ));
+            }
             _ => return refuse("the provided network does not match the current range"),
         }
-        if pool.has_address(&asked) {
+        if !pool.is_dry() && pool.has_address(&asked) {
             return refuse("provided IP is already allocated");
         }
         asked
@@ -349,7 +363,7 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
                         let path = format!("spec.ports[{index}].nodePort");
                         Err(vec![invalid(path, Value::from(asked), why)])
                     };
-                    if !NODE_PORTS.contains(&asked) {
+                    if !pool.is_dry() && !NODE_PORTS.contains(&asked) {
                         return refuse(format!(
                             "provided port is not in the valid range. The range of valid ports is {}-{}",
                             NODE_PORTS.start(),
@@ -375,7 +389,9 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
     if needs_health_check(spec) && !checked {
         let asked = spec.int("healthCheckNodePort").unwrap_or_default();
         if asked == 0 {
-            taken.push(own_check);
+            if own_check != 0 {
+                taken.push(own_check);
+            }
             let port = draw_port(pool, &taken, &own);
             set(spec, "healthCheckNodePort", Some(Value::from(port)));
         }
@@ -384,6 +400,9 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
 }
 
 fn draw_port(pool: &dyn Pool, taken: &[i64], own: &[i64]) -> i64 {
+    if pool.is_dry() {
+        return taken.iter().max().map_or(FIRST_DRY_PORT, |last| last + 1);
+    }
     let (first, last) = (*NODE_PORTS.start(), *NODE_PORTS.end());
     let drawn = pool.draw(first.unsigned_abs(), last.unsigned_abs());
     let start = i64::try_from(drawn).unwrap_or(first);
@@ -403,7 +422,7 @@ fn drop_dependent(object: &mut Value, old: &Value) {
             set(spec, "clusterIP", None);
             set(spec, "clusterIPs", None);
         }
-        for field in ["ipFamilies", "ipFamilyPolicy"] {
+        for field in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
             if same(spec, field) {
                 set(spec, field, None);
             }

@@ -1,6 +1,6 @@
 //! Volumes and claims of them: protected by a finalizer from birth.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Strategy, copy_field};
 use crate::meta::ObjectMeta;
@@ -15,18 +15,21 @@ impl Strategy for ClaimStrategy {
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Pending"});
         object.add_finalizer("kubernetes.io/pvc-protection");
-        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-            settle_sources(spec);
-        }
+        settle_sources(object, None);
     }
 
     fn prepare_update(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "status");
+        settle_sources(object, Some(old));
     }
 }
 
 /// Of the two fields for a source the older takes claims and snapshots only; where they may agree they do.
-fn settle_sources(spec: &mut Map<String, Value>) {
+fn settle_sources(claim: &mut Value, old: Option<&Value>) {
+    let had = |field: &str| {
+        old.and_then(|old| old.get("spec"))
+            .is_some_and(|spec| spec.get(field).is_some())
+    };
     let text = |source: &Value, field: &str| {
         let text = source.get(field).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -37,7 +40,18 @@ fn settle_sources(spec: &mut Map<String, Value>) {
             ("PersistentVolumeClaim", "") | ("VolumeSnapshot", "snapshot.storage.k8s.io")
         )
     };
-    if spec.get("dataSource").is_some_and(|source| !known(source)) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    // Sources of other namespaces come with a feature that is off.
+    let elsewhere = |source: &Value| !text(source, "namespace").is_empty();
+    if !had("dataSourceRef") && spec.get("dataSourceRef").is_some_and(elsewhere) {
+        spec.remove("dataSourceRef");
+    }
+    if !had("dataSource")
+        && !spec.contains_key("dataSourceRef")
+        && spec.get("dataSource").is_some_and(|source| !known(source))
+    {
         spec.remove("dataSource");
     }
     match (
@@ -47,7 +61,8 @@ fn settle_sources(spec: &mut Map<String, Value>) {
         (Some(source), None) => {
             spec.insert("dataSourceRef".to_owned(), source);
         }
-        (None, Some(source)) if text(&source, "namespace").is_empty() && known(&source) => {
+        (None, Some(mut source)) if !elsewhere(&source) => {
+            source.as_object_mut().map(|source| source.remove("namespace"));
             spec.insert("dataSource".to_owned(), source);
         }
         _ => {}

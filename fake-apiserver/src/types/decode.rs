@@ -87,6 +87,10 @@ impl Place<'_> {
             if !path.is_empty() {
                 path.push('.');
             }
+            if let Some(embedded) = embedded(owner, name) {
+                path.push_str(embedded);
+                path.push('.');
+            }
             path.push_str(name);
             return Place { owner, path }.check(&field.schema, value);
         }
@@ -116,7 +120,13 @@ impl Place<'_> {
         DecodeError::WrongType {
             found,
             place,
-            expected: go_type(schema),
+            expected: match (
+                &schema.kind,
+                item_type(self.owner, self.path.rsplit('.').next().unwrap_or_default()),
+            ) {
+                (Kind::Array(_), Some(item)) => format!("[]v1.{item}"),
+                _ => go_type(schema),
+            },
         }
     }
 }
@@ -186,6 +196,58 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
+/// The struct within a struct that has the field, where Go's types embed one; its decoder names both.
+fn embedded(owner: &str, field: &str) -> Option<&'static str> {
+    match (owner, field) {
+        ("Probe", "exec" | "httpGet" | "tcpSocket" | "grpc") => Some("ProbeHandler"),
+        (
+            "PersistentVolumeSpec",
+            "accessModes"
+            | "capacity"
+            | "claimRef"
+            | "mountOptions"
+            | "nodeAffinity"
+            | "persistentVolumeReclaimPolicy"
+            | "storageClassName"
+            | "volumeAttributesClassName"
+            | "volumeMode",
+        ) => None,
+        ("PersistentVolumeSpec", _) => Some("PersistentVolumeSource"),
+        ("IngressRule", "http") => Some("IngressRuleValue"),
+        ("Volume", field) if field != "name" => Some("VolumeSource"),
+        ("EphemeralContainer", field) if field != "targetContainerName" => Some("EphemeralContainerCommon"),
+        (
+            "ConfigMapEnvSource"
+            | "SecretEnvSource"
+            | "ConfigMapKeySelector"
+            | "SecretKeySelector"
+            | "ConfigMapProjection"
+            | "SecretProjection"
+            | "ConfigMapVolumeSource",
+            "name",
+        ) => Some("LocalObjectReference"),
+        ("RuleWithOperations", "apiGroups" | "apiVersions" | "resources" | "scope") => Some("Rule"),
+        _ => None,
+    }
+}
+
+/// The Go type of a list's items that are texts of a kind of their own.
+fn item_type(owner: &str, field: &str) -> Option<&'static str> {
+    Some(match (owner, field) {
+        ("PersistentVolumeClaimSpec" | "PersistentVolumeSpec", "accessModes") => "PersistentVolumeAccessMode",
+        ("ResourceQuotaSpec", "scopes") => "ResourceQuotaScope",
+        ("RuleWithOperations" | "NamedRuleWithOperations", "operations") => "OperationType",
+        ("NetworkPolicySpec", "policyTypes") => "PolicyType",
+        ("NamespaceSpec", "finalizers") => "FinalizerName",
+        ("CertificateSigningRequestSpec", "usages") => "KeyUsage",
+        ("CSIDriverSpec", "volumeLifecycleModes") => "VolumeLifecycleMode",
+        ("ValidatingAdmissionPolicyBindingSpec", "validationActions") => "ValidationAction",
+        ("Capabilities", "add" | "drop") => "Capability",
+        ("ServiceSpec", "ipFamilies") => "IPFamily",
+        _ => return None,
+    })
+}
+
 /// `Container` of `io.k8s.api.core.v1.Container`.
 fn short_name(schema: &Schema) -> &str {
     let name = schema.name.as_deref().unwrap_or_default();
@@ -200,6 +262,7 @@ fn go_type(schema: &Schema) -> String {
     match &schema.kind {
         Kind::Object(object) => match (&object.additional, &schema.name) {
             (_, Some(name)) => package_name(name),
+            (Some(values), None) if matches!(values.kind, Kind::Quantity) => "v1.ResourceList".to_owned(),
             (Some(values), None) => format!("map[string]{}", go_type(values)),
             (None, None) => "map[string]interface {}".to_owned(),
         },
@@ -238,6 +301,8 @@ mod tests {
         "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container")]
     #[case("v1", "Pod", json!({"spec": {"containers": [[]]}}),
         "json: cannot unmarshal array into Go struct field PodSpec.spec.containers of type v1.Container")]
+    #[case("v1", "Pod", json!({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": true}}}]}}),
+        "json: cannot unmarshal bool into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port of type int32")]
     #[case("v1", "Pod", json!({"spec": []}), "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec")]
     #[case("v1", "Pod", json!({"spec": {"terminationGracePeriodSeconds": "5"}}),
         "json: cannot unmarshal string into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64")]

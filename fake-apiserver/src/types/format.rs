@@ -22,12 +22,19 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "hostname" => is_hostname(text),
         "email" => text
             .split_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
+            .is_some_and(|(user, host)| !user.is_empty() && host.split('.').all(is_host_label)),
         "uri" => text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
         "hexcolor" => {
             let digits = text.strip_prefix('#').unwrap_or(text);
             matches!(digits.len(), 3 | 6) && digits.chars().all(|c| c.is_ascii_hexdigit())
         }
+        "rgbcolor" => is_rgb(text),
+        "isbn" => is_isbn(text, 10) || is_isbn(text, 13),
+        "isbn10" => is_isbn(text, 10),
+        "isbn13" => is_isbn(text, 13),
+        "creditcard" => is_card(text),
+        "k8s-short-name" => crate::names::label_problems(text).is_empty(),
+        "k8s-long-name" => crate::names::subdomain_problems(text).is_empty(),
         "bsonobjectid" => text.len() == 24 && text.chars().all(|c| c.is_ascii_hexdigit()),
         _ => true,
     }
@@ -95,14 +102,71 @@ fn is_mac(text: &str) -> bool {
             .all(|part| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
+fn is_host_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
 fn is_hostname(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.strip_suffix('.').unwrap_or(text).split('.').all(label)
+    // One name, or several of which the last is a word of at least two letters.
+    let top = |last: &str| last.len() >= 2 && last.chars().all(char::is_alphabetic);
+    text.len() <= 255
+        && match text.rsplit_once('.') {
+            None => is_host_label(text),
+            Some((before, last)) => before.split('.').all(is_host_label) && top(last),
+        }
+}
+
+/// `rgb(r,g,b)` with numbers up to 255.
+fn is_rgb(text: &str) -> bool {
+    let parts = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
+    parts.is_some_and(|parts| {
+        let parts: Vec<&str> = parts.split(',').map(str::trim).collect();
+        parts.len() == 3 && parts.iter().all(|part| part.parse::<u8>().is_ok())
+    })
+}
+
+/// The digits of an ISBN, of which the last checks the others.
+fn is_isbn(text: &str, length: usize) -> bool {
+    let compact: String = text.chars().filter(|c| !matches!(c, '-' | ' ')).collect();
+    let mut sum = 0;
+    for (index, character) in compact.chars().enumerate() {
+        let place = u32::try_from(index).unwrap_or_default();
+        let digit = match (character, length, index) {
+            ('X' | 'x', 10, 9) => 10,
+            _ => match character.to_digit(10) {
+                Some(digit) => digit,
+                None => return false,
+            },
+        };
+        sum += match length {
+            10 => (place + 1) * digit,
+            _ if index % 2 == 1 => 3 * digit,
+            _ => digit,
+        };
+    }
+    let modulus = if length == 10 { 11 } else { 10 };
+    compact.chars().count() == length && sum.is_multiple_of(modulus)
+}
+
+/// A number of a credit card by the check digit of Luhn.
+fn is_card(text: &str) -> bool {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
+    let others = text
+        .chars()
+        .any(|c| !c.is_ascii_digit() && !matches!(c, '-' | ' '));
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(index, digit)| match index % 2 {
+            0 => *digit,
+            _ => (digit * 2) / 10 + (digit * 2) % 10,
+        })
+        .sum();
+    !others && (12..=19).contains(&digits.len()) && sum.is_multiple_of(10)
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -136,6 +200,13 @@ mod tests {
     #[case("hostname", "a-b.example.com", "-a")]
     #[case("email", "a@example.com", "example.com")]
     #[case("uri", "https://example.com/x", "no scheme")]
+    #[case("hostname", "host", "a.b")]
+    #[case("rgbcolor", "rgb(0, 10, 255)", "rgb(0,0)")]
+    #[case("isbn", "978-3-16-148410-0", "978-3-16-148410-1")]
+    #[case("isbn10", "3-16-148410-X", "3-16-148410-0")]
+    #[case("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112")]
+    #[case("k8s-short-name", "a-b", "a.b")]
+    #[case("k8s-long-name", "a.b", "A")]
     #[case("hexcolor", "#ffaa00", "#ff")]
     fn takes_one_and_refuses_the_other(#[case] format: &str, #[case] good: &str, #[case] bad: &str) {
         assert!(fits(format, good));

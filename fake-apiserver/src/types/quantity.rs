@@ -136,6 +136,15 @@ impl Quantity {
         })
     }
 
+    /// The next larger amount of whole thousandths; none if it is one already.
+    pub(crate) fn in_thousandths(self) -> Option<Quantity> {
+        let thousandth = NANO / 1000;
+        (self.nanos % thousandth != 0).then(|| Quantity {
+            nanos: (self.nanos.div_euclid(thousandth) + 1) * thousandth,
+            ..self
+        })
+    }
+
     /// The canonical text: no fraction, the largest suffix of its family that loses nothing.
     pub(crate) fn canonical(self) -> String {
         if self.nanos == 0 {

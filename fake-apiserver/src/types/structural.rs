@@ -376,7 +376,7 @@ impl Reader {
             Some("atomic") | None => ListType::Atomic,
             Some(other) => {
                 let path = at(path, "x-kubernetes-list-type");
-                self.error(FieldError::not_supported(path, other, &["atomic", "map", "set"]));
+                self.error(FieldError::not_supported(path, other, &["atomic", "set", "map"]));
                 ListType::Atomic
             }
         }

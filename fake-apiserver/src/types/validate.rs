@@ -100,7 +100,7 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
         let missing = ["apiVersion", "kind"]
             .into_iter()
             .filter(|name| map.get(*name).is_none_or(Value::is_null));
-        errors.extend(missing.map(|name| FieldError::required(join(path, name), "must not be empty")));
+        errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) fn config_map(object: &Value, errors: &mut Errors) {
         bytes += decoded_length(value);
     }
     if bytes > DATA_BYTES_MAX {
-        errors.too_long(&Path::new(""), DATA_BYTES_MAX);
+        // The real server gives the whole object this name.
+        errors.too_long(&Path::new("[]"), DATA_BYTES_MAX);
     }
 }
 
@@ -208,6 +209,15 @@ fn node_amounts(object: &Value, errors: &mut Errors) {
 /// A Node.
 pub(super) fn node(object: &Value, errors: &mut Errors) {
     let spec = object.part("spec").unwrap_or(&NOTHING);
+    const AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+    let annotations = object.part("metadata").unwrap_or(&NOTHING).map("annotations");
+    let avoid = annotations.text(AVOID);
+    if let Some(error) = Some(avoid)
+        .filter(|avoid| !avoid.is_empty())
+        .and_then(|avoid| crate::http::json::parse(avoid.as_bytes()).err())
+    {
+        errors.invalid(&Path::new("metadata.annotations.AvoidPods"), AVOID, error);
+    }
     // The real server gives taints the path of the metadata.
     pod::taints(spec.list("taints"), &Path::new("metadata.taints"), errors);
     node_amounts(object, errors);
@@ -497,7 +507,8 @@ fn quota_spec(object: &Value, errors: &mut Errors) {
         scopes.insert(scope);
     }
     for _ in 0..conflicting(&scopes) {
-        errors.invalid(&at, shown(), "conflicting scopes");
+        let shown = spec.part("scopes").cloned().unwrap_or_default();
+        errors.invalid(&at, shown, "conflicting scopes");
     }
 }
 
@@ -521,7 +532,10 @@ pub(super) fn quota_update(new: &Value, old: &Value, errors: &mut Errors) {
             .collect()
     };
     if scopes(new) != scopes(old) {
-        let shown = new.pointer("/spec/scopes").cloned().unwrap_or_default();
+        let shown = new
+            .pointer("/spec/scopes")
+            .cloned()
+            .unwrap_or_else(|| Value::Array(Vec::new()));
         errors.invalid(&Path::new("spec.scopes"), shown, IMMUTABLE);
     }
 }

@@ -160,9 +160,16 @@ fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<(), String
     Ok(())
 }
 
+/// Go looks for a file of that name: capital letters count.
+fn known_zone(name: &str) -> bool {
+    jiff::tz::db()
+        .get(name)
+        .is_ok_and(|zone| zone.iana_name() == Some(name))
+}
+
 /// Whether there is such a time zone; what Go says if not. Where the system knows no zones, any is taken.
 pub(super) fn zone_exists(name: &str) -> Result<(), String> {
-    if matches!(name, "" | "UTC" | "Local") || jiff::tz::db().get(name).is_ok() {
+    if matches!(name, "" | "UTC" | "Local") || known_zone(name) {
         return Ok(());
     }
     if jiff::tz::db().get("Europe/Berlin").is_err() {

@@ -258,7 +258,11 @@ fn full_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
         return errors.required(path, "");
     }
     let Some((domain, id)) = name.split_once('/') else {
-        return errors.invalid(path, name, "must include a domain");
+        return errors.invalid(
+            path,
+            name,
+            "a fully qualified name must be a domain and a name separated by a slash",
+        );
     };
     if domain.is_empty() {
         errors.required(path, "the domain must not be empty");

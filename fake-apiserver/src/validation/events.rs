@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
+use super::go;
 use super::path::Path;
 use crate::names;
 
@@ -154,8 +155,13 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
         "reportingInstance",
     ] {
         if !same(get(new, field), get(old, field)) {
-            let shown = get(new, field).cloned().unwrap_or_default();
-            errors.invalid(&Path::new(field), shown, IMMUTABLE);
+            match get(new, field) {
+                Some(reference) if matches!(field, "involvedObject" | "related") => {
+                    let shown = go::text("core.ObjectReference", Some(reference));
+                    errors.invalid_shown(&Path::new(field), shown, IMMUTABLE);
+                }
+                value => errors.invalid(&Path::new(field), value.cloned().unwrap_or_default(), IMMUTABLE),
+            }
         }
     }
 }

@@ -249,7 +249,7 @@ pub(super) fn level(object: &Value, errors: &mut Errors) {
     let path = Path::new("spec");
     let kind = spec.text("type");
     if (name(object) == EXEMPT) != (kind == "Exempt") {
-        let detail = "type must be 'Exempt' if and only if name is 'exempt'";
+        let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
         errors.invalid(&path.field("type"), kind, detail);
     }
     match kind {
@@ -392,7 +392,7 @@ mod tests {
     #[rstest]
     #[case("exempt", json!({"type": "Exempt"}), &[])]
     #[case("a", json!({"type": "Exempt", "limited": {}}), &[
-        "spec.type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is 'exempt'",
+        "spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'",
         "spec.limited: Forbidden: must be nil if the type is not Limited",
     ])]
     #[case("a", json!({"type": "Limited"}), &["spec.limited: Required value: must not be empty when type is Limited"])]

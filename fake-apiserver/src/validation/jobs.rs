@@ -328,8 +328,7 @@ fn exit_codes(codes: &Value, containers: &BTreeSet<&str>, path: &Path<'_>, error
     let path = path.field("values");
     let values = codes.list("values");
     if values.is_empty() {
-        let shown = codes.part("values").cloned().unwrap_or_default();
-        errors.invalid(&path, shown, "at least one value is required");
+        errors.invalid(&path, Value::Array(Vec::new()), "at least one value is required");
     } else if values.len() > 255 {
         errors.too_many(&path, values.len(), 255);
     }

@@ -36,6 +36,7 @@ mod signing;
 mod storage;
 mod unified;
 mod volume_sources;
+mod warnings;
 
 use serde_json::Value;
 
@@ -45,6 +46,7 @@ use errors::{Errors, IMMUTABLE};
 use path::Path;
 
 pub(crate) use service::{address_errors as cluster_address_errors, is_headless, needs_health_check};
+pub(crate) use warnings::of as warnings;
 
 type Create = fn(&Value, &mut Errors);
 type Update = fn(&Value, &Value, &mut Errors);
@@ -113,7 +115,11 @@ fn rules(table: &GroupResource) -> Rules {
         ("resource.k8s.io", "resourceslices") => Rules::new(devices::slice, devices::slice_update),
         ("", "secrets") => Rules::new(core::secret, core::secret_update),
         ("", "namespaces") => Rules::new(core::namespace, no_change).with_status(core::namespace_status),
-        ("", "nodes") => Rules::new(core::node, core::node_update).with_status(core::node_update),
+        ("", "nodes") => Rules::new(core::node, |new, old, errors| {
+            core::node(new, errors);
+            core::node_update(new, old, errors);
+        })
+        .with_status(core::node_update),
         ("", "limitranges") => anew!(core::limit_range),
         ("", "resourcequotas") => Rules::new(core::quota, core::quota_update).with_status(core::quota_status),
         ("", "endpoints") => Rules::new(core::endpoints, core::endpoints_update),
@@ -214,6 +220,13 @@ fn rules(table: &GroupResource) -> Rules {
     }
 }
 
+/// What is wrong with a name that must be an address.
+pub(crate) fn address_problems(name: &str) -> Vec<String> {
+    let mut errors = Errors::default();
+    addresses::canonical_address(&Path::new(""), name, &mut errors);
+    errors.into_vec().into_iter().map(|error| error.detail).collect()
+}
+
 /// What is wrong with where a webhook is, at `path`.
 pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
@@ -244,41 +257,6 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
         _ => {}
     }
     errors.into_vec()
-}
-
-/// What a client should be told of an object that is accepted.
-pub(crate) fn warnings(table: &GroupResource, object: &Value, old: Option<&Value>) -> Vec<String> {
-    use fields::Fields;
-    let template = |holder: Option<&Value>, prefix: &str| {
-        holder
-            .and_then(|holder| holder.part("template"))
-            .map(|template| pod::warnings(template, prefix))
-            .unwrap_or_default()
-    };
-    // Changes of workloads are looked at only where they change what is asked for.
-    let generation = |object: &Value| object.part("metadata").and_then(|meta| meta.int("generation"));
-    if old.is_some_and(|old| generation(old) == generation(object) && generation(old).is_some()) {
-        return Vec::new();
-    }
-    match (table.group.as_str(), table.resource.as_str()) {
-        ("", "pods") if old.is_none() => pod::warnings(object, ""),
-        ("", "pods") => Vec::new(),
-        ("", "services") => service::warnings(object),
-        ("", "secrets") => core::secret_warnings(object),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => crate::strategy::definition_warnings(object),
-        ("", "podtemplates") => template(Some(object), "template."),
-        ("batch", "cronjobs") => {
-            let job = object.part("spec").and_then(|spec| spec.part("jobTemplate"));
-            template(
-                job.and_then(|job| job.part("spec")),
-                "spec.jobTemplate.spec.template.",
-            )
-        }
-        ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs")
-        | ("", "replicationcontrollers") => template(object.part("spec"), "spec.template."),
-        _ => Vec::new(),
-    }
 }
 
 /// A field that must stay what it was.

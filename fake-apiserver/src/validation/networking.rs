@@ -344,13 +344,16 @@ pub(super) fn ingress_class(object: &Value, errors: &mut Errors) {
 
 /// A changed IngressClass.
 pub(super) fn ingress_class_update(new: &Value, old: &Value, errors: &mut Errors) {
-    super::immutable(
-        new,
-        old,
-        "/spec/controller",
-        &Path::new("spec.controller"),
-        errors,
-    );
+    let controller = |class: &Value| {
+        class
+            .part("spec")
+            .unwrap_or(&NOTHING)
+            .text("controller")
+            .to_owned()
+    };
+    if controller(new) != controller(old) {
+        errors.invalid(&Path::new("spec.controller"), controller(new), IMMUTABLE);
+    }
     ingress_class(new, errors);
 }
 

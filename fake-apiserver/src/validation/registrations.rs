@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
-use super::{pod, selectors};
+use super::selectors;
 use crate::cel::policies::{Names, Wanted};
+use crate::field_error::go_quote;
 use crate::names;
 
 pub(super) const FAILURE: [&str; 2] = ["Fail", "Ignore"];
@@ -239,7 +240,36 @@ pub(super) fn client_config(config: &Value, path: &Path<'_>, errors: &mut Errors
 }
 
 /// Where a webhook is reached.
+fn service_port(port: i64, path: &Path<'_>, errors: &mut Errors) {
+    if !(1..=65_535).contains(&port) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(path, port, detail);
+    }
+}
+
+/// The first part of a text that looks like an escaped byte and is none.
+fn bad_escape(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        let part = rest.get(at..)?;
+        let digits = part.get(1..3).unwrap_or_default();
+        if digits.len() < 2 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Some(part.get(..3).unwrap_or(part));
+        }
+        rest = part.get(3..)?;
+    }
+    None
+}
+
 pub(super) fn webhook_url(text: &str, path: &Path<'_>, errors: &mut Errors) {
+    if let Some(bad) = bad_escape(text) {
+        let parsed = go_quote(text);
+        let detail = format!(
+            "url must be a valid URL: parse {parsed}: invalid URL escape {}{URL_FORM}",
+            go_quote(bad)
+        );
+        return errors.required(path, &detail);
+    }
     let (scheme, rest) = text
         .split_once("://")
         .map_or(("", text), |(scheme, rest)| (scheme, rest));
@@ -279,10 +309,7 @@ pub(super) fn webhook_service(service: &Value, path: &Path<'_>, errors: &mut Err
         }
     }
     let port = service.int("port").unwrap_or_default();
-    if !(1..=65_535).contains(&port) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&path.field("port"), port, detail);
-    }
+    service_port(port, &path.field("port"), errors);
     let text = service.text("path");
     let at = path.field("path");
     match text {
@@ -400,7 +427,7 @@ pub(super) fn api_service(object: &Value, errors: &mut Errors) {
                 }
             }
             if let Some(port) = service.int("port") {
-                pod::port_number(port, &at.field("port"), errors);
+                service_port(port, &at.field("port"), errors);
             }
             if spec.is_true("insecureSkipTLSVerify") && !spec.text("caBundle").is_empty() {
                 let detail = "may not be true if caBundle is present";

@@ -15,6 +15,11 @@ const SOURCES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "
 
 /// An autoscaler, in either version.
 pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
+    judge(object, None, errors);
+}
+
+fn judge(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let before = old.and_then(|old| old.pointer("/spec/scaleTargetRef"));
     let spec = object.part("spec").unwrap_or(&NOTHING);
     let path = Path::new("spec");
     let least = spec.int("minReplicas");
@@ -36,7 +41,15 @@ pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
         errors.invalid(&at, most, "must be greater than or equal to `minReplicas`");
     }
     let target = spec.part("scaleTargetRef").unwrap_or(&NOTHING);
-    reference(target, &path.field("scaleTargetRef"), errors);
+    let same = |field: &str| before.is_some_and(|before| before.text(field) == target.text(field));
+    let version = if same("apiVersion") && same("kind") {
+        Version::LetBe
+    } else if target.text("kind") == "ReplicationController" {
+        Version::OfAnyGroup
+    } else {
+        Version::OfAGroup
+    };
+    reference(target, version, &path.field("scaleTargetRef"), errors);
     let list = path.field("metrics");
     let metrics = spec.list("metrics");
     for (index, metric) in metrics.iter().enumerate() {
@@ -74,8 +87,8 @@ pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
 }
 
 /// A changed autoscaler.
-pub(super) fn autoscaler_update(new: &Value, _old: &Value, errors: &mut Errors) {
-    autoscaler(new, errors);
+pub(super) fn autoscaler_update(new: &Value, old: &Value, errors: &mut Errors) {
+    judge(new, Some(old), errors);
 }
 
 /// A changed status of an autoscaler.
@@ -87,7 +100,17 @@ pub(super) fn autoscaler_status(new: &Value, _old: &Value, errors: &mut Errors) 
     }
 }
 
-fn reference(target: &Value, path: &Path<'_>, errors: &mut Errors) {
+/// What the version of a reference must be like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// It was there before.
+    LetBe,
+    /// It may be that of the group without a name.
+    OfAnyGroup,
+    OfAGroup,
+}
+
+fn reference(target: &Value, needed: Version, path: &Path<'_>, errors: &mut Errors) {
     for field in ["kind", "name"] {
         let text = target.text(field);
         if text.is_empty() {
@@ -97,7 +120,13 @@ fn reference(target: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     let version = target.text("apiVersion");
-    if version.matches('/').count() > 1 {
+    if needed == Version::LetBe {
+        return;
+    }
+    if !version.contains('/') && needed == Version::OfAGroup {
+        let detail = "apiVersion must specify API group";
+        errors.invalid(&path.field("apiVersion"), version, detail);
+    } else if version.matches('/').count() > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
         errors.invalid(&path.field("apiVersion"), version, detail);
     }
@@ -226,7 +255,12 @@ fn target<'a>(source: &'a Value, path: &Path<'_>, errors: &mut Errors) -> &'a Va
 
 fn object(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     let described = source.part("describedObject").unwrap_or(&NOTHING);
-    reference(described, &path.field("describedObject"), errors);
+    reference(
+        described,
+        Version::OfAnyGroup,
+        &path.field("describedObject"),
+        errors,
+    );
     identifier(source, path, errors);
     let target = target(source, path, errors);
     if !target.has("value") && !target.has("averageValue") {

@@ -1,6 +1,6 @@
 //! Volumes and what serves them: PersistentVolumes, classes, drivers, attachments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -153,12 +153,15 @@ fn csi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// A PersistentVolume.
 pub(super) fn volume(volume: &Value, errors: &mut Errors) {
-    let spec = volume.part("spec").unwrap_or(&NOTHING);
-    let path = Path::new("spec");
-    if spec.list("accessModes").is_empty() {
-        errors.required(&path.field("accessModes"), "");
-    }
-    claim::access_modes(spec, &path, errors);
+    volume_spec(
+        volume.part("spec").unwrap_or(&NOTHING),
+        &Path::new("spec"),
+        false,
+        errors,
+    );
+}
+
+fn capacity_of_volume(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let at = path.field("capacity");
     let capacity = spec.map("capacity");
     if capacity.is_empty() {
@@ -176,12 +179,48 @@ pub(super) fn volume(volume: &Value, errors: &mut Errors) {
         amounts::basic(&at.key(name), amount, errors);
         amounts::positive(&at.key(name), amount, errors);
     }
+}
+
+/// A volume's spec; that of one that no object stands for has no capacity, and comes from a driver.
+fn volume_spec(spec: &Value, path: &Path<'_>, inline: bool, errors: &mut Errors) {
+    const INLINE: &str = "may not be specified in the context of inline volumes";
+    if inline {
+        for field in ["claimRef", "capacity"] {
+            if spec
+                .part(field)
+                .is_some_and(|value| value.as_object().is_some_and(|map| !map.is_empty()))
+            {
+                errors.forbidden(&path.field(field), INLINE);
+            }
+        }
+        if !spec.has("csi") {
+            errors.required(
+                &path.field("csi"),
+                "has to be specified in the context of inline volumes",
+            );
+        }
+    }
+    if spec.list("accessModes").is_empty() {
+        errors.required(&path.field("accessModes"), "");
+    }
+    claim::access_modes(spec, path, errors);
+    if !inline {
+        capacity_of_volume(spec, path, errors);
+    }
     let policy = spec.text("persistentVolumeReclaimPolicy");
     let policy_path = path.field("persistentVolumeReclaimPolicy");
-    if !policy.is_empty() {
+    if inline {
+        if !matches!(policy, "" | "Retain") {
+            let detail = "may only be Retain in the context of inline volumes";
+            errors.forbidden(&policy_path, detail);
+        }
+        if spec.has("nodeAffinity") {
+            errors.forbidden(&path.field("nodeAffinity"), INLINE);
+        }
+    } else if !policy.is_empty() {
         errors.one_of_or_empty(&policy_path, policy, &["Delete", "Recycle", "Retain"]);
     }
-    if let Some(affinity) = spec.part("nodeAffinity") {
+    if let Some(affinity) = spec.part("nodeAffinity").filter(|_| !inline) {
         let at = path.field("nodeAffinity");
         let at = at.field("required");
         match affinity.part("required") {
@@ -203,7 +242,7 @@ pub(super) fn volume(volume: &Value, errors: &mut Errors) {
         }
     }
     if !seen {
-        errors.required(&path, "must specify a volume type");
+        errors.required(path, "must specify a volume type");
     }
     let host_path = spec.part("hostPath").map(|source| source.text("path"));
     if policy == "Recycle"
@@ -240,6 +279,8 @@ pub(super) fn volume(volume: &Value, errors: &mut Errors) {
 
 /// A changed PersistentVolume.
 pub(super) fn volume_update(new: &Value, old: &Value, errors: &mut Errors) {
+    // The real server looks twice, and says all of it twice.
+    volume(new, errors);
     volume(new, errors);
     let source = |object: &Value| -> Value {
         let spec = object.part("spec").unwrap_or(&NOTHING);
@@ -270,7 +311,13 @@ pub(super) fn volume_update(new: &Value, old: &Value, errors: &mut Errors) {
             new.pointer("/spec/nodeAffinity"),
         )
     {
-        let shown = go::text("core.VolumeNodeAffinity", new.pointer("/spec/nodeAffinity"));
+        let affinity = new
+            .pointer("/spec/nodeAffinity")
+            .filter(|affinity| !affinity.is_null());
+        let shown = affinity.map_or_else(
+            || "null".to_owned(),
+            |affinity| go::text("core.VolumeNodeAffinity", Some(affinity)),
+        );
         let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
         errors.invalid_shown(&Path::new("nodeAffinity"), shown, detail);
     }
@@ -330,7 +377,7 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
         Some(mode) => errors.one_of_or_empty(&path, mode, &["Immediate", "WaitForFirstConsumer"]),
     }
     let path = Path::new("allowedTopologies");
-    let mut terms: Vec<&Value> = Vec::new();
+    let mut terms: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
     for (index, term) in class.list("allowedTopologies").iter().enumerate() {
         let at = path.index(index);
         let expressions = at.field("matchLabelExpressions");
@@ -353,14 +400,24 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
                 errors.duplicate(&at.field("key"), key);
             }
         }
-        if terms.contains(&term) {
+        let meant = meant(term);
+        // The real server compares with the topologies to come, too, which are empty still.
+        if meant.is_empty() || terms.contains(&meant) {
             errors.duplicate(&expressions, "");
         }
-        terms.push(term);
+        terms.push(meant);
     }
 }
 
 /// A changed StorageClass.
+/// What a topology asks for, whatever the order.
+fn meant(term: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
+    let expressions = term.list("matchLabelExpressions").iter();
+    expressions
+        .map(|expression| (expression.text("key"), expression.texts("values").collect()))
+        .collect()
+}
+
 pub(super) fn class_update(new: &Value, old: &Value, errors: &mut Errors) {
     for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
         let pointer = format!("/{field}");
@@ -558,6 +615,9 @@ pub(super) fn attachment(attachment: &Value, errors: &mut Errors) {
             "must specify non empty persistentVolumeName",
         ),
         _ => {}
+    }
+    if let Some(inline) = source.part("inlineVolumeSpec").filter(|_| name.is_none()) {
+        volume_spec(inline, &at.field("inlineVolumeSpec"), true, errors);
     }
     let node = spec.text("nodeName");
     errors.problems(&path.field("nodeName"), node, names::subdomain_problems(node));

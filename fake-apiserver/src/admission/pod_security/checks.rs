@@ -22,6 +22,7 @@ const CAPABILITIES: [&str; 13] = [
     "SETUID",
     "SYS_CHROOT",
 ];
+/// Safe ones, in the order in which versions added them.
 const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -57,56 +58,57 @@ const VOLUMES: [&str; 9] = [
 const PROFILES: [&str; 2] = ["Localhost", "RuntimeDefault"];
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// What of a pod is against a standard; empty if nothing is.
-pub(super) fn violations(level: &str, spec: &Value, metadata: &Value) -> Vec<String> {
+/// A version of the standards: the minor version of Kubernetes that has it; the last one there is for `latest`.
+pub(super) fn version(text: &str) -> u32 {
+    let minor = text.strip_prefix("v1.").and_then(|minor| minor.parse().ok());
+    minor.unwrap_or(u32::MAX)
+}
+
+/// What of a pod is against a version of a standard; empty if nothing is.
+pub(super) fn violations(level: &str, version: u32, spec: &Value, metadata: &Value) -> Vec<String> {
+    let restricted = match level {
+        "baseline" => false,
+        "restricted" => true,
+        _ => return Vec::new(),
+    };
     let pod = Pod {
         spec,
         metadata,
-        is_windows: spec.at("os.name").and_then(Value::as_str) == Some("windows"),
-        has_own_users: spec.flag("hostUsers") == Some(false),
+        version,
+        is_windows: version >= 25 && spec.at("os.name").and_then(Value::as_str) == Some("windows"),
+        has_own_users: version >= 35 && spec.flag("hostUsers") == Some(false),
     };
-    let baseline: &[fn(&Pod<'_>) -> Option<String>] = &[
-        app_armor,
-        capabilities,
-        host_namespaces,
-        host_paths,
-        host_ports,
-        host_probes,
-        privileged,
-        proc_mount,
-        selinux,
-        seccomp,
-        sysctls,
-        host_process,
+    type Check = fn(&Pod<'_>) -> Option<String>;
+    // Those of the restricted standard take the place of weaker ones, each from the version on that has it.
+    let checks: [(bool, Check); 19] = [
+        (true, app_armor),
+        (!restricted || version < 22, capabilities),
+        (true, host_namespaces),
+        (!restricted, host_paths),
+        (true, host_ports),
+        (version >= 34, host_probes),
+        (true, privileged),
+        (!restricted || version < 35, proc_mount),
+        (true, selinux),
+        (!restricted && version >= 19, seccomp),
+        (true, sysctls),
+        (true, host_process),
+        (restricted && version >= 8, privilege_escalation),
+        (restricted && version >= 22, capabilities_restricted),
+        (restricted && version >= 35, proc_mount_restricted),
+        (restricted, volumes),
+        (restricted, non_root),
+        (restricted && version >= 23, user),
+        (restricted && version >= 19, seccomp_restricted),
     ];
-    let restricted: &[fn(&Pod<'_>) -> Option<String>] = &[
-        app_armor,
-        host_namespaces,
-        host_ports,
-        host_probes,
-        privileged,
-        proc_mount,
-        selinux,
-        sysctls,
-        host_process,
-        privilege_escalation,
-        capabilities_restricted,
-        volumes,
-        non_root,
-        user,
-        seccomp_restricted,
-    ];
-    let checks = match level {
-        "baseline" => baseline,
-        "restricted" => restricted,
-        _ => &[],
-    };
-    checks.iter().filter_map(|check| check(&pod)).collect()
+    let asked = checks.iter().filter(|(asked, _)| *asked);
+    asked.filter_map(|(_, check)| check(&pod)).collect()
 }
 
 struct Pod<'a> {
     spec: &'a Value,
     metadata: &'a Value,
+    version: u32,
     is_windows: bool,
     has_own_users: bool,
 }
@@ -355,6 +357,10 @@ fn proc_mount(pod: &Pod<'_>) -> Option<String> {
     if pod.has_own_users {
         return None;
     }
+    proc_mount_restricted(pod)
+}
+
+fn proc_mount_restricted(pod: &Pod<'_>) -> Option<String> {
     let kind = |container: &Value| text_at(container, "securityContext.procMount").map(str::to_owned);
     let is_bad = |container: &Value| kind(container).is_some_and(|kind| kind != "Default");
     let bad = pod.bad(is_bad);
@@ -376,7 +382,7 @@ fn selinux(pod: &Pod<'_>) -> Option<String> {
         };
         let kind = options.text("type");
         let (wrong, named, roled) = (
-            !SELINUX_TYPES.contains(&kind),
+            !SELINUX_TYPES.contains(&kind) || (kind == "container_engine_t" && pod.version < 31),
             !options.text("user").is_empty(),
             !options.text("role").is_empty(),
         );
@@ -493,7 +499,14 @@ fn app_armor(pod: &Pod<'_>) -> Option<String> {
 fn sysctls(pod: &Pod<'_>) -> Option<String> {
     let set = context(pod.spec).map_or(&[][..], |context| context.list("sysctls"));
     let names = set.iter().map(|sysctl| sysctl.text("name"));
-    let bad: Vec<&str> = names.filter(|name| !SYSCTLS.contains(name)).collect();
+    let known = match pod.version {
+        0..27 => 5,
+        27..29 => 6,
+        29..32 => 10,
+        _ => SYSCTLS.len(),
+    };
+    let is_safe = |name: &&str| SYSCTLS.iter().take(known).any(|safe| safe == name);
+    let bad: Vec<&str> = names.filter(|name| !is_safe(name)).collect();
     (!bad.is_empty()).then(|| format!("forbidden sysctls ({})", bad.join(", ")))
 }
 
@@ -550,4 +563,36 @@ fn user(pod: &Pod<'_>) -> Option<String> {
     let is_bad = |of: &Value| context(of).and_then(|context| context.int("runAsUser")) == Some(0);
     setters(is_bad(pod.spec), &pod.bad(is_bad))
         .map(|who| format!("runAsUser=0 ({who} must not set runAsUser=0)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The reasons alone.
+    fn reasons(level: &str, of: &str, spec: &Value) -> Vec<String> {
+        violations(level, version(of), spec, &Value::Null)
+            .iter()
+            .map(|violation| violation.split(" (").next().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    #[rstest]
+    #[case::nothing_to_say("baseline", "latest", json!({"containers": [{"name": "c"}]}), &[])]
+    #[case::no_seccomp_before_1_19("baseline", "v1.18", json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}), &[])]
+    #[case::seccomp("baseline", "v1.19", json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}), &["seccompProfile"])]
+    #[case::few_checks_at_first("restricted", "v1.18", json!({"containers": [{"name": "c"}]}),
+        &["allowPrivilegeEscalation != false", "runAsNonRoot != true"])]
+    #[case::more_of_them_later("restricted", "v1.25", json!({"containers": [{"name": "c"}]}),
+        &["allowPrivilegeEscalation != false", "unrestricted capabilities", "runAsNonRoot != true", "seccompProfile"])]
+    #[case::windows_since_1_25("restricted", "v1.25", json!({"os": {"name": "windows"}, "containers": [{"name": "c"}]}), &["runAsNonRoot != true"])]
+    #[case::own_users("restricted", "latest", json!({"hostUsers": false, "containers": [{"name": "c", "securityContext": {"procMount": "Unmasked"}}]}),
+        &["allowPrivilegeEscalation != false", "unrestricted capabilities", "procMount", "seccompProfile"])]
+    #[case::safe_once_added("baseline", "v1.26", json!({"securityContext": {"sysctls": [{"name": "net.ipv4.ip_local_reserved_ports"}]}}), &["forbidden sysctls"])]
+    fn versions(#[case] level: &str, #[case] version: &str, #[case] spec: Value, #[case] expected: &[&str]) {
+        assert_eq!(reasons(level, version, &spec), expected);
+    }
 }

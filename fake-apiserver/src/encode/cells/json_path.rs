@@ -23,6 +23,18 @@ pub(super) fn cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Va
     }
 }
 
+/// Where a field's name ends: at a dot or a bracket that no backslash is before.
+fn field_end(path: &str) -> usize {
+    let mut before = ' ';
+    for (index, character) in path.char_indices() {
+        if matches!(character, '.' | '[') && before != '\\' {
+            return index;
+        }
+        before = character;
+    }
+    path.len()
+}
+
 /// Follows a JSON path of fields, quoted fields, indexes and `[?(@.field=="value")]` filters; `[*]` joins what it finds.
 fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut value = object;
@@ -52,7 +64,7 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
             continue;
         }
         let after = rest.strip_prefix('.').unwrap_or(rest);
-        let end = after.find(['.', '[']).unwrap_or(after.len());
+        let end = field_end(after);
         let field = after[..end].replace("\\.", ".");
         rest = &after[end..];
         if field.is_empty() {

@@ -34,6 +34,8 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
             Ok(()) => Ok(()),
             Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
         },
+        // A truth converts to no other kind, and Go has no words of its own for it.
+        (_, Value::Bool(_)) => Err(format!("unrecognized type: {}", target(schema))),
         (_, other) => Err(format!("cannot convert {} to {}", go_type(other), target(schema))),
     }
 }

@@ -294,7 +294,7 @@ impl Walk<'_> {
             self.errors.push(FieldError::not_supported(
                 at(path, NAME),
                 given,
-                &["atomic", "map", "set"],
+                &["atomic", "set", "map"],
             ));
         }
     }

@@ -1,12 +1,21 @@
 //! Walking a built-in object and filling in what the table and the code of each group say.
 
 use super::{apps, autoscaling, batch, core, others, pod, table};
+use crate::types::Quantity;
 use crate::types::schema::{Kind, Object, Schema};
 use serde_json::{Map, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
 pub(super) fn apply(schema: &Schema, value: &mut Value) {
     match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map))
+            if object
+                .additional
+                .as_ref()
+                .is_some_and(|values| matches!(values.kind, Kind::Quantity)) =>
+        {
+            map.values_mut().for_each(round_up);
+        }
         (Kind::Object(object), Value::Object(map)) => {
             if let Some(name) = &schema.name {
                 fill(table::short(name), object, map);
@@ -28,6 +37,13 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
             items.iter_mut().for_each(|item| apply(&array.items, item))
         }
         _ => {}
+    }
+}
+
+/// Amounts of resources are kept to the thousandth.
+fn round_up(amount: &mut Value) {
+    if let Some(rounded) = Quantity::of(amount).in_thousandths() {
+        *amount = Value::from(rounded.canonical());
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
             }
         }
         "v1.Secret" => string_data(map),
+        "v1.NodeSpec" => pod_networks(map),
         "v1.Namespace" => {
             let name = map
                 .get("metadata")
@@ -48,6 +49,17 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
         "v1.LimitRangeItem" if text(map, "type") == "Container" => limit_range_item(map),
         "v1.ReplicationController" => replication_controller(map),
         _ => {}
+    }
+}
+
+/// `podCIDR` is the first of `podCIDRs`, and counts where the two differ.
+fn pod_networks(spec: &mut Map<String, Value>) {
+    let first = spec.get("podCIDRs").and_then(|all| all.get(0)).cloned();
+    let one = text(spec, "podCIDR").to_owned();
+    if !one.is_empty() && first.as_ref().and_then(Value::as_str) != Some(&one) {
+        spec.insert("podCIDRs".to_owned(), json!([one]));
+    } else if let Some(first) = first {
+        spec.insert("podCIDR".to_owned(), first);
     }
 }
 

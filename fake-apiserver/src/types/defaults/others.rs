@@ -37,14 +37,6 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
                 custom_resource_names(names);
             }
         }
-        "flowcontrol.v1.LimitedPriorityLevelConfiguration" => {
-            let queues = map
-                .get("limitResponse")
-                .is_some_and(|response| response.get("type") == Some(&json!("Queue")));
-            if queues {
-                set(map, &["limitResponse", "queuing"], &json!({}));
-            }
-        }
         _ => {}
     }
 }

@@ -1,7 +1,9 @@
 //! Pods, and what is common to pods and pod templates.
 
 use super::builtin::{object, set, text, unset};
+use crate::types::Quantity;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     match kind {
@@ -13,6 +15,14 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
             if map.keys().all(|field| field == "name") => {
                 map.insert("emptyDir".to_owned(), json!({}));
             }
+        "v1.Volume" => {
+            if let Some(image) = object(map, "image")
+                && text(image, "pullPolicy").is_empty()
+            {
+                let policy = pull_policy_of(text(image, "reference"));
+                image.insert("pullPolicy".to_owned(), policy.into());
+            }
+        }
         _ => {}
     }
 }
@@ -20,6 +30,13 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
 /// What holds for pods but not for templates.
 fn pod(map: &mut Map<String, Value>) {
     let Some(spec) = object(map, "spec") else { return };
+    if spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds < 0)
+    {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
     for list in ["containers", "initContainers"] {
         let containers = spec
@@ -36,6 +53,75 @@ fn pod(map: &mut Map<String, Value>) {
             }
         }
     }
+    pod_level_requests(spec);
+}
+
+/// What a whole pod may be given besides huge pages.
+const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
+
+/// A pod with limits of its own requests what its containers do, or as much as its limits.
+fn pod_level_requests(spec: &mut Map<String, Value>) {
+    let limits = spec
+        .get("resources")
+        .and_then(|resources| resources.get("limits"));
+    let Some(limits) = limits
+        .and_then(Value::as_object)
+        .filter(|limits| !limits.is_empty())
+        .cloned()
+    else {
+        return;
+    };
+    let containers = containers_requests(spec);
+    let Some(resources) = object(spec, "resources") else {
+        return;
+    };
+    for name in POD_LEVEL {
+        if let Some(amount) = containers.get(name) {
+            set(resources, &["requests", name], &Value::from(amount.canonical()));
+        }
+    }
+    for (name, amount) in limits {
+        if POD_LEVEL.contains(&name.as_str()) || name.starts_with("hugepages-") {
+            set(resources, &["requests", &name], &amount);
+        }
+    }
+}
+
+/// What the containers of a pod request in all: init containers run one after the other, sidecars stay.
+fn containers_requests(spec: &Map<String, Value>) -> BTreeMap<String, Quantity> {
+    let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
+    let mut all: BTreeMap<String, Quantity> = BTreeMap::new();
+    for name in POD_LEVEL {
+        let of = |container: &Value| {
+            let amount = container.pointer(&format!("/resources/requests/{name}"));
+            amount.map_or(Quantity::count(0), Quantity::of)
+        };
+        let (mut sum, mut sidecars, mut peak) = (Quantity::count(0), Quantity::count(0), Quantity::count(0));
+        for container in list("containers") {
+            sum = sum.plus(of(container));
+        }
+        for container in list("initContainers") {
+            let mut now = of(container).plus(sidecars);
+            if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
+                sum = sum.plus(of(container));
+                sidecars = now;
+            }
+            if peak.nanos() > now.nanos() {
+                now = peak;
+            }
+            peak = now;
+        }
+        let most = if peak.nanos() > sum.nanos() { peak } else { sum };
+        let pointer = format!("/resources/requests/{name}");
+        let asked = list("containers").chain(list("initContainers"));
+        if asked
+            .into_iter()
+            .any(|container| container.pointer(&pointer).is_some())
+        {
+            all.insert(name.to_owned(), most);
+        }
+    }
+    all
 }
 
 /// What is limited and not requested is requested up to the limit.
@@ -78,12 +164,16 @@ fn service_account(spec: &mut Map<String, Value>) {
 /// Images without a tag, or with the tag `latest`, are always pulled.
 fn pull_policy(container: &mut Map<String, Value>) {
     if unset(container, "imagePullPolicy") {
-        let policy = if is_latest(text(container, "image")) {
-            "Always"
-        } else {
-            "IfNotPresent"
-        };
+        let policy = pull_policy_of(text(container, "image"));
         container.insert("imagePullPolicy".to_owned(), policy.into());
+    }
+}
+
+fn pull_policy_of(image: &str) -> &'static str {
+    if is_latest(image) {
+        "Always"
+    } else {
+        "IfNotPresent"
     }
 }
 

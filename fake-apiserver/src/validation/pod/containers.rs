@@ -359,6 +359,6 @@ fn pod_resource_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     let found = errors.len();
     amounts::resource_name(name, path, errors);
     if errors.len() == found && !amounts::is_huge_page(name) && !matches!(name, "cpu" | "memory") {
-        errors.not_supported(path, name, &["cpu", "memory"]);
+        errors.not_supported(path, name, &["cpu", "hugepages-", "memory"]);
     }
 }

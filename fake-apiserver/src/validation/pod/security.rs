@@ -122,7 +122,8 @@ pub(super) fn of_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.one_of_or_empty(
             &path.field("seLinuxChangePolicy"),
             policy,
-            &["MountOption", "Recursive"],
+            // The other policy comes with a feature that is off.
+            &["Recursive"],
         );
     }
 }

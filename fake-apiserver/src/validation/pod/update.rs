@@ -97,7 +97,7 @@ fn forgive(munged: &mut Value, new: &Value, old: &Value, path: &Path<'_>, errors
             .all(|(key, value)| new.map("nodeSelector").get(key) == Some(value));
         if !kept {
             let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-            let value = Value::Object(new.map("nodeSelector").clone());
+            let value = new.part("nodeSelector").cloned().unwrap_or_default();
             errors.invalid(&path.field("nodeSelector"), value, detail);
         }
         put(map, "nodeSelector", old.part("nodeSelector"));
@@ -149,7 +149,12 @@ fn node_affinity(new: Option<&Value>, old: Option<&Value>, path: &Path<'_>, erro
     let at = at.field("nodeSelectorTerms");
     if !old.is_empty() && old.len() != new.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return errors.invalid_shown(&at, go::list_text("core.NodeSelectorTerm", &new), detail);
+        let shown = if new.is_empty() {
+            "null".to_owned()
+        } else {
+            go::list_text("core.NodeSelectorTerm", &new)
+        };
+        return errors.invalid_shown(&at, shown, detail);
     }
     for (index, (term, before)) in new.iter().zip(&old).enumerate() {
         let begins = |field: &str| term.list(field).starts_with(before.list(field));

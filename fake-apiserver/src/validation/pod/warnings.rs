@@ -9,6 +9,8 @@ use super::super::fields::{Fields, NOTHING};
 use super::super::path::Path;
 use super::each_container;
 use crate::field_error::go_quote;
+use crate::names;
+use crate::strategy::app_armor;
 use crate::types::Quantity;
 
 const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
@@ -26,7 +28,8 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-const DEPRECATED_VOLUMES: [(&str, &str, &str); 9] = [
+/// Sources of volumes that no longer work: the field, how warnings name it, and what they say.
+pub(crate) const DEPRECATED_VOLUMES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",
         "photonPersistentDisk",
@@ -95,6 +98,34 @@ pub(crate) fn of_spec(holder: &Value, prefix: &str) -> Vec<String> {
         holder.part("spec").unwrap_or(&NOTHING),
         holder.part("metadata").unwrap_or(&NOTHING),
     );
+    if prefix.is_empty() {
+        let problems = names::label_problems(meta.text("name"));
+        if !problems.is_empty() {
+            out.push(format!(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is \
+                 recommended: [{}]",
+                problems.join(" ")
+            ));
+        }
+    }
+    if prefix.is_empty() {
+        each_container(spec, &Path::new("spec"), &mut |container, _| {
+            let key = format!("{}{}", app_armor::ANNOTATION, container.text("name"));
+            let Some(annotation) = meta.map("annotations").get(&key).and_then(Value::as_str) else {
+                return;
+            };
+            let own = container
+                .part("securityContext")
+                .and_then(|context| context.part("appArmorProfile"));
+            // What was written into the field is what the annotation says; what says nothing is of no use.
+            let made = app_armor::profile(annotation);
+            if (own.is_some() && own == made.as_ref()) || (own.is_none() && made.is_none()) {
+                out.push(format!(
+                    "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+                ));
+            }
+        });
+    }
     let spec_name = format!("{prefix}spec");
     let path = Path::new(&spec_name);
     for key in spec.map("nodeSelector").keys() {
