@@ -12,6 +12,10 @@ use crate::history::{Change, ChangeKind, text};
 /// More than this is not the node's doing, but a program's or a finalizer's.
 const LONGEST_MS: i64 = 10_000;
 
+/// A pod that takes longer to show another container, or to become ready after its gates have opened, waits for something
+/// else than the node.
+const NOTE_MAX: Duration = Duration::from_millis(2500);
+
 /// What a recording shows of one pod, in its time.
 #[derive(Debug, Clone, Default)]
 struct Seen {
@@ -23,6 +27,16 @@ struct Seen {
     going: Option<i64>,
     ended: Option<i64>,
     gone: Option<i64>,
+    /// The images of its containers, since when they have been waited for, and whether that is more than one.
+    images: Vec<String>,
+    redefined: Option<i64>,
+    several: bool,
+    redefinitions: Vec<Option<Duration>>,
+    restarts: i64,
+    /// Whether a readiness gate says no, since when none has while the pod is not ready, and how long that took each time.
+    gated: bool,
+    reopened: Option<i64>,
+    reopenings: Vec<Option<Duration>>,
 }
 
 /// How long things took for each pod, by name; the first pod of a name counts.
@@ -49,6 +63,8 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Timing> {
                 seen.ended.get_or_insert(at);
             }
         }
+        seen.note_redefinition(at, pod);
+        seen.note_reopening(at, pod);
         let let_go = pod
             .pointer("/metadata/deletionGracePeriodSeconds")
             .and_then(Value::as_i64)
@@ -62,13 +78,75 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Timing> {
         .collect()
 }
 
+/// Whether a condition says yes; `None` if it is not there.
+fn says_yes(pod: &Value, kind: &str) -> Option<bool> {
+    let conditions = pod.pointer("/status/conditions")?.as_array()?;
+    let condition = conditions
+        .iter()
+        .find(|condition| text(condition, "/type") == kind)?;
+    Some(text(condition, "/status") == "True")
+}
+
+/// Whether one of the readiness gates says no.
+fn has_closed_gate(pod: &Value) -> bool {
+    let gates = pod.pointer("/spec/readinessGates").and_then(Value::as_array);
+    gates
+        .into_iter()
+        .flatten()
+        .any(|gate| says_yes(pod, &text(gate, "/conditionType")) == Some(false))
+}
+
+impl Seen {
+    /// Notes how long a container took to run again, under another image, after that was asked for.
+    fn note_redefinition(&mut self, at: i64, pod: &Value) {
+        let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array);
+        let containers = list("/spec/containers").into_iter().flatten();
+        let images: Vec<String> = containers.map(|container| text(container, "/image")).collect();
+        let statuses = list("/status/containerStatuses").into_iter().flatten();
+        let restarts = statuses
+            .filter_map(|status| status.get("restartCount")?.as_i64())
+            .sum();
+        if restarts > self.restarts
+            && let Some(since) = self.redefined.take()
+        {
+            let took = between(Some(since), Some(at));
+            let told = took.filter(|took| !self.several && *took < NOTE_MAX);
+            self.redefinitions.push(told);
+        }
+        let changed = images.iter().zip(&self.images).filter(|(new, old)| new != old);
+        let changed = changed.count();
+        if changed > 0 {
+            self.several = changed > 1;
+            self.redefined = Some(at);
+        }
+        self.images = images;
+        self.restarts = restarts;
+    }
+
+    /// Notes how long the pod took to become ready after its readiness gates had opened again.
+    fn note_reopening(&mut self, at: i64, pod: &Value) {
+        let (gated, ready) = (has_closed_gate(pod), says_yes(pod, "Ready") == Some(true));
+        if let Some(since) = self.reopened.filter(|_| gated || ready) {
+            let took = between(Some(since), Some(at)).filter(|took| ready && *took < NOTE_MAX);
+            self.reopenings.push(took);
+            self.reopened = None;
+        }
+        if self.gated && !gated && !ready {
+            self.reopened = Some(at);
+        }
+        self.gated = gated;
+    }
+}
+
 fn timing(seen: &Seen) -> Option<Timing> {
     let usual = Timing::default();
     let mut timing = Timing {
         varies: false,
+        redefinitions: seen.redefinitions.clone(),
+        reopenings: seen.reopenings.clone(),
         ..usual.clone()
     };
-    let mut told = false;
+    let mut told = !seen.redefinitions.is_empty() || !seen.reopenings.is_empty();
     if let (Some(start), false) = (between(seen.bound, seen.running), seen.slowed) {
         let rest = usual.admit + (usual.create + usual.start) * seen.containers + usual.observe;
         timing.sandbox = start.saturating_sub(rest);
@@ -157,5 +235,55 @@ mod tests {
         assert_eq!(timing.remove, Duration::from_millis(1350));
         assert!(!timing.varies);
         assert!(of(&history[..1]).is_empty(), "nothing is known of it");
+    }
+    #[test]
+    fn a_container_that_is_redefined_takes_its_time() {
+        let with = |at_ms, image: &str, restarts: i64| Change {
+            at_ms,
+            resource: "pods".to_owned(),
+            kind: ChangeKind::Modified,
+            object: Arc::new(json!({
+                "metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"image": image}]},
+                "status": {"containerStatuses": [{"restartCount": restarts}]},
+            })),
+        };
+        // The third restart has another reason.
+        let history = [
+            with(0, "a", 0),
+            with(1000, "b", 0),
+            with(1500, "b", 1),
+            with(2000, "c", 1),
+            with(4100, "c", 2),
+            with(9000, "c", 3),
+        ];
+        let timing = of(&history).remove("p").unwrap();
+        let expected = [500, 2100].map(|ms| Some(Duration::from_millis(ms)));
+        assert_eq!(timing.redefinitions, expected);
+    }
+
+    #[test]
+    fn a_pod_becomes_ready_a_while_after_its_gates_have_opened() {
+        let with = |at_ms, gate: &str, ready: &str| Change {
+            at_ms,
+            resource: "pods".to_owned(),
+            kind: ChangeKind::Modified,
+            object: Arc::new(json!({
+                "metadata": {"name": "p"}, "spec": {"nodeName": "n", "readinessGates": [{"conditionType": "G"}]},
+                "status": {"conditions": [{"type": "G", "status": gate}, {"type": "Ready", "status": ready}]},
+            })),
+        };
+        // The first time the gate only opens; the second it closes again; the last the pod takes longer than any node.
+        let history = [
+            with(0, "False", "False"),
+            with(1000, "True", "False"),
+            with(1640, "True", "True"),
+            with(2000, "False", "False"),
+            with(2100, "True", "False"),
+            with(2200, "False", "False"),
+            with(3000, "True", "False"),
+            with(9000, "True", "True"),
+        ];
+        let timing = of(&history).remove("p").unwrap();
+        assert_eq!(timing.reopenings, [Some(Duration::from_millis(640)), None, None]);
     }
 }

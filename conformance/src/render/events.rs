@@ -13,6 +13,7 @@ struct Line {
     kind: String,
     message: String,
     count: i64,
+    at_ms: i64,
 }
 
 /// The events that were seen during a step.
@@ -56,14 +57,15 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
                 },
                 reason,
                 message,
+                at_ms: change.at_ms,
             }),
         }
     }
     let mut out = String::new();
     for (object, mut lines) in objects {
-        for run in lines
-            .chunk_by_mut(|one, other| one.reason == other.reason && normalise::is_unordered(&one.reason))
-        {
+        for run in lines.chunk_by_mut(|one, other| {
+            one.reason == other.reason && normalise::is_unordered(&one.reason, other.at_ms - one.at_ms)
+        }) {
             run.sort_by(|one, other| one.message.cmp(&other.message));
         }
         out.push_str(&format!("{object}\n"));

@@ -8,15 +8,17 @@
 //! * What a source says about an object when it has nearly said all it may (25 events in a row), some of it in tries of
 //!   such a number: then only the first 15 other events are shown.
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
-//!   containers of one pod are killed: the kubelet does that in parallel, too.
+//!   containers of one pod are killed: the kubelet does that in parallel, too. The order in which pods are deleted one right
+//!   after the other: that of pods that are marked is a Go map's.
 //! * What only says how slow the test bed was or how it was built ([`is_of_the_test_bed`]).
+//! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
 //! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
 //! * Container ids, addresses, uids and times are not rendered at all.
 
 use std::borrow::Cow;
 
-/// Events whose count depends on how often the controller, or the scheduler, looked or tried.
-const COUNT_VARIES: [&str; 3] = ["FailedCreate", "FailedScheduling", "ScaleUpLimited"];
+/// Events whose count depends on how often the controller, the scheduler or the kubelet looked or tried.
+const COUNT_VARIES: [&str; 4] = ["BackOff", "FailedCreate", "FailedScheduling", "ScaleUpLimited"];
 
 /// A source may write 25 events about one object in a row. When more than so many have been written …
 pub(super) const NEARLY_ALL: usize = 22;
@@ -24,7 +26,7 @@ pub(super) const NEARLY_ALL: usize = 22;
 pub(super) const SAID_MAX: usize = 15;
 
 /// Events that come in any order when several come at once.
-const ORDER_VARIES: [&str; 2] = ["SuccessfulCreate", "Killing"];
+const ORDER_VARIES: [&str; 3] = ["SuccessfulCreate", "SuccessfulDelete", "Killing"];
 
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
 /// were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
@@ -79,6 +81,12 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
             }
             _ => message.into(),
         },
+        "BackOff" => match message.rsplit_once('(') {
+            Some((head, uid)) if message.starts_with("Back-off restarting") && uid.ends_with(')') => {
+                format!("{head}(<uid>)").into()
+            }
+            _ => message.into(),
+        },
         "FailedCreate" => {
             let object = [", pod: {", ", pvc: {"]
                 .into_iter()
@@ -106,7 +114,10 @@ pub(super) fn count(reason: &str, count: i64) -> String {
     }
 }
 
-/// Whether neighbouring events of this reason have no order.
-pub(super) fn is_unordered(reason: &str) -> bool {
-    ORDER_VARIES.contains(&reason)
+/// Deletions further apart than this are not those of one pass.
+const PASS_MS_MAX: i64 = 300;
+
+/// Whether neighbouring events of this reason, so many milliseconds apart, have no order.
+pub(super) fn is_unordered(reason: &str, apart_ms: i64) -> bool {
+    ORDER_VARIES.contains(&reason) && (reason != "SuccessfulDelete" || apart_ms <= PASS_MS_MAX)
 }

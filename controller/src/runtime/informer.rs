@@ -69,9 +69,39 @@ impl<K> Clone for Informer<K> {
 }
 
 struct Store<K> {
-    objects: BTreeMap<ObjectKey, Arc<K>>,
+    objects: BTreeMap<ObjectKey, Held<K>>,
     /// By the uid of the controller; those without one under the empty text.
-    by_owner: BTreeMap<String, BTreeMap<ObjectKey, Arc<K>>>,
+    by_owner: BTreeMap<String, Owned<K>>,
+}
+
+/// An object, and its place among those of its owner.
+struct Held<K> {
+    object: Arc<K>,
+    place: usize,
+}
+
+/// The objects of one owner in the order in which they appeared.
+///
+/// client-go's caches are Go maps and promise no order, but recordings of OpenKruise show this one wherever pods are equal
+/// in every criterion.
+struct Owned<K> {
+    places: BTreeMap<usize, Arc<K>>,
+}
+
+impl<K> Default for Owned<K> {
+    fn default() -> Self {
+        Self {
+            places: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K> Owned<K> {
+    fn add(&mut self, object: Arc<K>) -> usize {
+        let place = self.places.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.places.insert(place, object);
+        place
+    }
 }
 
 impl<K> Informer<K>
@@ -91,17 +121,17 @@ where
 
     /// The object, if the watch has seen it.
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.lock().objects.get(key).cloned()
+        self.lock().objects.get(key).map(|held| Arc::clone(&held.object))
     }
 
-    /// The objects controlled by the object with that uid, by name.
+    /// The objects controlled by the object with that uid, in the order of [`Owned`].
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();
-        let owned = store.by_owner.get(uid).map(BTreeMap::values);
+        let owned = store.by_owner.get(uid).map(|owned| owned.places.values());
         owned.into_iter().flatten().cloned().collect()
     }
 
-    /// The objects of a namespace that no controller owns, by name.
+    /// The objects of a namespace that no controller owns, in the order of [`Owned`].
     pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<K>> {
         self.owned_by("")
             .into_iter()
@@ -178,17 +208,7 @@ where
     }
 
     fn apply(&self, key: ObjectKey, object: Arc<K>, handler: &mut impl FnMut(Change<'_, K>)) {
-        let old = {
-            let mut store = self.lock();
-            let old = store.objects.insert(key.clone(), Arc::clone(&object));
-            if let Some(old) = &old {
-                store.forget_owner(&key, old);
-            }
-            let owner = owner_uid(object.as_ref());
-            let owned = store.by_owner.entry(owner).or_default();
-            owned.insert(key, Arc::clone(&object));
-            old
-        };
+        let old = self.lock().put(key, Arc::clone(&object));
         match old {
             None => handler(Change::Added(&object)),
             // Another object of the same name: the end of the old one was missed.
@@ -204,14 +224,7 @@ where
     }
 
     fn delete(&self, key: &ObjectKey, handler: &mut impl FnMut(Change<'_, K>)) {
-        let old = {
-            let mut store = self.lock();
-            let old = store.objects.remove(key);
-            if let Some(old) = &old {
-                store.forget_owner(key, old);
-            }
-            old
-        };
+        let old = self.lock().take(key);
         if let Some(old) = old {
             handler(Change::Deleted(&old));
         }
@@ -223,14 +236,41 @@ where
 }
 
 impl<K: Resource> Store<K> {
-    fn forget_owner(&mut self, key: &ObjectKey, object: &K) {
-        let owner = owner_uid(object);
+    /// Takes in an object, and gives the one of that name that was there. It keeps its place while it keeps its owner.
+    fn put(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
+        let owner = owner_uid(object.as_ref());
+        let stays = self
+            .objects
+            .get(&key)
+            .filter(|held| owner_uid(held.object.as_ref()) == owner)
+            .map(|held| held.place);
+        let old = if stays.is_some() {
+            self.objects.get(&key).map(|held| Arc::clone(&held.object))
+        } else {
+            self.take(&key)
+        };
+        let owned = self.by_owner.entry(owner).or_default();
+        let place = match stays {
+            Some(place) => {
+                owned.places.insert(place, Arc::clone(&object));
+                place
+            }
+            None => owned.add(Arc::clone(&object)),
+        };
+        self.objects.insert(key, Held { object, place });
+        old
+    }
+
+    fn take(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
+        let held = self.objects.remove(key)?;
+        let owner = owner_uid(held.object.as_ref());
         if let Some(owned) = self.by_owner.get_mut(&owner) {
-            owned.remove(key);
-            if owned.is_empty() {
+            owned.places.remove(&held.place);
+            if owned.places.is_empty() {
                 self.by_owner.remove(&owner);
             }
         }
+        Some(held.object)
     }
 }
 
@@ -238,4 +278,44 @@ fn owner_uid(object: &impl Resource) -> String {
     controller_of(object.meta())
         .map(|owner| owner.uid.clone())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, owner: &str, version: u32) -> (ObjectKey, Arc<Pod>) {
+        let object = serde_json::from_value(json!({ "metadata": {
+            "name": name, "namespace": "default", "uid": name, "resourceVersion": version.to_string(),
+            "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": owner, "uid": owner, "controller": true }],
+        } }));
+        (ObjectKey::new("default", name), Arc::new(object.unwrap()))
+    }
+
+    // Each word: a pod's name and its owner; `-x` takes x away.
+    #[rstest::rstest]
+    #[case("c1 a1 b1", "c a b")]
+    #[case("a1 b1 c1 -a d1 b1", "b c d")]
+    #[case("a1 b1 a2 a1", "b a")]
+    #[case("a1 -a b1 a1", "b a")]
+    fn owned_objects_come_in_the_order_of_their_appearance(#[case] steps: &str, #[case] expected: &str) {
+        let mut store = Store {
+            objects: BTreeMap::new(),
+            by_owner: BTreeMap::new(),
+        };
+        for (version, step) in (1..).zip(steps.split(' ')) {
+            if let Some(name) = step.strip_prefix('-') {
+                assert!(store.take(&ObjectKey::new("default", name)).is_some());
+            } else {
+                let (key, pod) = pod(&step[..1], &step[1..], version);
+                store.put(key, pod);
+            }
+        }
+        let owned = store.by_owner["1"].places.values();
+        let names: Vec<String> = owned.map(|pod| pod.name_any()).collect();
+        assert_eq!(names.join(" "), expected);
+    }
 }

@@ -1,4 +1,5 @@
-//! What OpenKruise fills into a pod template: Kubernetes' own defaults, except that images are always pulled.
+//! What OpenKruise fills into a pod template: Kubernetes' own defaults, except that the images of containers (of init
+//! containers not) are always pulled.
 
 use serde_json::{Map, Value, json};
 
@@ -13,10 +14,14 @@ pub(crate) fn pod_template(template: &mut Value) {
     set(spec, "terminationGracePeriodSeconds", json!(30));
     set(spec, "schedulerName", json!("default-scheduler"));
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
-    for list in ["initContainers", "containers"] {
-        for container in objects(spec.get_mut(list)) {
-            self::container(container, host_network);
-        }
+    for init in objects(spec.get_mut("initContainers")) {
+        let policy = pull_policy(init.get("image").and_then(Value::as_str).unwrap_or_default());
+        set(init, "imagePullPolicy", json!(policy));
+        self::container(init, host_network);
+    }
+    for container in objects(spec.get_mut("containers")) {
+        set(container, "imagePullPolicy", json!("Always"));
+        self::container(container, host_network);
     }
     for volume in objects(spec.get_mut("volumes")) {
         self::volume(volume);
@@ -45,8 +50,20 @@ fn object<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Ma
     map.get_mut(field).and_then(Value::as_object_mut)
 }
 
+/// Kubernetes' default: `Always` for the tag `latest`, which is also that of a reference without tag and digest.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, false), |(name, _)| (name, true));
+    let last = name.rsplit('/').next().unwrap_or(name);
+    match last.split_once(':') {
+        Some((_, "latest")) => "Always",
+        None if !digest => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
 fn container(container: &mut Map<String, Value>, host_network: bool) {
-    set(container, "imagePullPolicy", json!("Always"));
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
     for port in objects(container.get_mut("ports")) {
@@ -122,5 +139,29 @@ fn items(source: &mut Map<String, Value>) {
         if let Some(reference) = object(item, "fieldRef") {
             set(reference, "apiVersion", json!("v1"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Recorded with OpenKruise 1.5.0 (`654b77b5b5`): the policy of init containers follows from the tag.
+    #[rstest::rstest]
+    #[case("nginx", "Always")]
+    #[case("nginx:latest", "Always")]
+    #[case("nginx:1.7.9", "IfNotPresent")]
+    #[case("registry.example:5000/nginx", "Always")]
+    #[case("registry.example:5000/nginx:1", "IfNotPresent")]
+    #[case("nginx@sha256:0123", "IfNotPresent")]
+    fn images_of_init_containers_are_pulled_as_kubernetes_does(#[case] image: &str, #[case] expected: &str) {
+        let mut template = json!({ "spec": {
+            "initContainers": [{ "name": "init", "image": image }],
+            "containers": [{ "name": "main", "image": image }],
+        } });
+        pod_template(&mut template);
+        let policies =
+            ["initContainers", "containers"].map(|list| template["spec"][list][0]["imagePullPolicy"].clone());
+        assert_eq!(policies, [json!(expected), json!("Always")]);
     }
 }

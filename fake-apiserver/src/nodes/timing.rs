@@ -27,6 +27,12 @@ pub struct Timing {
     pub remove: Duration,
     /// Whether each use varies by up to a fifth, by the seed.
     pub varies: bool,
+    /// How long it took, each time, from the change of a running container's definition until its pod's status showed the new
+    /// one. Without them, or where it is not known, it takes what stopping, creating and starting take.
+    pub redefinitions: Vec<Option<Duration>>,
+    /// How long it took, each time, from the reopening of a pod's readiness gates until the pod was ready. Without them, or where
+    /// it is not known, that waits for the node's next list of what runs.
+    pub reopenings: Vec<Option<Duration>>,
 }
 
 impl Default for Timing {
@@ -42,6 +48,8 @@ impl Default for Timing {
             wind_down: ms(900),
             remove: ms(400),
             varies: true,
+            redefinitions: Vec::new(),
+            reopenings: Vec::new(),
         }
     }
 }

@@ -100,6 +100,32 @@ mod tests {
         assert_eq!(got, expected);
     }
 
+    // What stands for several of JSON's types has none, and what is filled in need not be there.
+    #[rstest]
+    #[case("apiextensions.v1.JSON", "type", None)]
+    #[case("apiextensions.v1.JSONSchemaPropsOrBool", "type", None)]
+    #[case("apiextensions.v1.JSONSchemaProps", "type", Some(json!("object")))]
+    #[case("core.v1.LocalObjectReference", "required", None)]
+    #[case("core.v1.SecretKeySelector", "required", Some(json!(["key"])))]
+    #[case("core.v1.BindingList", "type", None)]
+    #[case("core.v1.Binding", "required", Some(json!(["target"])))]
+    fn types_are_published_as_clients_validate_them(
+        #[case] ending: &str,
+        #[case] keyword: &str,
+        #[case] expected: Option<Value>,
+    ) {
+        let document = v2(&Registry::default(), "").expect("a document");
+        let document: Value = serde_json::from_slice(&document.bytes).expect("JSON");
+        let definitions = document["definitions"].as_object().expect("definitions");
+        let schema = definitions
+            .iter()
+            .find(|(name, _)| name.ends_with(&format!(".{ending}")));
+        assert_eq!(
+            schema.and_then(|(_, schema)| schema.get(keyword).cloned()),
+            expected
+        );
+    }
+
     #[test]
     fn a_document_is_made_of_what_its_group_version_needs() {
         let document = read("apis/apps/v1");

@@ -40,7 +40,10 @@ pub(crate) fn definitions() -> &'static BTreeMap<String, Value> {
         generator.subschema_for::<k8s_openapi::apimachinery::pkg::version::Info>();
         out.extend(all(generator.definitions()));
         for (name, (group, version, kind)) in kinds {
-            let has_items = !matches!(kind, "DeleteOptions" | "Status" | "ObjectMeta");
+            let has_items = !matches!(
+                kind,
+                "DeleteOptions" | "Status" | "ObjectMeta" | "Binding" | "Eviction" | "Scale" | "TokenRequest"
+            ) && !kind.ends_with("Review");
             if kind == "ObjectMeta" {
                 continue;
             }
@@ -139,6 +142,7 @@ fn definition(name: &str, raw: &Value) -> Value {
         "IntOrString" => {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
+        short if ANYTHING.contains(&short) => json!({}),
         _ => object(name, raw),
     };
     if let Some(description) = description {
@@ -146,6 +150,14 @@ fn definition(name: &str, raw: &Value) -> Value {
     }
     out
 }
+
+/// Types that stand for more than one of JSON's: they are published without one.
+const ANYTHING: [&str; 4] = [
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+];
 
 fn object(name: &str, raw: &Value) -> Value {
     let facts = facts::of(name);
@@ -163,6 +175,13 @@ fn object(name: &str, raw: &Value) -> Value {
             .get(field)
             .is_some_and(|known| known.written == Written::Always)
     };
+    // It also demands the names of references that may be missing.
+    let defaulted = |field: &str| {
+        facts
+            .fields
+            .get(field)
+            .is_some_and(|known| known.zero.is_some() && known.written != Written::Always)
+    };
     let required = raw
         .get("required")
         .and_then(Value::as_array)
@@ -171,6 +190,7 @@ fn object(name: &str, raw: &Value) -> Value {
     let required: Vec<&str> = required
         .filter_map(Value::as_str)
         .filter(|field| *field != "metadata" || always(field))
+        .filter(|field| !defaulted(field))
         .collect();
     if !required.is_empty() {
         out.insert("required".to_owned(), json!(required));

@@ -43,12 +43,7 @@ impl Scale {
 /// Plans the first of these that there is to do: take back pods from deletion, create, delete held pods whose hook is
 /// gone, delete marked pods, shrink.
 pub(crate) fn plan(view: &View<'_>) -> Scale {
-    let mut specified: Vec<&Arc<CachedPod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
-    // Oldest first; those that were created together in the order in which updates take them.
-    specified.sort_by(|one, other| {
-        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (created(one), pod::name(other)).cmp(&(created(other), pod::name(one)))
-    });
+    let specified: Vec<&Arc<CachedPod>> = view.pods.iter().filter(|pod| view.is_specified(pod)).collect();
     let held: Vec<&Arc<CachedPod>> = view
         .pods
         .iter()

@@ -22,7 +22,7 @@ pub(crate) struct View<'a> {
     pub(crate) observed: &'a Observed,
     pub(crate) revisions: &'a Revisions,
     pub(crate) settings: Settings,
-    /// Pods that neither ended nor terminate, newest first.
+    /// Pods that neither ended nor terminate, as the cache hands them out.
     pub(crate) pods: Vec<Arc<CachedPod>>,
     to_delete: BTreeSet<&'a str>,
     pub(crate) gates: Gates,
@@ -32,14 +32,12 @@ impl<'a> View<'a> {
     pub(crate) fn new(observed: &'a Observed, revisions: &'a Revisions, gates: Gates) -> Self {
         let set = &observed.set;
         let selector = Selector::try_from(set.spec.selector.clone()).unwrap_or_default();
-        let mut pods: Vec<Arc<CachedPod>> = observed
+        let pods: Vec<Arc<CachedPod>> = observed
             .pods
             .iter()
             .filter(|pod| pod.facts().active && selector.matches(pod::all_labels(pod)))
             .cloned()
             .collect();
-        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        pods.sort_by(|one, other| (created(other), pod::name(other)).cmp(&(created(one), pod::name(one))));
         let strategy = set.spec.scale_strategy.as_ref();
         let to_delete = strategy
             .into_iter()

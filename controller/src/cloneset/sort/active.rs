@@ -27,8 +27,7 @@ pub(crate) fn by_phase(one: &Pod, other: &Pod) -> Ordering {
 
 /// Ready for a shorter time before longer; more restarts before fewer; newer before older.
 ///
-/// Kubernetes' times are whole seconds and its sort leaves ties in any order. Here the later name comes first: ids of a
-/// batch are created in the order of their names, so that this goes on where "newer first" has no more digits.
+/// Kubernetes' times are whole seconds: pods of one burst are often equal, and stay in the order in which they come.
 pub(crate) fn by_age(one: &Pod, other: &Pod) -> Ordering {
     let ready = if pod::is_ready(one) && pod::is_ready(other) {
         later_or_none_first(pod::ready_since(one), pod::ready_since(other))
@@ -39,7 +38,6 @@ pub(crate) fn by_age(one: &Pod, other: &Pod) -> Ordering {
     ready
         .then_with(|| Reverse(pod::restarts(one)).cmp(&Reverse(pod::restarts(other))))
         .then_with(|| later_or_none_first(created(one), created(other)))
-        .then_with(|| pod::name(other).cmp(pod::name(one)))
 }
 
 /// The whole order.
@@ -71,11 +69,13 @@ mod tests {
             TestPod::new("y-ready-late").ready_at(50),
             TestPod::new("y-ready-early-restarts").ready_at(10).restarts(3),
             TestPod::new("y-ready-early-new").ready_at(10).created_at(9),
+            // Equal: they stay as they come.
             TestPod::new("y-ready-early-old-2").ready_at(10).created_at(5),
             TestPod::new("y-ready-early-old-1").ready_at(10).created_at(5),
         ];
         let want: Vec<String> = order.iter().map(|pod| pod.name().to_owned()).collect();
-        let mut pods: Vec<Pod> = order.into_iter().rev().map(TestPod::build).collect();
+        let mut pods: Vec<Pod> = order.into_iter().map(TestPod::build).collect();
+        pods[..7].reverse();
         pods.sort_by(compare);
         let got: Vec<String> = pods.iter().map(|p| pod::name(p).to_owned()).collect();
         assert_eq!(got, want);

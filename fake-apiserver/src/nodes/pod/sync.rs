@@ -1,5 +1,7 @@
 //! A pass: what runs is compared with what should.
 
+use std::time::Duration;
+
 use client_kit::EventType;
 use serde_json::{Value, json};
 
@@ -48,6 +50,9 @@ impl PodWorker {
         } else if done.changed {
             // After a pass that went well the node lists at once.
             self.pause(self.timing().observe).await?;
+            if done.redefined {
+                self.wait_as_known().await?;
+            }
             if self.is_terminating() {
                 return Ok(());
             }
@@ -61,6 +66,24 @@ impl PodWorker {
             self.write_status().await;
         }
         Ok(())
+    }
+
+    /// Waits as long as it is known to have taken until a redefined container's pod told of it.
+    async fn wait_as_known(&mut self) -> Result<(), Gone> {
+        let known = self
+            .timing()
+            .redefinitions
+            .get(self.redefinitions)
+            .copied()
+            .flatten();
+        self.redefinitions += 1;
+        match known {
+            Some(whole) => {
+                tokio::time::sleep_until(self.redefined_at + whole).await;
+                self.pause(Duration::ZERO).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// A sidecar that has started lets the next container start.
@@ -152,6 +175,7 @@ impl PodWorker {
                     container.name
                 );
                 doomed.insert(container.name.clone(), text);
+                done.redefined = true;
             } else if container.is_running() && needs_restart_for(&container.resources, spec) {
                 let text = format!("Container {} resize requires restart", container.name);
                 doomed.insert(container.name.clone(), text);
@@ -370,6 +394,8 @@ fn needs_restart_for(running: &Value, spec: &Value) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Pass {
     pub changed: bool,
+    /// Containers were restarted because their definition has changed.
+    pub redefined: bool,
     pub failed: bool,
     /// Containers have other resources, and run on.
     pub resized: bool,

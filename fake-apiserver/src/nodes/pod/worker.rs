@@ -60,11 +60,30 @@ pub(in crate::nodes) struct PodWorker {
     /// Changes of what runs that the node's list has not shown yet.
     pub(super) changes: u32,
     pending: bool,
+    /// When the pod's spec last changed, and how often containers had to be restarted for that.
+    pub(super) redefined_at: Instant,
+    pub(super) redefinitions: usize,
+    /// How often its readiness gates have opened again, and when the node takes note of that, if it is known.
+    reopenings: usize,
+    notes_gates_at: Option<Instant>,
     /// Whether the node has listed what runs since the last pass.
     listed: bool,
     synced_at: Instant,
     pub(super) retry_at: Option<Instant>,
     deadline: Option<Instant>,
+}
+
+/// Whether one of the pod's readiness gates says no; one that says nothing yet does not count.
+fn has_closed_gate(pod: &Value) -> bool {
+    let gates = at(pod, "spec.readinessGates").and_then(Value::as_array);
+    gates.into_iter().flatten().any(|gate| {
+        let kind = gate
+            .get("conditionType")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        condition_of(pod, kind)
+            .is_some_and(|condition| condition.get("status") == Some(&Value::from("False")))
+    })
 }
 
 /// The pod is gone from the API: its worker stops.
@@ -100,6 +119,10 @@ impl PodWorker {
             condemned: BTreeMap::new(),
             changes: 0,
             pending: true,
+            redefined_at: now,
+            redefinitions: 0,
+            reopenings: 0,
+            notes_gates_at: None,
             listed: true,
             synced_at: now,
             retry_at: None,
@@ -152,6 +175,7 @@ impl PodWorker {
     async fn pass(&mut self) -> Result<(), Gone> {
         self.pending = false;
         self.listed = false;
+        self.notes_gates_at = None;
         self.sync().await?;
         self.synced_at = Instant::now();
         Ok(())
@@ -177,7 +201,9 @@ impl PodWorker {
 
     /// A pass must see a list that is newer than the last pass.
     fn may_sync_at(&self) -> Instant {
-        if self.listed {
+        if let Some(at) = self.notes_gates_at {
+            at
+        } else if self.listed {
             self.synced_at
         } else {
             self.next_list(self.synced_at)
@@ -278,11 +304,20 @@ impl PodWorker {
             ]
             .into_iter()
             .any(metadata);
+        if has_closed_gate(&old) && !has_closed_gate(&self.pod) && self.readiness_differs() {
+            let known = self.timing().reopenings.get(self.reopenings).copied().flatten();
+            self.notes_gates_at =
+                known.map(|after| Instant::now() + after.saturating_sub(self.timing().observe));
+            self.reopenings += 1;
+        }
         if is_over(&self.pod) && !is_over(&old) {
             // Another writer has decided that the pod is over.
             self.record.failed = at(&self.pod, "status.phase").and_then(Value::as_str) == Some("Failed");
             self.condemned.insert(String::new(), String::new());
             self.sync_now();
+        }
+        if old.get("spec") != self.pod.get("spec") {
+            self.redefined_at = Instant::now();
         }
         if changed {
             self.record.add_containers(&self.pod);
