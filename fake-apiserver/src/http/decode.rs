@@ -59,8 +59,7 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 /// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
 fn yaml_document(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
-    // What comes after the first document is not looked at.
-    let text = text.split("\n---").next().unwrap_or_default();
+    let text = first_document(text);
     let message = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),
@@ -105,13 +104,24 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
+/// The first document of a YAML text: what comes after it is not looked at. Comments alone are no document.
+fn first_document(text: &str) -> &str {
+    let says_something = |part: &&str| {
+        part.lines().any(|line| {
+            let line = line.trim();
+            !line.is_empty() && !line.starts_with('#') && line != "---"
+        })
+    };
+    text.split("\n---").find(says_something).unwrap_or_default()
+}
+
 /// The first document of some YAML; no text at all is null. The error is in the real server's words.
 pub(crate) fn first_yaml(body: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
-    if text.trim().is_empty() {
+    let first = first_document(text);
+    if first.trim().is_empty() {
         return Ok(Value::Null);
     }
-    let first = text.split("\n---").next().unwrap_or_default();
     serde_saphyr::from_str(first).map_err(|error| {
         let message = error.to_string();
         let known = "mapping values are not allowed in this context";
@@ -132,4 +142,22 @@ pub(crate) fn unsupported() -> ApiError {
         "the body of the request was in an unknown format - accepted media types include: application/json, \
          application/yaml, application/vnd.kubernetes.protobuf",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", Value::Null)]
+    #[case("a: 1\n", json!({"a": 1}))]
+    #[case("a: 1\n---\nb: 2\n", json!({"a": 1}))]
+    #[case("# a comment\n---\na: 1\n", json!({"a": 1}))]
+    #[case("---\na: |\n  x\n   ---\n", json!({"a": "x\n ---\n"}))]
+    fn the_first_document(#[case] text: &str, #[case] expected: Value) {
+        assert_eq!(first_yaml(text.as_bytes()), Ok(expected));
+    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod app_armor;
 pub(crate) mod crd;
 mod crd_check;
 mod custom;
+mod daemonset;
 pub(crate) mod disabled;
 mod event;
 mod generic;
@@ -20,7 +21,6 @@ mod pod;
 pub(crate) mod service;
 pub(crate) mod signing;
 pub(crate) mod storage;
-mod workload;
 
 use serde_json::{Map, Value};
 
@@ -170,7 +170,7 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("", "namespaces") => &namespace::NamespaceStrategy,
         ("", "events") => &event::EventStrategy,
         ("apiextensions.k8s.io", "customresourcedefinitions") => &crd::DefinitionStrategy,
-        ("apps", "daemonsets") => &workload::DaemonSetStrategy,
+        ("apps", "daemonsets") => &daemonset::DaemonSetStrategy,
         ("apps", "deployments") => &generic::DEPLOYMENT,
         ("apps", "replicasets" | "statefulsets")
         | ("batch", "cronjobs")
