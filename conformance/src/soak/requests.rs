@@ -94,8 +94,8 @@ impl Requests {
             .map_err(|error| format!("{told}: {error}"))?;
         // The real server, too, fails at patches whose directives make no sense and at new objects that name a version, and
         // waits in vain for a revision yet to come.
-        let names_a_version =
-            String::from_utf8_lossy(&bytes).contains("resourceVersion should not be set on objects to be created");
+        let names_a_version = String::from_utf8_lossy(&bytes)
+            .contains("resourceVersion should not be set on objects to be created");
         let as_it_should = code == 504 || told.starts_with("PATCH ") || names_a_version;
         if code >= 500 && !as_it_should {
             let answer = String::from_utf8_lossy(&bytes);
