@@ -532,10 +532,7 @@ pub(super) fn quota_update(new: &Value, old: &Value, errors: &mut Errors) {
             .collect()
     };
     if scopes(new) != scopes(old) {
-        let shown = new
-            .pointer("/spec/scopes")
-            .cloned()
-            .unwrap_or_else(|| Value::Array(Vec::new()));
+        let shown = new.pointer("/spec/scopes").cloned().unwrap_or_default();
         errors.invalid(&Path::new("spec.scopes"), shown, IMMUTABLE);
     }
 }
