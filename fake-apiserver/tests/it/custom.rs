@@ -43,7 +43,8 @@ fn create(spec: Value, code: u16, has: Value) -> Value {
 #[case::pruned_and_defaulted(defined(&[create(json!({"n": 1, "zzz": 1}), 201,
     json!({"/spec": {"n": 1, "mode": "easy"}, "/status": null, "/metadata/generation": 1}))]))]
 #[case::out_of_range(defined(&[create(json!({"n": -1}), 422, json!({"/message":
-    "Widget.e.com \"w\" is invalid: spec.n: Invalid value: -1: spec.n in body should be greater than or equal to 0"}))]))]
+    "Widget.e.com \"w\" is invalid: [spec.n: Invalid value: -1: spec.n in body should be greater than or equal to 0, \
+     .spec.n: Invalid value: -1: should be a non-negative integer]"}))]))]
 #[case::missing(defined(&[create(json!({}), 422, json!({"/details/causes/0/reason": "FieldValueRequired", "/details/causes/0/field": "spec.n"}))]))]
 #[case::not_in_the_enum(defined(&[create(json!({"n": 1, "mode": "odd"}), 422, json!({"/details/causes/0/reason": "FieldValueNotSupported"}))]))]
 #[case::updates_need_a_version(defined(&[
