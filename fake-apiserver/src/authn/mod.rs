@@ -11,4 +11,4 @@ mod user;
 pub(crate) use request::{Peer, authenticate, impersonated};
 pub(crate) use service_account::{request_token, review_token};
 pub(crate) use token::TokenSigner;
-pub(crate) use user::{AUTHENTICATED, MASTERS, User};
+pub(crate) use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

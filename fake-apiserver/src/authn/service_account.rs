@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::token::ISSUER;
-use super::user::User;
+use super::user::{CREDENTIAL_ID, User};
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta as _, at};
 use crate::rest::context::{Answer, Context, Shown};
@@ -16,7 +16,6 @@ use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 const PREFIX: &str = "system:serviceaccount:";
-const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 const DEFAULT_SECONDS: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
@@ -78,7 +77,7 @@ pub(crate) fn authenticate(
     if !exists("serviceaccounts", name, uid) {
         return None;
     }
-    let mut extra = BTreeMap::from([(CREDENTIAL.to_owned(), vec![format!("JTI={}", text("jti"))])]);
+    let mut extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", text("jti"))])]);
     for (part, resource) in [("pod", "pods"), ("secret", "secrets")] {
         let (name, uid) = (of(&format!("{part}.name")), of(&format!("{part}.uid")));
         if name.is_empty() {

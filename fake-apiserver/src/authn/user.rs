@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 pub(crate) const MASTERS: &str = "system:masters";
 /// The group of everyone who is known.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// Where a user's extra fields say which credential was shown.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod der;
 mod kubeconfig;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use tower::ServiceExt as _;
 pub use certificates::{CertificateError, Identity};
 pub use kubeconfig::kubeconfig;
 
-use crate::authn::{AUTHENTICATED, MASTERS, Peer, User};
+use crate::authn::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, Peer, User};
 use crate::server::Server;
 
 /// How long requests under way may take once the server is told to stop.
@@ -158,14 +159,21 @@ impl Connection {
     }
 }
 
-/// The user that a client certificate names: the common name, and each organization as a group.
+/// The user that a client certificate names: the common name, and each organization as a group. The certificate's hash tells
+/// which one was shown.
 fn user_of(certificate: &[u8]) -> Option<User> {
     let subject = der::subject(certificate)?;
     let mut groups = subject.organizations;
     groups.push(AUTHENTICATED.to_owned());
+    let mut id = String::from("X509SHA256=");
+    for byte in ring::digest::digest(&ring::digest::SHA256, certificate).as_ref() {
+        // Writing into a text cannot fail.
+        let _infallible = write!(id, "{byte:02x}");
+    }
     Some(User {
         name: subject.common_name,
         groups,
+        extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]),
         ..User::default()
     })
 }

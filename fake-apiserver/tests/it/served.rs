@@ -111,10 +111,19 @@ async fn a_certificate_makes_an_administrator_and_nothing_makes_a_stranger() {
     let (code, list) = ask(&administrator, "GET", "/api/v1/namespaces", Value::Null, &[]).await;
     assert_eq!((code, list["kind"].as_str()), (200, Some("NamespaceList")));
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (_, me) = ask(&administrator, "POST", review, json!({}), &[]).await;
+    let (_, mut me) = ask(&administrator, "POST", review, json!({}), &[]).await;
+    let shown = me["status"]["userInfo"]["extra"].take();
+    let shown = shown["authentication.kubernetes.io/credential-id"][0]
+        .as_str()
+        .and_then(|id| id.strip_prefix("X509SHA256="))
+        .expect("the certificate's hash");
+    assert!(
+        shown.len() == 64 && shown.chars().all(|c| c.is_ascii_hexdigit()),
+        "{shown}"
+    );
     assert_eq!(
         me["status"]["userInfo"],
-        json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]})
+        json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"], "extra": null})
     );
 
     let stranger = client(&with_token(&served.kubeconfig, None)).await;
