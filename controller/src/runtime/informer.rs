@@ -71,37 +71,19 @@ impl<K> Clone for Informer<K> {
 struct Store<K> {
     objects: BTreeMap<ObjectKey, Held<K>>,
     /// By the uid of the controller; those without one under the empty text.
-    by_owner: BTreeMap<String, Owned<K>>,
+    by_owner: BTreeMap<String, InOrder<K>>,
 }
+
+/// Objects in the order in which they appeared, by a number that counts up.
+///
+/// client-go's caches are Go maps and promise no order, but recordings of OpenKruise show this one wherever pods are equal
+/// in every criterion.
+type InOrder<K> = BTreeMap<usize, Arc<K>>;
 
 /// An object, and its place among those of its owner.
 struct Held<K> {
     object: Arc<K>,
     place: usize,
-}
-
-/// The objects of one owner in the order in which they appeared.
-///
-/// client-go's caches are Go maps and promise no order, but recordings of OpenKruise show this one wherever pods are equal
-/// in every criterion.
-struct Owned<K> {
-    places: BTreeMap<usize, Arc<K>>,
-}
-
-impl<K> Default for Owned<K> {
-    fn default() -> Self {
-        Self {
-            places: BTreeMap::new(),
-        }
-    }
-}
-
-impl<K> Owned<K> {
-    fn add(&mut self, object: Arc<K>) -> usize {
-        let place = self.places.last_key_value().map_or(0, |(last, _)| last + 1);
-        self.places.insert(place, object);
-        place
-    }
 }
 
 impl<K> Informer<K>
@@ -124,14 +106,14 @@ where
         self.lock().objects.get(key).map(|held| Arc::clone(&held.object))
     }
 
-    /// The objects controlled by the object with that uid, in the order of [`Owned`].
+    /// The objects controlled by the object with that uid, in the order of [`InOrder`].
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();
-        let owned = store.by_owner.get(uid).map(|owned| owned.places.values());
+        let owned = store.by_owner.get(uid).map(BTreeMap::values);
         owned.into_iter().flatten().cloned().collect()
     }
 
-    /// The objects of a namespace that no controller owns, in the order of [`Owned`].
+    /// The objects of a namespace that no controller owns, in the order of [`InOrder`].
     pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<K>> {
         self.owned_by("")
             .into_iter()
@@ -239,24 +221,15 @@ impl<K: Resource> Store<K> {
     /// Takes in an object, and gives the one of that name that was there. It keeps its place while it keeps its owner.
     fn put(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
         let owner = owner_uid(object.as_ref());
-        let stays = self
-            .objects
-            .get(&key)
-            .filter(|held| owner_uid(held.object.as_ref()) == owner)
-            .map(|held| held.place);
-        let old = if stays.is_some() {
-            self.objects.get(&key).map(|held| Arc::clone(&held.object))
-        } else {
-            self.take(&key)
+        let known = self.objects.get(&key);
+        let stays = known.filter(|held| owner_uid(held.object.as_ref()) == owner);
+        let (old, place) = match stays {
+            Some(held) => (Some(Arc::clone(&held.object)), Some(held.place)),
+            None => (self.take(&key), None),
         };
         let owned = self.by_owner.entry(owner).or_default();
-        let place = match stays {
-            Some(place) => {
-                owned.places.insert(place, Arc::clone(&object));
-                place
-            }
-            None => owned.add(Arc::clone(&object)),
-        };
+        let place = place.unwrap_or_else(|| owned.last_key_value().map_or(0, |(last, _)| last + 1));
+        owned.insert(place, Arc::clone(&object));
         self.objects.insert(key, Held { object, place });
         old
     }
@@ -265,8 +238,8 @@ impl<K: Resource> Store<K> {
         let held = self.objects.remove(key)?;
         let owner = owner_uid(held.object.as_ref());
         if let Some(owned) = self.by_owner.get_mut(&owner) {
-            owned.places.remove(&held.place);
-            if owned.places.is_empty() {
+            owned.remove(&held.place);
+            if owned.is_empty() {
                 self.by_owner.remove(&owner);
             }
         }
@@ -314,7 +287,7 @@ mod tests {
                 store.put(key, pod);
             }
         }
-        let owned = store.by_owner["1"].places.values();
+        let owned = store.by_owner["1"].values();
         let names: Vec<String> = owned.map(|pod| pod.name_any()).collect();
         assert_eq!(names.join(" "), expected);
     }

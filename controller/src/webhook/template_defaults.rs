@@ -50,7 +50,8 @@ fn object<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Ma
     map.get_mut(field).and_then(Value::as_object_mut)
 }
 
-/// Kubernetes' default: `Always` for the tag `latest`, which is also that of a reference without tag and digest.
+/// Kubernetes' default: `Always` for the tag `latest`, which is also that of a reference without tag and digest. An empty
+/// reference cannot be parsed and has none.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image
         .split_once('@')
@@ -58,7 +59,7 @@ fn pull_policy(image: &str) -> &'static str {
     let last = name.rsplit('/').next().unwrap_or(name);
     match last.split_once(':') {
         Some((_, "latest")) => "Always",
-        None if !digest => "Always",
+        None if !digest && !image.is_empty() => "Always",
         _ => "IfNotPresent",
     }
 }
@@ -154,6 +155,7 @@ mod tests {
     #[case("registry.example:5000/nginx", "Always")]
     #[case("registry.example:5000/nginx:1", "IfNotPresent")]
     #[case("nginx@sha256:0123", "IfNotPresent")]
+    #[case("", "IfNotPresent")]
     fn images_of_init_containers_are_pulled_as_kubernetes_does(#[case] image: &str, #[case] expected: &str) {
         let mut template = json!({ "spec": {
             "initContainers": [{ "name": "init", "image": image }],
