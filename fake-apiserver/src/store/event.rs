@@ -1,5 +1,6 @@
 //! Stored objects and the changes to them.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -86,16 +87,35 @@ struct Encoded {
     rest: usize,
 }
 
+/// What the buffer for encoding keeps of the memory that a large object needed.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Encoded {
     /// Encodes an object with `kind` and `apiVersion` first, as the real server does, so that they can be left out or
     /// replaced without encoding the rest again.
+    ///
+    /// It is written into a buffer that is used again, and copied: what is kept is as large as the encoding, where a vector that
+    /// has grown is up to twice that.
     fn new(value: &Value) -> Self {
-        let mut out = Vec::with_capacity(1024);
+        BUFFER.with_borrow_mut(|out| {
+            out.clear();
+            let rest = Self::write(value, out);
+            let bytes = Bytes::copy_from_slice(out);
+            out.shrink_to(BUFFER_BYTES_KEPT);
+            Self { bytes, rest }
+        })
+    }
+
+    /// Writes it; gives where the fields after `kind` and `apiVersion` begin.
+    fn write(value: &Value, out: &mut Vec<u8>) -> usize {
         let Some(map) = value.as_object() else {
-            return Self {
-                bytes: Bytes::from(value.to_string()),
-                rest: 0,
-            };
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, "{value}");
+            return 0;
         };
         out.push(b'{');
         for field in ["kind", "apiVersion"] {
@@ -109,9 +129,9 @@ impl Encoded {
             .iter()
             .filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion"))
         {
-            let _ = serde_json::to_writer(&mut out, field);
+            let _ = serde_json::to_writer(&mut *out, field);
             out.push(b':');
-            let _ = serde_json::to_writer(&mut out, value);
+            let _ = serde_json::to_writer(&mut *out, value);
             out.push(b',');
         }
         if out.last() == Some(&b',') {
@@ -120,10 +140,7 @@ impl Encoded {
         // Where nothing follows the kind, the rest is the closing brace alone.
         let rest = rest.min(out.len());
         out.push(b'}');
-        Self {
-            bytes: Bytes::from(out),
-            rest,
-        }
+        rest
     }
 }
 
