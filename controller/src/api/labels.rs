@@ -22,6 +22,8 @@ pub const IN_PLACE_GRACE: &str = "apps.kruise.io/inplace-update-grace";
 pub const IN_PLACE_STATE_OLD: &str = "inplace-update-state";
 /// The name of [`IN_PLACE_GRACE`] before OpenKruise 1.0.
 pub const IN_PLACE_GRACE_OLD: &str = "inplace-update-grace";
+/// Annotation of a ControllerRevision: the hash of the claim templates that came with it.
+pub const CLAIMS_HASH: &str = "kruise.io/cloneset-volumeclaimtemplate-hash";
 /// Pod annotation: what the daemon knows of the containers that run, as JSON.
 pub const RUNTIME_CONTAINERS: &str = "apps.kruise.io/runtime-containers-meta";
 /// Pod annotation: the higher, the later the pod is deleted when a set shrinks.

@@ -61,9 +61,7 @@ impl Controller {
             let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
             self.metrics
                 .add("cloneset_scale_expectation_leakage", &labels, 1.0);
-            if let Some(delay) = self.heal(key).await? {
-                return Ok(Some(delay));
-            }
+            self.heal(key).await?;
         }
         let mut observed = self.observe(key, set, &selector);
         if let Some(delay) = self.unseen_writes(&observed) {

@@ -1,71 +1,71 @@
 //! Expectations that were never met: asks the server what became of them.
 
-use std::time::Duration;
+use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::de::DeserializeOwned;
 
 use super::act::ActError;
 use super::controller::Controller;
 use super::expectations::{Expected, Member};
-use crate::runtime::ObjectKey;
-
-/// How long to wait for a watch that is behind.
-const BEHIND_DELAY: Duration = Duration::from_secs(10);
+use crate::runtime::{Informer, ObjectKey};
 
 impl Controller {
-    /// Drops the expectations of a set that the server says will not be met. When some are true, so that only the watch is
-    /// behind, gives the time to wait for it.
-    pub(super) async fn heal(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
-        let mut behind = false;
+    /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the
+    /// watch has not told of it: a watch that has missed something will not tell any more, and until it lists again, which may be
+    /// in an hour, the set would be counted with pods that are gone.
+    pub(super) async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.open(key) {
-            let (cached, real) = self.both(key, &member).await?;
-            let going = |meta: &ObjectMeta| meta.deletion_timestamp.is_some();
-            let happened = match expected {
-                Expected::Creation => real.is_some(),
-                Expected::Deletion => real.as_ref().is_none_or(going),
-            };
-            let seen = match expected {
-                Expected::Creation => cached.is_some(),
-                Expected::Deletion => cached.as_ref().is_none_or(going),
-            };
-            if happened && !seen {
-                behind = true;
-                continue;
+            match &member {
+                Member::Pod(name) => self.learn(&self.pods, key, expected, name).await?,
+                Member::Claim(name) => {
+                    self.learn::<PersistentVolumeClaim>(&self.claims, key, expected, name)
+                        .await?;
+                }
             }
             tracing::warn!(
                 set = key.name,
                 ?expected,
                 ?member,
-                "dropped an expectation that was not met"
+                "an expectation was not seen to be met for too long"
             );
             self.actor.expectations.settle(key, expected, member);
         }
-        Ok(behind.then_some(BEHIND_DELAY))
+        Ok(())
     }
 
-    /// The member as the cache and as the server have it.
-    async fn both(
+    /// Asks the server for an object, and believes it if it has more to say than the watch.
+    async fn learn<K>(
         &self,
+        cache: &Informer<K>,
         key: &ObjectKey,
-        member: &Member,
-    ) -> Result<(Option<ObjectMeta>, Option<ObjectMeta>), ActError> {
-        let at = |name: &str| ObjectKey::new(&key.namespace, name);
-        Ok(match member {
-            Member::Pod(name) => {
-                let real = self.actor.api::<Pod>(key).get_opt(name).await?;
-                (
-                    self.pods.get(&at(name)).map(|pod| pod.metadata.clone()),
-                    real.map(|pod| pod.metadata),
-                )
+        expected: Expected,
+        name: &str,
+    ) -> Result<(), ActError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let at = ObjectKey::new(&key.namespace, name);
+        let real = self.actor.api::<K>(key).get_opt(name).await?;
+        let cached = cache.get(&at);
+        let met = |object: Option<&K>| {
+            let going = |object: &K| object.meta().deletion_timestamp.is_some();
+            match expected {
+                Expected::Creation => object.is_some(),
+                Expected::Deletion => object.is_none_or(going),
             }
-            Member::Claim(name) => {
-                let real = self.actor.api::<PersistentVolumeClaim>(key).get_opt(name).await?;
-                (
-                    self.claims.get(&at(name)).map(|claim| claim.metadata.clone()),
-                    real.map(|claim| claim.metadata),
-                )
-            }
-        })
+        };
+        if met(real.as_ref()) && !met(cached.as_deref()) {
+            cache.learn(&at, real);
+        }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod act;
 pub(crate) mod build;
+mod claims_hash;
 pub(crate) mod controller;
 pub(crate) mod diff;
 pub(crate) mod expectations;

@@ -157,6 +157,18 @@ pub struct Revision {
     pub name: String,
     /// The pod template.
     pub template: Value,
+    /// The hash of the claim templates that came with it, if the revision says one.
+    pub claims: Option<String>,
+}
+
+impl Revision {
+    /// Whether its claim templates are those of another revision. One that does not say, as those before OpenKruise 1.7, has the same.
+    pub(crate) fn has_claims_of(&self, other: &Self) -> bool {
+        match (&self.claims, &other.claims) {
+            (Some(own), Some(others)) => own == others,
+            _ => true,
+        }
+    }
 }
 
 /// The revisions a pass works with.

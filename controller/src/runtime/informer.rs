@@ -212,6 +212,16 @@ where
         }
     }
 
+    /// Takes in what the server said of an object when it was asked, where the watch has not told of it. Nobody is told of the
+    /// change but whoever asked.
+    pub(crate) fn learn(&self, key: &ObjectKey, object: Option<K>) {
+        let mut store = self.lock();
+        match object {
+            Some(object) => drop(store.put(key.clone(), Arc::new(object))),
+            None => drop(store.take(key)),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Store<K>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }

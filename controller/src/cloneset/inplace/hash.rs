@@ -108,7 +108,7 @@ pub(crate) fn reference(env: &EnvVar) -> Option<Reference<'_>> {
 }
 
 /// `DeepHashObject` of Kubernetes for bytes: FNV-1a over how Go's spew prints them.
-fn deep_hash(bytes: &[u8]) -> u64 {
+pub(crate) fn deep_hash(bytes: &[u8]) -> u64 {
     let printed: Vec<String> = bytes.iter().map(u8::to_string).collect();
     let text = format!("([]uint8)[{}]", printed.join(" "));
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {

@@ -95,6 +95,9 @@ fn needless(view: &View<'_>) -> bool {
         return true;
     }
     let (current, update) = (&view.revisions.current, &view.revisions.update);
+    if view.gates.recreate_for_claims && !current.has_claims_of(update) {
+        return true;
+    }
     change::change(&current.template, &update.template, &update.name, 0, view.gates).is_none()
 }
 

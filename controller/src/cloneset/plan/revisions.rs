@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::labels;
 use crate::cloneset::observe::{Observed, Revision, Revisions};
-use crate::cloneset::{owner, revision};
+use crate::cloneset::{claims_hash, owner, revision};
 
 /// What must be written before the pass goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +60,18 @@ pub(crate) fn plan(observed: &Observed, collision_count: i32) -> Result<Revision
         ),
         None => {
             let name = revision::name(&set_name, &hash);
-            let new = build(observed, &name, &hash, &data, next);
+            let new = build(observed, &name, &hash, &data, next)?;
             (name, Some(RevisionAction::Create(Box::new(new))))
         }
+    };
+    let written = match &action {
+        Some(RevisionAction::Create(new)) => Some(new.as_ref()),
+        _ => equal.and_then(|at| existing.get(at).copied()),
     };
     let update = Revision {
         name,
         template: revision::template_of(&data).unwrap_or_default(),
+        claims: written.and_then(claims_of),
     };
     let mut all: Vec<Revision> = existing.iter().filter_map(|r| known(r)).collect();
     all.retain(|revision| revision.name != update.name);
@@ -96,7 +101,13 @@ fn known(revision: &ControllerRevision) -> Option<Revision> {
     Some(Revision {
         name: revision.name_any(),
         template: revision::template_of(data_of(revision)?)?,
+        claims: claims_of(revision),
     })
+}
+
+/// What a revision says of the claim templates.
+fn claims_of(revision: &ControllerRevision) -> Option<String> {
+    revision.annotations().get(labels::CLAIMS_HASH).cloned()
 }
 
 /// The data of a revision.
@@ -104,7 +115,13 @@ pub(crate) fn data_of(revision: &ControllerRevision) -> Option<&Value> {
     revision.data.as_ref().map(|data| &data.0)
 }
 
-fn build(observed: &Observed, name: &str, hash: &str, data: &Value, number: i64) -> ControllerRevision {
+fn build(
+    observed: &Observed,
+    name: &str,
+    hash: &str,
+    data: &Value,
+    number: i64,
+) -> Result<ControllerRevision, String> {
     let set = &observed.set;
     let labels = set
         .spec
@@ -125,7 +142,9 @@ fn build(observed: &Observed, name: &str, hash: &str, data: &Value, number: i64)
     revision.metadata.name = Some(name.to_owned());
     revision.metadata.namespace = set.namespace();
     revision.metadata.labels = Some(labels);
-    revision.metadata.annotations = set.metadata.annotations.clone();
+    let claims = claims_hash::of(set.spec.claim_templates())?;
+    let annotations = revision.metadata.annotations.insert(set.annotations().clone());
+    annotations.insert(labels::CLAIMS_HASH.to_owned(), claims);
     revision.metadata.owner_references = Some(vec![owner::reference(set)]);
-    revision
+    Ok(revision)
 }

@@ -101,7 +101,11 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
             .all
             .iter()
             .find(|revision| revision::same(&revision.name, label));
-        let change = old.and_then(|old| {
+        let claims_stay = |old: &&Revision| {
+            let same = kind == "InPlaceOnly" || old.has_claims_of(target);
+            same || !view.gates.recreate_for_claims
+        };
+        let change = old.filter(claims_stay).and_then(|old| {
             let label = view.revision_label(&target.name);
             change::change(
                 &old.template,
