@@ -14,6 +14,7 @@ use http::header::ACCEPT;
 use kube::Client;
 use kube::core::WatchEvent;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use lean::Lean;
 
@@ -22,6 +23,8 @@ mod lean;
 /// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).
 const RETRY_MIN: Duration = Duration::from_millis(800);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A watch that ends sooner than this and has told of nothing counts as a failure (client-go's reflector).
+const SHORT: Duration = Duration::from_secs(1);
 /// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -53,6 +56,9 @@ struct Watch {
     listed: Option<Vec<String>>,
     resource_version: String,
     stream: Option<WatchStream>,
+    opened: Instant,
+    /// Whether the stream has told of anything.
+    heard: bool,
     pending: Vec<JsonChange>,
     delay: Duration,
     keep: bool,
@@ -71,8 +77,8 @@ pub fn watch_json(client: Client, path: &str, query: &str, keep: bool) -> BoxStr
 /// The same for who needs to know no more than who an object is: the objects are `PartialObjectMetadata`, and what is gone is
 /// told with nothing but its uid if it vanished during an interruption.
 #[must_use]
-pub fn watch_metadata(client: Client, path: &str) -> BoxStream<'static, JsonChange> {
-    Watch::new(client, path, "", false, true).changes()
+pub fn watch_metadata(client: Client, path: &str, query: &str) -> BoxStream<'static, JsonChange> {
+    Watch::new(client, path, query, false, true).changes()
 }
 
 impl Watch {
@@ -86,6 +92,8 @@ impl Watch {
             listed: None,
             resource_version: String::new(),
             stream: None,
+            opened: Instant::now(),
+            heard: false,
             pending: Vec::new(),
             delay: RETRY_MIN,
             keep,
@@ -106,14 +114,28 @@ impl Watch {
                 continue;
             };
             match stream.try_next().await {
+                Ok(Some(WatchEvent::Error(status))) => {
+                    tracing::debug!(message = status.message, path = self.path, "watch");
+                    if status.code == 410 {
+                        self.resource_version.clear();
+                    }
+                    self.stream = None;
+                    self.pause().await;
+                }
                 Ok(Some(event)) => {
+                    self.heard = true;
                     self.delay = RETRY_MIN;
                     if let Some(change) = self.take(event) {
                         return change;
                     }
                 }
                 // A watch ends when its time is over; the next goes on where it ended.
-                Ok(None) => self.stream = None,
+                Ok(None) => {
+                    self.stream = None;
+                    if !self.heard && self.opened.elapsed() < SHORT {
+                        self.pause().await;
+                    }
+                }
                 Err(error) => {
                     tracing::debug!(%error, path = self.path, "watch");
                     self.stream = None;
@@ -149,7 +171,11 @@ impl Watch {
             Err(error) => Err(kube::Error::HttpError(error)),
         };
         match opened {
-            Ok(stream) => self.stream = Some(stream.boxed()),
+            Ok(stream) => {
+                self.stream = Some(stream.boxed());
+                self.opened = Instant::now();
+                self.heard = false;
+            }
             Err(error) => {
                 tracing::debug!(%error, path = self.path, "open a watch");
                 self.resource_version.clear();
@@ -178,14 +204,8 @@ impl Watch {
                     .is_some_and(|value| value == "true");
                 if ends { self.synced() } else { None }
             }
-            WatchEvent::Error(status) => {
-                tracing::debug!(message = status.message, path = self.path, "watch");
-                if status.code == 410 {
-                    self.resource_version.clear();
-                }
-                self.stream = None;
-                None
-            }
+            // Seen to before.
+            WatchEvent::Error(_) => None,
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn watch(client: &Client, kind: &ApiResource) -> BoxStream<'static, C
 
 /// The same of the objects' metadata alone.
 pub(super) fn watch_metadata(client: &Client, kind: &ApiResource) -> BoxStream<'static, Change> {
-    changes(client_kit::watch_metadata(client.clone(), &path_of(kind)))
+    changes(client_kit::watch_metadata(client.clone(), &path_of(kind), ""))
 }
 
 fn path_of(kind: &ApiResource) -> String {

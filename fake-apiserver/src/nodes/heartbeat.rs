@@ -70,11 +70,16 @@ pub(super) async fn give_up(client: &Client, node: &str) -> Result<(), kube::Err
     }
 }
 
-/// Says that the node is ready, if its conditions say something else.
+/// Says that the node is ready, and what it is short of (types of conditions), if its conditions say something else.
 ///
 /// # Errors
 /// If the server refuses.
-pub(super) async fn report_ready(client: &Client, node: &str, now: Timestamp) -> Result<(), kube::Error> {
+pub(super) async fn report_ready(
+    client: &Client,
+    node: &str,
+    now: Timestamp,
+    pressures: &[&str],
+) -> Result<(), kube::Error> {
     let shown = send(
         client,
         Request::get(format!("/api/v1/nodes/{node}")),
@@ -88,7 +93,7 @@ pub(super) async fn report_ready(client: &Client, node: &str, now: Timestamp) ->
         found.map(|condition| condition["status"].clone())
     };
     let now = rfc3339(now);
-    let changed: Vec<Value> = ready_conditions(&now)
+    let changed: Vec<Value> = ready_conditions(&now, pressures)
         .into_iter()
         .filter(|condition| {
             status_of(condition["type"].as_str().unwrap_or_default()).as_ref() != Some(&condition["status"])

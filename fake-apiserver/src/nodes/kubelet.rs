@@ -1,11 +1,14 @@
 //! The kubelet of a simulated node: watches its pods and gives each a worker.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use client_kit::{EventRecorder, JsonChange, Random, Seed, SharedClock, watch_json};
+use client_kit::{
+    EventRecorder, EventType, JsonChange, Random, Seed, SharedClock, watch_json, watch_metadata,
+};
 use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -20,8 +23,9 @@ use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
 use super::node::NodeSpec;
 use super::pod::PodWorker;
+use super::pressure::{self, Shortage};
 use super::timing::Timing;
-use crate::meta::ObjectMeta as _;
+use crate::meta::{ObjectMeta as _, at};
 use crate::server::rfc3339;
 
 /// A simulated node.
@@ -43,10 +47,29 @@ pub struct Kubelet {
     /// How often it says that it is alive; none if nobody has to be told.
     heartbeat: Option<Duration>,
     connected: Connected,
+    /// What it is short of, as its conditions show it.
+    shortage: Mutex<Shown>,
 }
 
-/// A pod's worker: the newest pod goes in here.
-type Mailbox = watch::Sender<Arc<Value>>;
+/// The shortages of a node.
+#[derive(Default)]
+struct Shown {
+    /// What it is short of now, as the Node's annotations say.
+    now: Vec<Shortage>,
+    /// When each was last seen, by the condition's type; it is shown for some time after that.
+    seen: BTreeMap<&'static str, Instant>,
+}
+
+/// What a pod's worker is told.
+#[derive(Clone)]
+pub(super) struct Mail {
+    /// The newest pod.
+    pub pod: Arc<Value>,
+    /// The pod has to go, for this reason.
+    pub eviction: Option<Arc<str>>,
+}
+
+type Mailbox = watch::Sender<Mail>;
 
 impl Kubelet {
     /// A kubelet for `spec`. Must be made within a tokio runtime.
@@ -76,6 +99,7 @@ impl Kubelet {
             seed,
             heartbeat: None,
             connected: Connected::always(),
+            shortage: Mutex::default(),
         }
     }
 
@@ -132,6 +156,8 @@ impl Kubelet {
         let kubelet = Arc::new(self);
         let query = format!("fieldSelector=spec.nodeName%3D{}", kubelet.spec.name);
         let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
+        let own = format!("fieldSelector=metadata.name%3D{}", kubelet.spec.name);
+        let mut node = watch_metadata(kubelet.client.clone(), "/api/v1/nodes", &own);
         let mut workers: BTreeMap<String, Mailbox> = BTreeMap::new();
         let mut addresses = Addresses {
             network: kubelet.spec.pod_network.clone(),
@@ -142,6 +168,14 @@ impl Kubelet {
                 biased;
                 () = connected.restored() => kubelet.alive().await,
                 () = tick(&mut heartbeats) => kubelet.alive().await,
+                Some(change) = node.next() => {
+                    connected.hold().await;
+                    if let JsonChange::Present(node) = change {
+                        let found = pressure::shortages(&node, || kubelet.spec.capacities());
+                        kubelet.shortage().now = found;
+                    }
+                }
+                () = kubelet.monitoring() => kubelet.relieve(&workers).await,
                 change = pods.next() => {
                     let Some(change) = change else { return Ok(()) };
                     connected.hold().await;
@@ -168,12 +202,107 @@ impl Kubelet {
             None => heartbeat::give_up(client, node).await,
         };
         let told = match lease {
-            Ok(()) => heartbeat::report_ready(client, node, now).await,
+            Ok(()) => heartbeat::report_ready(client, node, now, &self.pressures()).await,
             Err(error) => Err(error),
         };
         if let Err(error) = told {
             tracing::warn!(%error, node, "say that a node is alive");
         }
+    }
+
+    fn shortage(&self) -> MutexGuard<'_, Shown> {
+        self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the node's conditions say that it is short of.
+    pub(super) fn pressures(&self) -> Vec<&'static str> {
+        let shown = self.shortage();
+        let known = pressure::SIGNALS.iter().map(|signal| signal.condition);
+        known.filter(|kind| shown.seen.contains_key(kind)).collect()
+    }
+
+    /// Waits until the node looks what it has left, if there is anything to see.
+    async fn monitoring(&self) {
+        let is_well = {
+            let shown = self.shortage();
+            shown.seen.is_empty() && shown.now.is_empty()
+        };
+        if is_well {
+            return std::future::pending().await;
+        }
+        let period = pressure::MONITORING_PERIOD.as_millis();
+        let left = period - self.started.elapsed().as_millis() % period;
+        tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(1))).await;
+    }
+
+    /// Shows what the node is short of, and evicts a pod for it.
+    async fn relieve(&self, workers: &BTreeMap<String, Mailbox>) {
+        let shortages = self.shortage().now.clone();
+        let before = self.pressures();
+        let now = Instant::now();
+        {
+            let mut shown = self.shortage();
+            shown
+                .seen
+                .retain(|_, seen| now.duration_since(*seen) < pressure::TRANSITION_PERIOD);
+            for shortage in &shortages {
+                shown.seen.insert(shortage.signal.condition, now);
+            }
+        }
+        let pressures = self.pressures();
+        for signal in &pressure::SIGNALS {
+            let (was, is) = (
+                before.contains(&signal.condition),
+                pressures.contains(&signal.condition),
+            );
+            let reason = if is { signal.events.0 } else { signal.events.1 };
+            if was != is {
+                let message = format!("Node {} status is now: {reason}", self.spec.name);
+                self.node_event(EventType::Normal, reason, message);
+            }
+        }
+        if before != pressures {
+            let (client, node) = (&self.client, &self.spec.name);
+            let told = heartbeat::report_ready(client, node, self.clock.now(), &pressures).await;
+            if let Err(error) = told {
+                tracing::warn!(%error, node, "say what a node is short of");
+            }
+        }
+        let Some(shortage) = shortages.first() else {
+            return;
+        };
+        let message = format!("Attempting to reclaim {}", shortage.signal.resource);
+        self.node_event(EventType::Warning, "EvictionThresholdMet", message);
+        let mut active: Vec<(Arc<Value>, &Mailbox)> = Vec::new();
+        for mailbox in workers.values() {
+            let mail = mailbox.borrow();
+            let phase = at(&mail.pod, "status.phase").and_then(Value::as_str);
+            let over = matches!(phase, Some("Succeeded" | "Failed"));
+            if mail.eviction.is_none() && !mail.pod.is_terminating() && !over {
+                active.push((Arc::clone(&mail.pod), mailbox));
+            }
+        }
+        active.sort_by(|(a, _), (b, _)| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        let pods: Vec<&Arc<Value>> = active.iter().map(|(pod, _)| pod).collect();
+        let Some(victim) = pressure::victim(shortage, &pods) else {
+            return;
+        };
+        let eviction: Arc<str> = pressure::message(shortage, victim).into();
+        if let Some((_, mailbox)) = active.iter().find(|(pod, _)| pod.uid() == victim.uid()) {
+            mailbox.send_modify(|mail| mail.eviction = Some(eviction));
+        }
+    }
+
+    fn node_event(&self, severity: EventType, reason: &str, message: String) {
+        let name = Some(self.spec.name.clone());
+        // The kubelet gives a node's name for its uid.
+        let node = ObjectReference {
+            kind: Some("Node".to_owned()),
+            uid: name.clone(),
+            name,
+            ..ObjectReference::default()
+        };
+        self.recorder.event(&node, severity, reason, message);
     }
 
     async fn register(&self) -> Result<(), kube::Error> {
@@ -198,10 +327,13 @@ impl Kubelet {
         let pod = Arc::new(pod);
         match workers.get(&uid) {
             Some(mailbox) => {
-                mailbox.send_replace(pod);
+                mailbox.send_modify(|mail| mail.pod = pod);
             }
             None => {
-                let (mailbox, inbox) = watch::channel(Arc::clone(&pod));
+                let (mailbox, inbox) = watch::channel(Mail {
+                    pod: Arc::clone(&pod),
+                    eviction: None,
+                });
                 let random: Random = self.seed.fork(&pod_name(&pod)).random();
                 let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random);
                 tokio::spawn(worker.run());

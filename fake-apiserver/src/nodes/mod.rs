@@ -12,6 +12,7 @@ mod kubelet;
 mod link;
 mod node;
 mod pod;
+mod pressure;
 mod programs;
 mod scheduler;
 mod status;

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::pressure::SIGNALS;
+use crate::types::Quantity;
+
+/// How much room a node has for what pods write, unless said otherwise.
+const STORAGE: &str = "100Gi";
+
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -28,8 +34,8 @@ impl Taint {
     }
 }
 
-/// The conditions of a node that lacks nothing.
-pub(super) fn ready_conditions(now: &str) -> Vec<Value> {
+/// The conditions of a node that is up, and short of what `pressures` names (types of conditions).
+pub(super) fn ready_conditions(now: &str, pressures: &[&str]) -> Vec<Value> {
     const CONDITIONS: [(&str, &str, &str, &str); 4] = [
         (
             "MemoryPressure",
@@ -52,6 +58,13 @@ pub(super) fn ready_conditions(now: &str) -> Vec<Value> {
         ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ];
     let condition = |(kind, status, reason, message): (&str, &str, &str, &str)| {
+        let short = SIGNALS
+            .iter()
+            .find(|signal| signal.condition == kind && pressures.contains(&kind));
+        let (status, (reason, message)) = match short {
+            Some(signal) => ("True", signal.shown),
+            None => (status, (reason, message)),
+        };
         json!({
             "type": kind, "status": status, "reason": reason, "message": message,
             "lastHeartbeatTime": now, "lastTransitionTime": now,
@@ -103,6 +116,18 @@ impl NodeSpec {
         }
     }
 
+    /// What it has, in units, by resource.
+    pub(super) fn capacities(&self) -> BTreeMap<String, i128> {
+        let plain = [
+            ("memory", format!("{}Gi", self.memory_gib)),
+            ("ephemeral-storage", STORAGE.to_owned()),
+        ];
+        let plain = plain.map(|(name, amount)| (name.to_owned(), amount));
+        let all = plain.into_iter().chain(self.capacity.clone());
+        all.filter_map(|(name, amount)| Some((name, Quantity::parse(&amount)?.units())))
+            .collect()
+    }
+
     /// The Node object as its kubelet registers it.
     pub(super) fn object(&self, now: &str) -> Value {
         let mut labels = self.labels.clone();
@@ -117,7 +142,7 @@ impl NodeSpec {
         }
         let mut resources = json!({
             "cpu": self.cpu.to_string(), "memory": format!("{}Gi", self.memory_gib),
-            "pods": self.pods.to_string(), "ephemeral-storage": "100Gi",
+            "pods": self.pods.to_string(), "ephemeral-storage": STORAGE,
         });
         for (name, amount) in &self.capacity {
             resources[name] = json!(amount);
@@ -143,7 +168,7 @@ impl NodeSpec {
                     {"type": "InternalIP", "address": self.address},
                     {"type": "Hostname", "address": self.name},
                 ],
-                "conditions": ready_conditions(now),
+                "conditions": ready_conditions(now, &[]),
                 "nodeInfo": {
                     "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
                     "osImage": "Seatrial simulated node", "containerRuntimeVersion": "containerd://1.6.0",

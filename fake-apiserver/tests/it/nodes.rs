@@ -5,7 +5,7 @@ use std::time::Duration;
 use fake_apiserver::Cluster;
 use serde_json::{Value, json};
 
-use crate::support::{request, simulate};
+use crate::support::{request, send, simulate};
 
 async fn get(cluster: &Cluster, path: &str) -> Value {
     request(cluster, "GET", path, &Value::Null).await.1
@@ -162,6 +162,141 @@ fn an_unknown_node_is_an_error_that_lists_the_known() {
         assert_eq!(
             error.to_string(),
             "find the node \"node9\": the simulated nodes are node1, node2"
+        );
+    });
+}
+
+/// A node that runs short of memory sheds one pod every ten seconds, those above their requests first, says so, and takes nobody
+/// who guarantees nothing until five minutes after it has recovered.
+#[test]
+fn a_node_short_of_memory_evicts() {
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod = |name: &str, used: &str, requested: Value| {
+            json!({
+                "metadata": {"name": name, "annotations": {"metrics.fake-apiserver/memory": used}},
+                "spec": {"containers": [{"name": "main", "image": "nginx", "resources": {"requests": requested}}]},
+            })
+        };
+        for object in [
+            pod("greedy", "300Mi", json!({"memory": "100Mi"})),
+            pod("modest", "50Mi", json!({"memory": "100Mi"})),
+            pod("unasked", "200Mi", json!({})),
+        ] {
+            let (code, answer) = request(&cluster, "POST", pods, &object).await;
+            assert_eq!(code, 201, "{answer}");
+        }
+        cluster.run_for(Duration::from_secs(5)).await;
+        let left = |amount: Value| json!({"metadata": {"annotations": {"metrics.fake-apiserver/memory.available": amount}}});
+        let merge = "application/merge-patch+json";
+        send(
+            &cluster,
+            "PATCH",
+            "/api/v1/nodes/node1",
+            merge,
+            &left(json!("50Mi")),
+        )
+        .await;
+        let phases = async || {
+            let (_, list) = request(&cluster, "GET", pods, &Value::Null).await;
+            let items = list["items"].as_array().cloned().unwrap_or_default();
+            let shown = items.iter().map(|pod| {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                format!(
+                    "{} {} {}",
+                    text(&pod["metadata"]["name"]),
+                    text(&pod["status"]["phase"]),
+                    text(&pod["status"]["reason"])
+                )
+            });
+            shown
+                .map(|line| line.trim().to_owned())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        cluster.run_for(Duration::from_secs(10)).await;
+        assert_eq!(
+            phases().await,
+            "greedy Failed Evicted, modest Running, unasked Running"
+        );
+        cluster.run_for(Duration::from_secs(10)).await;
+        assert_eq!(
+            phases().await,
+            "greedy Failed Evicted, modest Running, unasked Failed Evicted"
+        );
+        send(
+            &cluster,
+            "PATCH",
+            "/api/v1/nodes/node1",
+            merge,
+            &left(Value::Null),
+        )
+        .await;
+        cluster.run_for(Duration::from_secs(30)).await;
+        let (_, greedy) = request(&cluster, "GET", &format!("{pods}/greedy"), &Value::Null).await;
+        let why = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 300Mi, \
+            request is 100Mi, has larger consumption of memory. ";
+        assert_eq!(greedy["status"]["message"], why);
+        let conditions = greedy["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let target = conditions
+            .iter()
+            .find(|condition| condition["type"] == "DisruptionTarget");
+        assert_eq!(
+            target.map(|target| (
+                target["status"].clone(),
+                target["reason"].clone(),
+                target["message"].clone()
+            )),
+            Some((json!("True"), json!("TerminationByKubelet"), json!(why)))
+        );
+        let pressure = async || {
+            let (_, node) = request(&cluster, "GET", "/api/v1/nodes/node1", &Value::Null).await;
+            let conditions = node["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let found = conditions
+                .into_iter()
+                .find(|condition| condition["type"] == "MemoryPressure");
+            let taints = node["spec"]["taints"].as_array().map_or(0, Vec::len);
+            (found.map(|found| found["reason"].clone()), taints)
+        };
+        assert_eq!(pressure().await, (Some(json!("KubeletHasInsufficientMemory")), 1));
+        let mut bound = pod("late", "1Mi", json!({}));
+        bound["spec"]["nodeName"] = json!("node1");
+        request(&cluster, "POST", pods, &bound).await;
+        cluster.run_for(Duration::from_secs(3)).await;
+        let (_, late) = request(&cluster, "GET", &format!("{pods}/late"), &Value::Null).await;
+        assert_eq!(
+            late["status"]["message"],
+            "Pod was rejected: The node had condition: [MemoryPressure]. "
+        );
+        cluster.run_for(Duration::from_secs(300)).await;
+        assert_eq!(pressure().await, (Some(json!("KubeletHasSufficientMemory")), 0));
+        assert_eq!(
+            phases().await,
+            "greedy Failed Evicted, late Failed Evicted, modest Running, unasked Failed Evicted"
+        );
+        let (_, events) = request(&cluster, "GET", "/api/v1/events", &Value::Null).await;
+        let mut told: Vec<String> = events["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|event| event["involvedObject"]["kind"] == "Node")
+            .map(|event| format!("{} {} {}", event["type"], event["reason"], event["count"]).replace('"', ""))
+            .collect();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "Normal NodeHasInsufficientMemory 1",
+                "Normal NodeHasSufficientMemory 1",
+                "Warning EvictionThresholdMet 2",
+            ]
         );
     });
 }

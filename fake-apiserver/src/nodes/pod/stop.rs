@@ -158,7 +158,11 @@ impl PodWorker {
             self.write_status().await;
             self.pause(self.timing().remove).await?;
         }
-        self.remove().await;
+        while !self.remove().await {
+            self.until(self.next_rewrite()).await?;
+            self.refresh()?;
+            self.write_status().await;
+        }
         // A finalizer may hold the object: then it stays as it is.
         self.wait_gone().await
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::worker::{Gone, PodWorker, Run};
 use crate::meta::{ObjectMeta as _, at};
+use crate::nodes::pressure;
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, should_restart};
 use crate::server::rfc3339;
@@ -137,11 +138,16 @@ impl PodWorker {
 
     /// All has ended, or is to: tells so, stops what is left and lets the sandbox go.
     pub(super) async fn complete(&mut self) -> Result<(), Gone> {
+        self.complete_within(None).await
+    }
+
+    /// The same, with another grace period than the pod's own.
+    async fn complete_within(&mut self, grace: Option<Duration>) -> Result<(), Gone> {
         self.record.shows_address |= self.record.had_sandbox;
         let running = self.running_names(|_| true);
         self.announce_stop(&running);
         self.write_status().await;
-        self.stop(running, None).await?;
+        self.stop(running, grace).await?;
         if !self.record.failed {
             self.pause(self.timing().wind_down).await?;
         }
@@ -159,6 +165,25 @@ impl PodWorker {
         self.record.failed = true;
         self.record.failure = Some(("DeadlineExceeded".to_owned(), message));
         self.complete().await
+    }
+
+    /// The node is short of something, and the pod has to go.
+    pub(super) async fn evict(&mut self, message: &str) -> Result<(), Gone> {
+        self.pod_event(EventType::Warning, pressure::REASON, message.to_owned());
+        self.record.failed = true;
+        self.record.failure = Some((pressure::REASON.to_owned(), message.to_owned()));
+        self.record.disrupted = Some(message.to_owned());
+        self.complete_within(Some(pressure::EVICTION_GRACE)).await
+    }
+
+    /// The node does not take the pod.
+    pub(super) async fn refuse(&mut self, message: String) {
+        self.pod_event(EventType::Warning, pressure::REASON, message.clone());
+        let told = format!("Pod was rejected: {message}");
+        self.record.failed = true;
+        self.record.failure = Some((pressure::REASON.to_owned(), told));
+        self.record.over = true;
+        self.write_status().await;
     }
 
     /// Kills containers whose image has changed or whose probe has failed.

@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::probes::Probes;
 use crate::meta::{ObjectMeta, at};
-use crate::nodes::kubelet::Kubelet;
+use crate::nodes::kubelet::{Kubelet, Mail};
+use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
 use crate::nodes::timing::{Timing, vary};
@@ -26,6 +27,8 @@ use crate::server::rfc3339;
 
 /// How often a node lists what runs on it.
 const RELIST_PERIOD_MS: u128 = 1000;
+/// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
+const REWRITE_PERIOD_MS: u128 = 10_000;
 /// How long a failed pass waits for the next: this, and up to half as much more.
 const RETRY_DELAY_MS: u64 = 10_000;
 
@@ -40,7 +43,7 @@ type Exits = (
 
 pub(in crate::nodes) struct PodWorker {
     pub(super) kubelet: Arc<Kubelet>,
-    inbox: watch::Receiver<Arc<Value>>,
+    inbox: watch::Receiver<Mail>,
     pub(super) pod: Arc<Value>,
     pub(super) record: PodRecord,
     pub(super) random: Random,
@@ -70,6 +73,10 @@ pub(in crate::nodes) struct PodWorker {
     listed: bool,
     synced_at: Instant,
     pub(super) retry_at: Option<Instant>,
+    /// When a status that could not be written is tried again.
+    rewrite_at: Option<Instant>,
+    /// Why the node wants to be rid of it, if it does.
+    eviction: Option<Arc<str>>,
     deadline: Option<Instant>,
 }
 
@@ -92,11 +99,11 @@ pub(super) struct Gone;
 impl PodWorker {
     pub(in crate::nodes) fn new(
         kubelet: Arc<Kubelet>,
-        inbox: watch::Receiver<Arc<Value>>,
+        inbox: watch::Receiver<Mail>,
         pod_ip: String,
         random: Random,
     ) -> Self {
-        let pod = Arc::clone(&inbox.borrow());
+        let pod = Arc::clone(&inbox.borrow().pod);
         let shown = at(&pod, "status.startTime").and_then(Value::as_str);
         let start_time = shown.map_or_else(|| rfc3339(kubelet.clock.now_seconds()), str::to_owned);
         let record = PodRecord::new(&pod, start_time, kubelet.spec.address.clone(), pod_ip);
@@ -126,6 +133,8 @@ impl PodWorker {
             listed: true,
             synced_at: now,
             retry_at: None,
+            rewrite_at: None,
+            eviction: None,
             deadline: None,
         }
     }
@@ -145,6 +154,9 @@ impl PodWorker {
     async fn live(&mut self) -> Result<(), Gone> {
         if !self.record.over {
             self.pause(self.timing().admit).await?;
+            if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
+                self.refuse(message).await;
+            }
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
             self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         }
@@ -152,9 +164,17 @@ impl PodWorker {
             if self.is_terminating() {
                 return self.terminate().await;
             }
-            if self.record.over {
-                self.inbox.changed().await.map_err(|_| Gone)?;
+            if let Some(message) = self.eviction.take().filter(|_| !self.record.failed) {
+                self.evict(&message).await?;
+            } else if self.record.over {
+                match self.rewrite_at {
+                    Some(at) => self.until(at).await?,
+                    None => self.inbox.changed().await.map_err(|_| Gone)?,
+                }
                 self.refresh()?;
+                if self.rewrite_at.is_some_and(|at| at <= Instant::now()) {
+                    self.write_status().await;
+                }
             } else if self.pending && self.may_sync_at() <= Instant::now() {
                 self.pass().await?;
             } else {
@@ -194,8 +214,27 @@ impl PodWorker {
 
     /// When the next list is made, which is at the same point of every second on a node.
     fn next_list(&self, after: Instant) -> Instant {
+        self.next_beat(RELIST_PERIOD_MS, after)
+    }
+
+    /// When what could not be written is written again.
+    pub(super) fn next_rewrite(&self) -> Instant {
+        self.next_beat(REWRITE_PERIOD_MS, Instant::now())
+    }
+
+    /// Waits until then, or until the pod changes.
+    pub(super) async fn until(&mut self, at: Instant) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            changed = self.inbox.changed() => changed.map_err(|_| Gone),
+            () = tokio::time::sleep_until(at) => Ok(()),
+        }
+    }
+
+    /// When something that the node does every `period_ms` milliseconds comes next.
+    fn next_beat(&self, period_ms: u128, after: Instant) -> Instant {
         let since = after.saturating_duration_since(self.kubelet.started).as_millis();
-        let left = RELIST_PERIOD_MS - since % RELIST_PERIOD_MS;
+        let left = period_ms - since % period_ms;
         after + Duration::from_millis(u64::try_from(left).unwrap_or(1))
     }
 
@@ -218,6 +257,7 @@ impl PodWorker {
             self.pending.then(|| self.may_sync_at()),
             list,
             self.retry_at,
+            self.rewrite_at,
             self.probes.next_due(),
             self.deadline,
         ];
@@ -255,6 +295,10 @@ impl PodWorker {
                 self.listed = true;
             }
             self.pending = true;
+            return Ok(());
+        }
+        if self.rewrite_at.is_some_and(|at| at <= now) {
+            self.write_status().await;
             return Ok(());
         }
         if self.retry_at.is_some_and(|at| at <= now) {
@@ -353,7 +397,11 @@ impl PodWorker {
         if self.inbox.has_changed().is_err() {
             return Err(Gone);
         }
-        let newest = Arc::clone(&self.inbox.borrow_and_update());
+        let Mail {
+            pod: newest,
+            eviction,
+        } = self.inbox.borrow_and_update().clone();
+        self.eviction = eviction;
         // The answer to our own write may be newer than what the watch has brought so far.
         if newest.revision() >= self.pod.revision() {
             self.pod = newest;
@@ -400,6 +448,7 @@ impl PodWorker {
         if self.refresh().is_err() {
             return;
         }
+        self.rewrite_at = None;
         let now = rfc3339(self.kubelet.clock.now_seconds());
         let status = status::status(&self.record, &self.pod, &now);
         let Some(patch) = status::patch(&self.pod, &status) else {
@@ -422,12 +471,16 @@ impl PodWorker {
                 self.pending |= changed;
                 self.pod = Arc::new(pod);
             }
-            Err(error) => tracing::debug!(%error, pod = %self.pod.name(), "write a pod's status"),
+            Err(error) => {
+                tracing::debug!(%error, pod = %self.pod.name(), "write a pod's status");
+                let gone = matches!(&error, kube::Error::Api(status) if status.is_not_found());
+                self.rewrite_at = (!gone).then(|| self.next_rewrite());
+            }
         }
     }
 
-    /// Takes the object out of the API, as the kubelet does when nothing of the pod is left.
-    pub(super) async fn remove(&mut self) {
+    /// Takes the object out of the API, as the kubelet does when nothing of the pod is left. Gives whether that is done.
+    pub(super) async fn remove(&mut self) -> bool {
         let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": self.pod.uid()}});
         let request = http::Request::delete(self.path())
             .header(CONTENT_TYPE, "application/json")
@@ -438,8 +491,13 @@ impl PodWorker {
             Ok(request) => self.kubelet.client.request::<Value>(request).await.map(|_| ()),
             Err(error) => Err(error),
         };
-        if let Err(error) = deleted {
-            tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
+        match deleted {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
+                // Gone already, or another one of that name.
+                matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409))
+            }
         }
     }
 }

@@ -89,13 +89,21 @@ fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition>
         Condition::unmet("Initialized", "ContainersNotInitialized", message)
     };
     let (ready, containers_ready) = readiness(record, pod, phase);
-    vec![
+    let mut all = vec![
         sandbox,
         initialized,
         ready,
         containers_ready,
         Condition::met("PodScheduled"),
-    ]
+    ];
+    if let Some(message) = &record.disrupted {
+        all.push(Condition {
+            reason: "TerminationByKubelet",
+            message: message.clone(),
+            ..Condition::met("DisruptionTarget")
+        });
+    }
+    all
 }
 
 fn readiness(record: &PodRecord, pod: &Value, phase: &str) -> (Condition, Condition) {

@@ -130,6 +130,8 @@ pub(in crate::nodes) struct PodRecord {
     pub failed: bool,
     /// Reason and message of the pod itself.
     pub failure: Option<(String, String)>,
+    /// The node itself ended it, for this reason.
+    pub disrupted: Option<String>,
 }
 
 impl PodRecord {
@@ -146,6 +148,7 @@ impl PodRecord {
             stopped: false,
             failed: false,
             failure: None,
+            disrupted: None,
         };
         record.add_containers(pod);
         record
