@@ -363,6 +363,12 @@ fn play_scenario(
         console.end(&outcome).map_err(output_error)?;
         return Ok(outcome);
     }
+    if options.backend != BackendChoice::Fake && !scenario.extras.faults.is_empty() {
+        let why = "its faults can be had from the in-process cluster only";
+        let outcome = ScenarioOutcome::skipped(&scenario.name, why.to_owned());
+        console.end(&outcome).map_err(output_error)?;
+        return Ok(outcome);
+    }
     let judges = judges(options, scenario)?;
     let environment = environment(options, scenario)?;
     let seed = scenario.extras.seed.unwrap_or(options.seed);
@@ -425,6 +431,7 @@ fn environment(options: &SuiteOptions, scenario: &Scenario) -> Result<Environmen
         environment.images.extend(of_recording.images);
         environment.missing.extend(of_recording.missing);
     }
+    environment.images.extend(scenario.extras.images.clone());
     environment.names = BTreeMap::new();
     environment.gates.clone_from(&scenario.extras.gates);
     environment.daemon = scenario.extras.daemon;

@@ -14,7 +14,7 @@
 //!
 //! # The way of a request
 //!
-//! `http::service` → `http::request` (what is asked) → `http::decode` → `rest` (the verb) → `admission` →
+//! `http::service` → `http::request` (what is asked) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) → `admission` →
 //! `types` (defaults, schema) → `strategy` → `store` → `encode`.
 
 mod admission;
@@ -25,6 +25,7 @@ mod cluster;
 pub mod controllers;
 mod discovery;
 mod encode;
+pub mod faults;
 pub mod field_error;
 mod http;
 mod meta;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use client_kit::{Clock as _, SystemClock};
+use fake_apiserver::faults::Fault;
 use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, ControllerSet, serve};
@@ -74,6 +75,9 @@ struct Serve {
     /// Keeps the objects in this directory, for the next start with it.
     #[arg(long)]
     data_dir: Option<PathBuf>,
+    /// A YAML file of faults: what goes wrong with which requests and watches. What is left to chance follows from the seed.
+    #[arg(long)]
+    faults: Option<PathBuf>,
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -178,7 +182,18 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(directory) = options.data_dir {
         builder = builder.data_dir(directory);
     }
+    let faults = match &options.faults {
+        Some(path) => {
+            let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+            let faults = read.and_then(|text| Fault::from_yaml(&text).map_err(|error| error.to_string()));
+            faults.map_err(|why| format!("{}: {why}", path.display()))?
+        }
+        None => Vec::new(),
+    };
     let cluster = builder.start().await?;
+    for fault in faults {
+        cluster.faults().add(fault);
+    }
     // Heard from before anybody is told that the server is there.
     let stopped = stop()?;
     let path = options.kubeconfig.unwrap_or_else(|| {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::admission::Webhook;
 use crate::authn::TokenSigner;
+use crate::faults::Faults;
 use crate::nodes::NodeAccess;
 use crate::resources::Registry;
 use crate::store::Store;
@@ -16,6 +17,8 @@ use crate::store::Store;
 #[derive(Clone)]
 pub struct Server {
     pub(crate) state: Arc<ServerState>,
+    /// What clients of this process say that they are, if they say nothing.
+    pub(crate) user_agent: Option<&'static str>,
 }
 
 /// What the requests of one server share.
@@ -26,6 +29,7 @@ pub(crate) struct ServerState {
     pub(crate) names: SharedNames,
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) tokens: TokenSigner,
+    pub(crate) faults: Faults,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -53,11 +57,13 @@ impl Server {
             names,
             webhooks,
             tokens: TokenSigner::new(seed),
+            faults: Faults::new(seed),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };
         Self {
             state: Arc::new(state),
+            user_agent: None,
         }
     }
 
@@ -65,6 +71,26 @@ impl Server {
     #[must_use]
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.clone(), "default")
+    }
+
+    /// The same for a program of this name: its requests say so in their user agent, which is also the field manager of what it
+    /// writes, and whom [faults](Self::faults) can be meant for.
+    #[must_use]
+    pub fn client_named(&self, user_agent: &'static str) -> kube::Client {
+        kube::Client::new(self.named(user_agent), "default")
+    }
+
+    pub(crate) fn named(&self, user_agent: &'static str) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            user_agent: Some(user_agent),
+        }
+    }
+
+    /// What goes wrong when a test asks for it.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.state.faults
     }
 
     /// Lets the server reach a node, for logs, commands and ports of its pods. A real server finds a kubelet's port on the

@@ -195,6 +195,16 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
+    /// 504: what was asked may have been done, or not.
+    #[must_use]
+    pub fn timed_out() -> Self {
+        let message =
+            "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        let mut error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        error.details = Some(json!({}));
+        error
+    }
+
     /// 413
     #[must_use]
     pub fn too_large(limit: usize) -> Self {

@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let next = AtomicU64::new(first);
     let bad = Mutex::new(Vec::new());
+    let struck = AtomicU64::new(0);
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
         for _ in 0..cores {
@@ -35,16 +36,20 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
                     if seed >= end {
                         return;
                     }
-                    match histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job)) {
-                        Ok(played) if played.faults.is_empty() && arguments.seed.is_none() => {}
+                    let played = histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job));
+                    if let Ok(played) = &played {
+                        struck.fetch_add(u64::from(played.struck), Ordering::Relaxed);
+                    }
+                    match played {
+                        Ok(played) if played.wrongs.is_empty() && arguments.seed.is_none() => {}
                         Ok(played) => {
                             if arguments.seed.is_some() {
                                 println!("{}", played.story.join("\n"));
                             }
-                            if played.faults.is_empty() {
+                            if played.wrongs.is_empty() {
                                 return;
                             }
-                            let all = played.faults.join("\n  ");
+                            let all = played.wrongs.join("\n  ");
                             println!("seed {seed}:\n  {all}");
                             bad.lock().map(|mut bad| bad.push(seed)).unwrap_or_default();
                         }
@@ -64,7 +69,12 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
         return Err(error.into());
     }
     let bad = bad.into_inner().unwrap_or_default();
-    println!("{} histories, {} with faults", end - first, bad.len());
+    println!(
+        "{} histories, {} went wrong; {} requests of the manager and events for it were struck",
+        end - first,
+        bad.len(),
+        struck.load(Ordering::Relaxed)
+    );
     Ok(if bad.is_empty() {
         ExitCode::SUCCESS
     } else {

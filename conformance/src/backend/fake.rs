@@ -8,6 +8,7 @@ use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
 use controller::cloneset::{CloneSetPlanner, Gates};
 use controller::process::gates::FeatureGates;
 use controller::{Manager, Options};
+use fake_apiserver::faults::{Fault, FaultHandle};
 use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
@@ -22,6 +23,9 @@ use crate::recording::environment::Environment;
 
 /// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
 const PASS_REST: Duration = Duration::from_millis(10);
+
+/// What the manager says that it is.
+const MANAGER: &str = "kruise-manager";
 
 /// How many nodes there are unless said otherwise.
 const NODES: u32 = 3;
@@ -171,7 +175,7 @@ impl FakeCluster {
         if let Some(tweak) = &options.tweak {
             manager_options = tweak(manager_options);
         }
-        let manager = Manager::new(cluster.client(), manager_options);
+        let manager = Manager::new(cluster.server().client_named(MANAGER), manager_options);
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
         if let Some(containers) = &containers {
@@ -218,6 +222,10 @@ impl FakeCluster {
             .trace()
             .map(fake_apiserver::Trace::text)
             .unwrap_or_default()
+    }
+
+    pub(super) fn add_fault(&self, fault: Fault) -> FaultHandle {
+        self.cluster.faults().add(fault)
     }
 
     pub(super) fn names(&self) -> &AliasNames {

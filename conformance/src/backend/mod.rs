@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::SharedClock;
+use fake_apiserver::faults::{Fault, FaultHandle};
 use kube::Client;
 
 pub use collector::Collector;
@@ -61,6 +62,14 @@ impl Backend {
         match self {
             Self::Fake(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
             Self::Real(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
+        }
+    }
+
+    /// Has something go wrong from now on. A real cluster has faults of its own only: scenarios with some are skipped there.
+    pub fn add_fault(&self, fault: Fault) -> Option<FaultHandle> {
+        match self {
+            Self::Fake(cluster) => Some(cluster.add_fault(fault)),
+            Self::Real(_) => None,
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Deeds {
 
 /// What is wrong with a history; nothing if all is well.
 #[must_use]
-pub fn faults(history: &[Change], deeds: &Deeds) -> Vec<String> {
+pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
     let mut out = Vec::new();
     let mut set = json!({});
     let mut pods: BTreeMap<String, Pod> = BTreeMap::new();

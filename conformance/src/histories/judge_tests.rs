@@ -67,7 +67,7 @@ fn set(partition: i64, min_ready: i64) -> Change {
     Some("1 restarts for 0")
 )]
 fn a_fault_is_seen(#[case] history: Vec<Change>, #[case] expected: Option<&str>) {
-    let found = faults(&history, &Deeds::default());
+    let found = wrongs(&history, &Deeds::default());
     match expected {
         None => assert!(found.is_empty(), "{found:?}"),
         Some(expected) => assert!(found.iter().any(|fault| fault.contains(expected)), "{found:?}"),

@@ -1,6 +1,8 @@
 //! Random histories of CloneSets on in-process clusters: what must never happen does not, after any commit, and in the end
 //! they come to rest as what was asked for.
 //!
+//! In every second one the manager meets faults besides ([`weather`]).
+//!
 //! [`wish`] is what the user wants of the set, [`player`] does something to it now and then, [`judge`] looks at every
 //! change afterwards. All follows from a seed, so that a history that went wrong is played again by its number.
 
@@ -9,6 +11,7 @@ mod numbers;
 mod player;
 mod pod;
 mod story;
+mod weather;
 mod wish;
 
 use std::time::Duration;
@@ -30,7 +33,9 @@ const REST: Duration = Duration::from_secs(300);
 #[derive(Debug, Clone)]
 pub struct Played {
     /// What was wrong with it; nothing if all is well.
-    pub faults: Vec<String>,
+    pub wrongs: Vec<String>,
+    /// How many of the manager's requests, and events for it, were struck by the weather.
+    pub struck: u32,
     /// What happened, a line for each change.
     pub story: Vec<String>,
 }
@@ -45,18 +50,21 @@ pub fn play(seed: u64, simulate: Simulate<'_>) -> Result<Played, Error> {
         let mut wish = Wish::random(&mut random);
         let mut player = Player::start(seed).await?;
         player.create(&wish).await?;
+        player.weather(weather::faults(&mut Seed(seed).fork("weather").random()));
         for _ in 0..STEPS {
             tokio::time::sleep(Duration::from_millis(random.between(200, 9000))).await;
             player.step(&mut wish, &mut random).await?;
         }
+        let struck = player.fair_weather();
         wish.come_to_rest();
         player.ask(wish.spec()).await?;
         tokio::time::sleep(REST).await;
         let history = player.history();
-        let mut faults = judge::faults(&history, &player.deeds);
-        faults.extend(player.unlike(&wish).await?);
+        let mut wrongs = judge::wrongs(&history, &player.deeds);
+        wrongs.extend(player.unlike(&wish).await?);
         Ok(Played {
-            faults,
+            wrongs,
+            struck,
             story: story::of(&history),
         })
     })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use client_kit::Random;
+use fake_apiserver::faults::{Fault, FaultHandle};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ pub(super) struct Player {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     pub(super) deeds: Deeds,
+    weather: Vec<FaultHandle>,
 }
 
 fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
@@ -50,7 +52,25 @@ impl Player {
             sets,
             pods,
             deeds: Deeds::default(),
+            weather: Vec::new(),
         })
+    }
+
+    /// Has these faults happen to the manager from now on.
+    pub(super) fn weather(&mut self, faults: Vec<Fault>) {
+        let added = faults
+            .into_iter()
+            .filter_map(|fault| self.backend.add_fault(fault));
+        self.weather = added.collect();
+    }
+
+    /// Nothing goes wrong any more. Gives how often something has.
+    pub(super) fn fair_weather(&mut self) -> u32 {
+        let struck = self.weather.iter().map(FaultHandle::strikes).sum();
+        for fault in self.weather.drain(..) {
+            fault.lift();
+        }
+        struck
     }
 
     pub(super) fn history(&self) -> Vec<Change> {

@@ -11,6 +11,7 @@
 //!   containers of one pod are killed: the kubelet does that in parallel, too. The order in which pods are deleted one right
 //!   after the other: that of pods that are marked is a Go map's.
 //! * What only says how slow the test bed was or how it was built ([`is_of_the_test_bed`]).
+//! * The uid of the claim in the name of its volume (`ProvisioningSucceeded`).
 //! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
 //! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
 //! * Container ids, addresses, uids and times are not rendered at all.
@@ -86,6 +87,10 @@ pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
                 format!("{head}(<uid>)").into()
             }
             _ => message.into(),
+        },
+        "ProvisioningSucceeded" => match message.split_once(" pvc-") {
+            Some((head, _)) => format!("{head} pvc-<uid>").into(),
+            None => message.into(),
         },
         "FailedCreate" => {
             let object = [", pod: {", ", pvc: {"]

@@ -83,6 +83,9 @@ pub async fn run(
     let mut failed = false;
     for (index, step) in scenario.test.spec.steps.iter().enumerate() {
         let from = backend.history_len();
+        for fault in scenario.extras.faults.get(&step.name).into_iter().flatten() {
+            backend.add_fault(fault.clone());
+        }
         let result = player.step(step).await;
         backend.settle().await;
         let history = backend.history();

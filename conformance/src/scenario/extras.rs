@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fake_apiserver::faults::Fault;
+
 /// The suffixes that pods get, in the order of their creation: `cs-demo-: 4wz2z, cg8bt, mdqwn`, a prefix a line.
 const POD_NAMES: &str = "seatrial.dev/pod-names";
 /// The recordings that judge the scenario, a line each: `1.0.1/s1-cs-demo: 4xj8z=cg8bt, 5twdq=mdqwn`; the pairs say which
@@ -14,6 +16,11 @@ const DAEMON: &str = "seatrial.dev/daemon";
 /// The seed of the scenario, if it must be a certain one.
 const SEED: &str = "seatrial.dev/seed";
 
+/// The digests of images, a line each: `nginx:1.25.3: sha256:…`. Two references may have one digest.
+const IMAGES: &str = "seatrial.dev/images";
+/// What goes wrong, in YAML: faults as `fake_apiserver::faults::Fault` reads them, by the name of the step that they begin with.
+const FAULTS: &str = "seatrial.dev/faults";
+
 /// What the annotations say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
@@ -25,6 +32,10 @@ pub struct Extras {
     pub gates: String,
     /// Whether the daemon runs.
     pub daemon: bool,
+    /// The digests of images, by reference.
+    pub images: BTreeMap<String, String>,
+    /// What goes wrong from a step on, by the step's name.
+    pub faults: BTreeMap<String, Vec<Fault>>,
     /// The seed.
     pub seed: Option<u64>,
 }
@@ -83,6 +94,20 @@ impl Extras {
                         extras.recordings.push((name.trim().to_owned(), map));
                     }
                 }
+                IMAGES => {
+                    for line in lines {
+                        let (image, digest) = line
+                            .split_once(": ")
+                            .ok_or_else(|| format!("{key}: \"{line}\" is not of the form `image: digest`"))?;
+                        extras
+                            .images
+                            .insert(image.trim().to_owned(), digest.trim().to_owned());
+                    }
+                }
+                FAULTS => {
+                    extras.faults =
+                        serde_saphyr::from_str(value).map_err(|error| format!("{key}: {error}"))?;
+                }
                 SEED => {
                     let seed = value
                         .trim()
@@ -118,7 +143,16 @@ mod tests {
         let extras = read(RECORDINGS, "1.0.1/s1: a=b, c=d\n1.5.0/s1").expect("recordings");
         assert_eq!(extras.recordings.len(), 2);
         assert_eq!(extras.recordings[0].1.get("c").map(String::as_str), Some("d"));
+        let extras = read(FAULTS, "two:\n- {do: endWatch}\n- {do: {delay: 1s}, times: 1}").expect("faults");
+        assert_eq!(extras.faults.get("two").map(Vec::len), Some(2));
+        assert!(read(FAULTS, "two:\n- {do: nothing}").is_err());
         assert!(read("seatrial.dev/nonsense", "").is_err());
+        let extras = read(IMAGES, "nginx:1.25: sha256:ab\nnginx:1.25.3: sha256:ab").expect("images");
+        assert_eq!(
+            extras.images.get("nginx:1.25").map(String::as_str),
+            Some("sha256:ab")
+        );
+        assert!(read(IMAGES, "nginx:1.25").is_err());
         assert!(read(POD_NAMES, "no colon").is_err());
         assert!(read(SEED, "x").is_err());
     }

@@ -100,6 +100,27 @@ impl Scenario {
                 }
             }
         }
+        let steps: Vec<&str> = self
+            .test
+            .spec
+            .steps
+            .iter()
+            .map(|step| step.name.as_str())
+            .collect();
+        if let Some(unknown) = self
+            .extras
+            .faults
+            .keys()
+            .find(|name| !steps.contains(&name.as_str()))
+        {
+            return Err(Error::Parse {
+                path: self.path.clone(),
+                line: 0,
+                column: 0,
+                why: format!("metadata.annotations: seatrial.dev/faults: there is no step \"{unknown}\""),
+                help: format!("the steps are {}", steps.join(", ")),
+            });
+        }
         for (index, operation) in self.test.spec.catch.iter().enumerate() {
             self.check_operation(operation, &format!("spec.catch[{index}]"))?;
         }

@@ -231,25 +231,25 @@ impl ClusterBuilder {
             system_objects(&server);
         }
         let mut tasks = JoinSet::new();
+        let manager = server.client_named("kube-controller-manager");
         // The real one is part of the API server, not of the controller manager.
-        tasks.spawn(CustomResourceCleanup::new(client.clone()).run());
+        tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         if self.controllers.has_service_accounts() {
-            tasks.spawn(ServiceAccountController::new(client.clone()).run());
+            tasks.spawn(ServiceAccountController::new(manager.clone()).run());
         }
         if self.controllers.has_namespaces() {
-            tasks.spawn(NamespaceController::new(client.clone()).run());
+            tasks.spawn(NamespaceController::new(manager.clone()).run());
         }
         if self.controllers.has_garbage() {
-            tasks.spawn(GarbageCollector::new(client.clone()).run());
+            tasks.spawn(GarbageCollector::new(manager.clone()).run());
         }
         let built_in = self.controllers.built_in();
         if !built_in.is_empty() {
-            let manager = ControllerManager::new(client.clone(), Arc::clone(&clock), &built_in);
-            tasks.spawn(manager.run());
+            tasks.spawn(ControllerManager::new(manager, Arc::clone(&clock), &built_in).run());
         }
         if !self.nodes.is_empty() {
             tasks.spawn(
-                Scheduler::new(client.clone(), Arc::clone(&clock))
+                Scheduler::new(server.client_named("kube-scheduler"), Arc::clone(&clock))
                     .with_placements(self.placements)
                     .run(),
             );
@@ -260,7 +260,7 @@ impl ClusterBuilder {
             let switch = Switch::new();
             let name = node.name.clone();
             let mut kubelet = Kubelet::new(
-                switch.client(&server),
+                switch.client(&server.named("kubelet")),
                 node,
                 Arc::clone(&clock),
                 self.seed,

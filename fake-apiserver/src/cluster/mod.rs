@@ -18,6 +18,7 @@ pub use error::ClusterError;
 pub use selection::{ControllerSet, UnknownController};
 pub use trace::Trace;
 
+use crate::faults::Faults;
 use crate::nodes::{ImageRegistry, Switch, renew_lease};
 use crate::server::Server;
 use crate::store::Journal;
@@ -82,6 +83,32 @@ impl Cluster {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// What goes wrong when a test asks for it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use fake_apiserver::Cluster;
+    /// # use fake_apiserver::faults::{Effect, Fault, Requests};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::api::{Api, PostParams};
+    /// let cluster = Cluster::builder().start().await?;
+    /// let creations = Requests::all().verbs(["create"]).resources(["configmaps"]);
+    /// let lost = cluster.faults().add(Fault::new(Effect::LoseAnswer).on(creations).times(1));
+    /// let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    /// let map = serde_json::from_value(serde_json::json!({"metadata": {"name": "settings"}}))?;
+    /// let told = maps.create(&PostParams::default(), &map).await;
+    /// assert!(matches!(told, Err(kube::Error::Api(status)) if status.code == 504)); // says the server, and yet:
+    /// assert!(maps.get("settings").await.is_ok());
+    /// assert_eq!(lost.strikes(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        self.server.faults()
     }
 
     /// The cluster's clock: where every timestamp in it comes from.

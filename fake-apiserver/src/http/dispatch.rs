@@ -29,6 +29,7 @@ pub(super) struct Incoming {
     pub accept: String,
     pub content_type: String,
     pub manager: String,
+    pub user_agent: String,
     /// JSON is laid out for people.
     pub pretty: bool,
     pub params: Params,
@@ -186,7 +187,7 @@ async fn perform(
     let is_apply = incoming.content_type.starts_with(APPLY_TYPE);
     options::check(&mut params, request.verb, is_apply)?;
     let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
-    let (body, stream) = (incoming.body, incoming.stream);
+    let (body, stream, user_agent) = (incoming.body, incoming.stream, incoming.user_agent);
     let context = Context {
         server,
         resource,
@@ -222,7 +223,7 @@ async fn perform(
             return Ok(list_response(&context, &page, &deprecated));
         }
         Verb::Watch => {
-            let stream = watch::watch(&context).await?;
+            let stream = watch::watch(&context, user_agent).await?;
             return Ok(respond::stream(
                 ResponseBody::stream(stream),
                 accepted.encoding.stream_content_type(),

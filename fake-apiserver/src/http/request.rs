@@ -16,6 +16,18 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// All of them.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
     /// The verb's name in discovery and authorization.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

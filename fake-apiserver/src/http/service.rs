@@ -26,6 +26,7 @@ use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
 use crate::authz::{self, Act};
 use crate::discovery;
+use crate::faults::{Asked, Fate};
 use crate::openapi::{self, Document};
 use crate::server::Server;
 use crate::status::ApiError;
@@ -89,6 +90,23 @@ where
     let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
     let target = target(&head.method, &path, params.watch);
+    let agent = match header(head, &USER_AGENT) {
+        "" => server.user_agent.unwrap_or_default(),
+        said => said,
+    };
+    let fate = match &target {
+        Target::Resource(request) => server.state.faults.of_request(&Asked {
+            request,
+            user_agent: agent,
+        }),
+        _ => Fate::default(),
+    };
+    if !fate.delay.is_zero() {
+        tokio::time::sleep(fate.delay).await;
+    }
+    if let Some(refusal) = fate.refusal {
+        return Err(refusal);
+    }
     let user = admit(&server, head, &path, &target)?;
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
@@ -108,13 +126,18 @@ where
                 user,
                 accept: header(head, &ACCEPT).to_owned(),
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
-                manager: manager(&params, header(head, &USER_AGENT)),
-                pretty: is_pretty(&params, header(head, &USER_AGENT)),
+                manager: manager(&params, agent),
+                pretty: is_pretty(&params, agent),
+                user_agent: agent.to_owned(),
                 params,
                 body,
                 stream,
             };
-            resource_request(server, request, incoming).await
+            let answer = resource_request(server, request, incoming).await;
+            if fate.lose_answer {
+                return Err(ApiError::timed_out());
+            }
+            answer
         }
         Target::KeySet => key_set(&server, header(head, &ACCEPT)),
         Target::OpenApiV2 => {
@@ -137,7 +160,7 @@ where
                 return Err(error);
             }
             let mut accepted = accept(asked, offer).ok_or_else(not_acceptable)?;
-            if is_pretty(&params, header(head, &USER_AGENT)) && accepted.encoding == Encoding::Json {
+            if is_pretty(&params, agent) && accepted.encoding == Encoding::Json {
                 accepted.encoding = Encoding::PrettyJson;
             }
             let Some(document) = document(&server, &other, accepted) else {

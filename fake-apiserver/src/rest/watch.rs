@@ -15,7 +15,9 @@ use super::conversion;
 use super::options;
 use super::read::{Selection, parse_revision};
 use crate::encode::{self, Encoder};
+use crate::faults::{Asked, EventFate};
 use crate::http::negotiate::View;
+use crate::http::request::ResourceRequest;
 use crate::server::Server;
 use crate::status::ApiError;
 use crate::store::{Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
@@ -29,11 +31,15 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 struct Watch {
     server: Server,
+    request: ResourceRequest,
+    user_agent: String,
     watcher: Watcher,
     selection: Selection,
     namespace: Option<String>,
     encoder: Encoder,
     ready: VecDeque<Bytes>,
+    /// Events that a fault holds back, and until when.
+    late: VecDeque<Late>,
     bookmarks: bool,
     next_bookmark: Instant,
     bookmark_due: bool,
@@ -41,8 +47,22 @@ struct Watch {
     over: bool,
 }
 
+/// What a watch has to send later.
+struct Late {
+    due: Instant,
+    frame: Option<Bytes>,
+    /// Whether the watch is over then.
+    last: bool,
+}
+
+/// A fault ends a watch so much later: a client that connects again at once must not do so for ever in no time.
+const END_DELAY: Duration = Duration::from_millis(100);
+
 /// Starts a watch of the collection, or of the one object that the path names.
-pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>, ApiError> {
+pub(crate) async fn watch(
+    context: &Context,
+    user_agent: String,
+) -> Result<BoxStream<'static, Bytes>, ApiError> {
     let params = &context.params;
     let selection = Selection::parse(context)?;
     let store = &context.state().store;
@@ -79,11 +99,14 @@ pub(crate) async fn watch(context: &Context) -> Result<BoxStream<'static, Bytes>
         .map_err(ApiError::expired)?;
     let mut watch = Watch {
         server: context.server.clone(),
+        request: context.request.clone(),
+        user_agent,
         watcher,
         selection,
         namespace,
         encoder,
         ready: VecDeque::new(),
+        late: VecDeque::new(),
         bookmarks: params.allow_watch_bookmarks,
         next_bookmark: now + BOOKMARK_PERIOD,
         bookmark_due: false,
@@ -116,18 +139,33 @@ impl Watch {
             if self.over {
                 return None;
             }
+            if self.late.front().is_some_and(|late| late.due <= Instant::now())
+                && let Some(late) = self.late.pop_front()
+            {
+                self.over |= late.last;
+                match late.frame {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
+            let ends = self.late.back().is_some_and(|late| late.last);
             match self.watcher.try_next() {
+                // What comes after its end it does not tell.
+                Ok(Some(_)) if ends => continue,
                 Ok(Some(event)) => {
                     if let Err(error) = self.ready(std::slice::from_ref(&event.object)).await {
                         self.over = true;
                         return Some(self.failed(&error));
                     }
-                    if let Some(frame) = self.translate(&event) {
+                    if let Some((kind, frame)) = self.translate(&event)
+                        && let Some(frame) = self.meet_faults(kind, &event, frame)
+                    {
                         return Some(frame);
                     }
                     continue;
                 }
-                Ok(None) if std::mem::take(&mut self.bookmark_due) => {
+                // A bookmark says that all before it has been told.
+                Ok(None) if self.late.is_empty() && std::mem::take(&mut self.bookmark_due) => {
                     return Some(self.bookmark(self.watcher.position(), false));
                 }
                 Ok(None) => {}
@@ -141,11 +179,15 @@ impl Watch {
             } else {
                 self.deadline
             };
+            let due = self.late.front().map_or(wake, |late| wake.min(late.due));
             tokio::select! {
                 biased;
                 () = self.watcher.changed() => {}
-                () = tokio::time::sleep_until(wake) => {
+                () = tokio::time::sleep_until(due) => {
                     let now = Instant::now();
+                    if now < wake {
+                        continue;
+                    }
                     if now >= self.deadline {
                         self.over = true;
                         return None;
@@ -159,7 +201,7 @@ impl Watch {
     }
 
     /// The event as this watch sees it: an object that comes to match is added, one that no longer does is deleted.
-    fn translate(&self, event: &Arc<Event>) -> Option<Bytes> {
+    fn translate(&self, event: &Arc<Event>) -> Option<(EventKind, Bytes)> {
         if self
             .namespace
             .as_ref()
@@ -168,11 +210,12 @@ impl Watch {
             return None;
         }
         if self.selection.is_everything() {
-            return Some(if self.encoder.is_plain_json() {
+            let frame = if self.encoder.is_plain_json() {
                 event.frame()
             } else {
                 self.frame(event.kind, &event.object)
-            });
+            };
+            return Some((event.kind, frame));
         }
         let matched = event
             .previous
@@ -186,20 +229,46 @@ impl Watch {
             (true, false) => EventKind::Deleted,
         };
         if kind == event.kind && self.encoder.is_plain_json() {
-            return Some(event.frame());
+            return Some((kind, event.frame()));
         }
         // An object that left the selection is shown as it last was in it, at the revision at which it left.
-        match (&event.previous, kind) {
+        let frame = match (&event.previous, kind) {
             (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
                 let mut value = previous.value.clone();
                 crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
-                Some(
-                    self.encoder
-                        .frame("DELETED", &self.encoder.watched(&Shown::Made(value))),
-                )
+                let shown = self.encoder.watched(&Shown::Made(value));
+                self.encoder.frame("DELETED", &shown)
             }
-            _ => Some(self.frame(kind, &event.object)),
-        }
+            _ => self.frame(kind, &event.object),
+        };
+        Some((kind, frame))
+    }
+
+    /// What a test has asked to go wrong with the event: gives what is to be sent now, if anything.
+    fn meet_faults(&mut self, kind: EventKind, event: &Event, frame: Bytes) -> Option<Bytes> {
+        let asked = Asked {
+            request: &self.request,
+            user_agent: &self.user_agent,
+        };
+        let faults = &self.server.state.faults;
+        let (after, frame, last) = match faults.of_event(&asked, kind.as_str(), &event.object.key) {
+            EventFate::Sent(late) if late.is_zero() && self.late.is_empty() => return Some(frame),
+            EventFate::Dropped => return None,
+            EventFate::Sent(late) => (late, Some(frame), false),
+            EventFate::Ended => (END_DELAY, None, true),
+            EventFate::Expired => {
+                let compacted = Compacted {
+                    requested: self.watcher.position(),
+                    compacted: event.revision,
+                };
+                (END_DELAY, Some(self.gone(compacted)), true)
+            }
+        };
+        // What is late holds up what comes after it.
+        let due = Instant::now() + after;
+        let due = self.late.back().map_or(due, |before| due.max(before.due));
+        self.late.push_back(Late { due, frame, last });
+        None
     }
 
     fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {

@@ -6,6 +6,7 @@ mod collections;
 mod custom;
 mod deletions;
 mod everything;
+mod faults;
 mod garbage;
 mod lives;
 mod nodes;
