@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, go_quote};
 use crate::store::{Compacted, GroupResource};
 
 /// A failed request. Its text, reason, code and details are those of a real API server.
@@ -18,6 +18,8 @@ pub struct ApiError {
     pub message: String,
     /// Kind, name, group, uid and causes, where there are any.
     pub details: Option<Value>,
+    /// What else a webhook says of its refusal: `reason` and `metadata` in words that only it knows.
+    pub said: Option<Box<Map<String, Value>>>,
 }
 
 impl ApiError {
@@ -29,6 +31,7 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            said: None,
         }
     }
 
@@ -53,7 +56,7 @@ impl ApiError {
             "NotFound",
             resource,
             name,
-            format!("{resource} \"{name}\" not found"),
+            format!("{resource} {} not found", go_quote(name)),
         )
     }
 
@@ -244,6 +247,9 @@ impl ApiError {
         }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
+        }
+        for (field, value) in self.said.iter().flat_map(|said| said.iter()) {
+            status[field] = value.clone();
         }
         status
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::encoded::{Base64, Expression};
+use super::ordered::Ordered;
 use super::view::View;
 use crate::error::Error;
 use crate::files;
@@ -63,7 +64,7 @@ pub struct Step {
     pub(super) query: Option<Value>,
     /// Headers beyond the usual; null takes one of these away.
     pub(super) headers: Map<String, Value>,
-    pub(super) body: Option<Value>,
+    pub(super) body: Option<Ordered>,
     pub(super) raw: Option<String>,
     pub(super) raw_b64: Option<Base64>,
     /// A prefix, a unit, how often the unit comes, a suffix.

@@ -7,6 +7,7 @@ mod case;
 mod compare;
 mod encoded;
 mod normalise;
+mod ordered;
 mod play;
 mod pointer;
 mod reduce;

@@ -160,7 +160,7 @@ impl<'a> Player<'a> {
         let post = |path: String, body: Value| Step {
             method: Some("POST".to_owned()),
             path,
-            body: Some(body),
+            body: Some(body.into()),
             ..Step::default()
         };
         let answer = self
@@ -562,7 +562,7 @@ impl<'a> Player<'a> {
                 let finalize = Step {
                     body: Some(json!({
                         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []},
-                    })),
+                    }).into()),
                     ..step("PUT", &format!("{path}/finalize"))
                 };
                 self.quietly(&finalize).await;
@@ -584,7 +584,7 @@ impl<'a> Player<'a> {
             let release = Step {
                 method: Some("PATCH".to_owned()),
                 path: delete.path.clone(),
-                body: Some(json!({"metadata": {"finalizers": null}})),
+                body: Some(json!({"metadata": {"finalizers": null}}).into()),
                 headers: [(
                     "content-type".to_owned(),
                     Value::from("application/merge-patch+json"),

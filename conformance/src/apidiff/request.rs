@@ -107,13 +107,19 @@ impl Variables {
             headers.insert("authorization".to_owned(), vec![bearer]);
         }
         let body = if let Some(body) = &step.body {
-            let mut body = self.filled(body);
+            let unchanged = step.set.is_empty() && step.unset.is_empty();
+            let ordered = unchanged.then(|| {
+                body.text(&|name| self.filled_text(name), &|value| {
+                    sorted_text(&self.filled(value))
+                })
+            });
+            let mut body = self.filled(&body.to_value());
             for (at, value) in &step.set {
                 pointer::set(&mut body, &self.filled_text(at), self.filled(value));
             }
             step.unset.iter().for_each(|at| pointer::remove(&mut body, at));
             // Some answers quote what was sent.
-            Some(sorted_text(&body).into_bytes())
+            Some(ordered.unwrap_or_else(|| sorted_text(&body)).into_bytes())
         } else if let Some(raw) = &step.raw {
             Some(self.filled_text(raw).into_bytes())
         } else if let Some(raw) = &step.raw_b64 {

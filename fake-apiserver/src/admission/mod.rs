@@ -28,6 +28,7 @@ use crate::authn::User;
 use crate::authz::Act;
 use crate::http::params::Params;
 use crate::resources::Resource;
+use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 
@@ -65,11 +66,36 @@ pub(crate) struct Attributes {
     pub dry_run: bool,
     /// The options of the request, as [`options`] makes them.
     pub options: Value,
+    /// What the client is told.
+    pub warnings: Warnings,
 }
 
 impl Attributes {
+    /// The name that a refusal says; of a deletion of many none is known.
+    fn shown_name(&self) -> &str {
+        if self.name.is_empty() && self.object.is_none() {
+            return "Unknown";
+        }
+        &self.name
+    }
+
     fn is(&self, group: &str, resource: &str) -> bool {
         self.resource.group == group && self.resource.plural == resource && self.subresource.is_empty()
+    }
+
+    /// The kind of the object that is sent, whose resource is `resource`: a scale is one of its own.
+    fn kind_of<'a>(&self, resource: &'a Resource) -> (&'a str, &'a str, &'a str) {
+        match self.subresource.as_str() {
+            "scale" => ("autoscaling", "v1", "Scale"),
+            "binding" => ("", "v1", "Binding"),
+            "eviction" => ("policy", "v1", "Eviction"),
+            _ => (&resource.group, &resource.version, &resource.kind),
+        }
+    }
+
+    /// Whether what is sent is no version of the resource.
+    fn is_of_own_kind(&self) -> bool {
+        matches!(self.subresource.as_str(), "scale" | "binding" | "eviction")
     }
 
     /// The write as what a user may or may not do.
@@ -115,14 +141,11 @@ pub(crate) fn options(params: &Params, kind: &str) -> Value {
     if !params.dry_run_given.is_empty() {
         options["dryRun"] = json!(params.dry_run_given);
     }
-    if let Some(force) = params.force.filter(|_| kind == "PatchOptions") {
-        options["force"] = Value::from(force);
-    }
     options
 }
 
-/// Lets the mutating plugins and webhooks change the object, in their order. Returns the webhooks' warnings.
-pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
+/// Lets the mutating plugins and webhooks change the object, in their order.
+pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     let state: &ServerState = &server.state;
     lifecycle::admit(state, attributes)?;
     if attributes.operation == Operation::Create && attributes.is("", "pods") {
@@ -139,18 +162,33 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
     mutations::mutate(server, attributes)?;
-    webhook::call(server, attributes, WebhookKind::Mutating).await
+    let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
+    let before = (is_new_pod && webhook::concerns(server, attributes)).then(|| attributes.object.clone());
+    webhook::call(server, attributes, WebhookKind::Mutating).await?;
+    if before.is_some_and(|before| before != attributes.object) {
+        // What a webhook added has not been seen by the others yet.
+        service_account::mutate(state, attributes)?;
+        limits::mutate(state, attributes)?;
+        tolerations::mutate(attributes);
+    }
+    Ok(())
 }
 
-/// Lets the validating plugins, policies and webhooks refuse the write. Returns their warnings.
-pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<Vec<String>, ApiError> {
+/// Lets webhooks and policies judge what is posted to a subresource, and is no object of its own.
+pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
+    webhook::call(server, attributes, WebhookKind::Mutating).await?;
+    policies::validate(server, attributes)?;
+    webhook::call(server, attributes, WebhookKind::Validating).await
+}
+
+/// Lets the validating plugins, policies and webhooks refuse the write.
+pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
     small::claim_resize(state, attributes)?;
-    let mut warnings = pod_security::validate(state, attributes)?;
-    warnings.extend(policies::validate(server, attributes)?);
-    warnings.extend(webhook::call(server, attributes, WebhookKind::Validating).await?);
+    pod_security::validate(state, attributes)?;
+    policies::validate(server, attributes)?;
+    webhook::call(server, attributes, WebhookKind::Validating).await?;
     // Last, as what is refused for another reason is not counted.
-    quota::charge(state, attributes)?;
-    Ok(warnings)
+    quota::charge(state, attributes)
 }

@@ -4,7 +4,7 @@
 //! (`JSONPatch{…}`). Policies go by name; those that ask for it go again if a later one changed the object.
 
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::policies::{Judge, Policy, all_of, list, text};
 use super::{Attributes, matching};
@@ -131,8 +131,17 @@ fn denied(attributes: &Attributes, policy: &Policy<'_>, problem: &str) -> ApiErr
         "policy '{}' with binding '{}' denied request: {problem}",
         policy.name, policy.binding_name
     );
-    let mut error = ApiError::forbidden(&attributes.resource.group_resource(), &attributes.name, &why);
-    (error.code, error.reason) = (StatusCode::UNPROCESSABLE_ENTITY, "Invalid");
+    let mut error = ApiError::forbidden(
+        &attributes.resource.group_resource(),
+        attributes.shown_name(),
+        &why,
+    );
+    (error.code, error.reason) = (StatusCode::FORBIDDEN, "Invalid");
+    if let Some(details) = error.details.as_mut() {
+        details["causes"] = json!([{"message": why}]);
+    }
+    // What was refused stands in the details alone.
+    error.message = why;
     error
 }
 
@@ -158,7 +167,12 @@ fn mutated(
         .map_err(|failure| format!("expression '{expression}' resulted in error: {}", failure.text))?;
     let value = values::to_json(&value);
     if is_patch {
-        return patch::json::apply(&object, &value).map_err(|error| format!("JSON Patch: {error}"));
+        return match patch::json::apply(&object, &value) {
+            Ok(object) => Ok(object),
+            // A test that fails only says that there is nothing to do.
+            Err(error) if error.to_string().ends_with("test failed") => Ok(object),
+            Err(error) => Err(format!("JSON Patch: {error}")),
+        };
     }
     let Some(schema) = attributes.resource.schema() else {
         return Ok(object);

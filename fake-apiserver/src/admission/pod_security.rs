@@ -28,18 +28,21 @@ const TEMPLATES: [(&str, &str, &str); 8] = [
     ("batch", "cronjobs", "spec.jobTemplate.spec.template.spec"),
 ];
 
-/// Refuses pods that the namespace forbids; returns warnings.
-pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<Vec<String>, ApiError> {
+/// Refuses pods that the namespace forbids.
+pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<(), ApiError> {
     let Some(object) = attributes
         .object
         .as_ref()
         .filter(|_| attributes.operation != Operation::Delete)
     else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     if attributes.is("", "namespaces") {
         check_labels(attributes, object)?;
-        return Ok(enforced_anew(server, attributes, object));
+        attributes
+            .warnings
+            .tell(enforced_anew(server, attributes, object));
+        return Ok(());
     }
     let is_pod = attributes.resource.group.is_empty()
         && attributes.resource.plural == "pods"
@@ -63,14 +66,14 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
             let metadata = path.strip_suffix("spec").unwrap_or_default();
             (at(object, path), at(object, &format!("{metadata}metadata")))
         }
-        None => return Ok(Vec::new()),
+        None => return Ok(()),
     };
     let Some(namespace) = matching::namespace_of(server, attributes) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let asked = |mode: &str| asked(&namespace, mode);
     let Some(spec) = spec else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let violations = |level: &str, version: &str| {
         let metadata = metadata.unwrap_or(&Value::Null);
@@ -84,17 +87,16 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
             return Err(ApiError::forbidden(&resource, &attributes.name, &why));
         }
     }
-    let mut warnings = Vec::new();
     if let Some((level, version)) = asked("warn") {
         let found = violations(&level, &version);
         if !found.is_empty() {
-            warnings.push(format!(
+            attributes.warnings.tell([format!(
                 "would violate PodSecurity \"{level}:{version}\": {}",
                 found.join(", ")
-            ));
+            )]);
         }
     }
-    Ok(warnings)
+    Ok(())
 }
 
 /// Whether a pod's namespace asks for a standard that pods must keep.

@@ -75,12 +75,11 @@ struct Refusal {
     reason: String,
 }
 
-/// Lets every policy that is bound judge the request; returns warnings.
-pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<Vec<String>, ApiError> {
+/// Lets every policy that is bound judge the request.
+pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<(), ApiError> {
     let server = &whole.state;
-    let mut warnings = Vec::new();
     if !is_concerned(server, attributes) {
-        return Ok(warnings);
+        return Ok(());
     }
     let bindings = all_of(server, "validatingadmissionpolicybindings")?;
     let namespace = matching::namespace_of(server, attributes);
@@ -111,10 +110,10 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<Vec<St
                 let actions = list(bound, "validationActions");
                 let (policy, binding) = (&policy.key.name, &binding.key.name);
                 if actions.iter().any(|action| action == "Warn") {
-                    warnings.push(format!(
+                    attributes.warnings.tell([format!(
                         "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
                         refusal.message
-                    ));
+                    )]);
                 }
                 if actions.iter().any(|action| action == "Deny") && refused.is_none() {
                     let message = format!(
@@ -128,12 +127,16 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<Vec<St
     }
     match refused {
         Some((message, reason)) => Err(denied(attributes, &message, &reason)),
-        None => Ok(warnings),
+        None => Ok(()),
     }
 }
 
 fn denied(attributes: &Attributes, message: &str, reason: &str) -> ApiError {
-    let mut error = ApiError::forbidden(&attributes.resource.group_resource(), &attributes.name, message);
+    let mut error = ApiError::forbidden(
+        &attributes.resource.group_resource(),
+        attributes.shown_name(),
+        message,
+    );
     (error.code, error.reason) = match reason {
         "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
         "Unauthorized" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
@@ -344,20 +347,29 @@ impl Judge<'_> {
 /// The request as expressions see it.
 fn request(attributes: &Attributes) -> Value {
     let resource = &attributes.resource;
-    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let (group, version, kind) = attributes.kind_of(resource);
+    let kind = json!({"group": group, "version": version, "kind": kind});
     let table = json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-    json!({
+    let mut request = json!({
         "kind": kind,
         "resource": table,
-        "subResource": attributes.subresource,
         "requestKind": kind,
         "requestResource": table,
-        "requestSubResource": attributes.subresource,
-        "name": attributes.name,
-        "namespace": attributes.namespace,
         "operation": attributes.operation.as_str(),
         "userInfo": attributes.user.info(),
         "dryRun": attributes.dry_run,
-        "options": {},
-    })
+        "options": attributes.options,
+    });
+    // What is empty is not there.
+    for (field, value) in [
+        ("subResource", &attributes.subresource),
+        ("requestSubResource", &attributes.subresource),
+        ("name", &attributes.name),
+        ("namespace", &attributes.namespace),
+    ] {
+        if !value.is_empty() {
+            request[field] = Value::from(value.clone());
+        }
+    }
+    request
 }

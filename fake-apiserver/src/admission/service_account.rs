@@ -8,6 +8,8 @@ use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
+/// How the names of tokens' volumes begin.
+const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
@@ -54,14 +56,21 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         .and_then(Value::as_bool)
         .unwrap_or(true);
     if automount {
-        let volume = format!("kube-api-access-{}", server.names.suffix("kube-api-access-"));
-        mount_token(spec, &volume);
+        let known = spec.get("volumes").and_then(Value::as_array);
+        let known = known.into_iter().flatten().find_map(|volume| {
+            let name = volume.get("name").and_then(Value::as_str)?;
+            name.starts_with(VOLUME).then(|| name.to_owned())
+        });
+        match known {
+            Some(volume) => mount_token(spec, &volume, false),
+            None => mount_token(spec, &format!("{VOLUME}{}", server.names.suffix(VOLUME)), true),
+        }
     }
     Ok(())
 }
 
-/// Adds the volume, and a mount to each container that has none at the same place.
-fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str) {
+/// Adds the volume, if it is `new`, and a mount to each container that has none at the same place.
+fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str, new: bool) {
     let mut needed = false;
     for list in ["initContainers", "containers"] {
         let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else {
@@ -82,7 +91,7 @@ fn mount_token(spec: &mut serde_json::Map<String, Value>, volume: &str) {
             needed = true;
         }
     }
-    if !needed {
+    if !needed || !new {
         return;
     }
     let volumes = spec.entry("volumes").or_insert_with(|| json!([]));

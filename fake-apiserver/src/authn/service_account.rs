@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::token::ISSUER;
 use super::user::{CREDENTIAL_ID, User};
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, go_quote};
 use crate::meta::{ObjectMeta as _, at};
 use crate::rest::context::{Answer, Context, Shown};
 use crate::server::{ServerState, rfc3339};
@@ -70,7 +70,7 @@ pub(crate) fn authenticate(
     let exists = |resource: &str, name: &str, uid: &str| {
         let found = state.store.get(
             &GroupResource::new("", resource),
-            &ObjectKey::new(namespace, name),
+            &ObjectKey::new(if resource == "nodes" { "" } else { namespace }, name),
         );
         found.is_some_and(|stored| stored.value.uid() == uid)
     };
@@ -78,7 +78,7 @@ pub(crate) fn authenticate(
         return None;
     }
     let mut extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", text("jti"))])]);
-    for (part, resource) in [("pod", "pods"), ("secret", "secrets")] {
+    for (part, resource) in [("pod", "pods"), ("secret", "secrets"), ("node", "nodes")] {
         let (name, uid) = (of(&format!("{part}.name")), of(&format!("{part}.uid")));
         if name.is_empty() {
             continue;
@@ -179,19 +179,20 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
     }
     let answer = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": rfc3339(now)},
+        "metadata": {"name": name, "namespace": namespace, "uid": account.value.uid(), "creationTimestamp": rfc3339(now)},
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": expiration},
     });
     Ok(Answer::created(Shown::Made(answer)))
 }
 
-/// The pod or secret that a token is to be good for only as long as it exists.
+/// The pod, secret or node that a token is to be good for only as long as it exists.
 fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value), ApiError> {
     let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
     let (part, resource) = match (text("apiVersion"), text("kind")) {
         ("v1", "Pod") => ("pod", "pods"),
         ("v1", "Secret") => ("secret", "secrets"),
+        ("v1", "Node") => ("node", "nodes"),
         (version, kind) => {
             return Err(ApiError::bad_request(format!(
                 "cannot bind token to object of type {}{version}, Kind={kind}",
@@ -200,7 +201,12 @@ fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value
         }
     };
     let resource = GroupResource::new("", resource);
-    let key = ObjectKey::new(&context.request.namespace, text("name"));
+    let namespace = if part == "node" {
+        ""
+    } else {
+        context.request.namespace.as_str()
+    };
+    let key = ObjectKey::new(namespace, text("name"));
     let Some(found) = context.state().store.get(&resource, &key) else {
         return Err(ApiError::not_found(&resource, text("name")));
     };
@@ -245,8 +251,34 @@ pub(crate) fn review_token(context: &Context, review: &Value) -> Result<Value, A
             user.groups.push(super::user::AUTHENTICATED.to_owned());
             json!({"authenticated": true, "user": user.info(), "audiences": audiences})
         }
-        None => json!({"user": {}, "error": "[invalid bearer token, Token has been invalidated]"}),
+        None => {
+            let claims = context.state().tokens.claims(token);
+            let error = claims.map_or_else(
+                || "invalid bearer token".to_owned(),
+                |claims| format!("[invalid bearer token, {}]", no_longer(&claims, &audiences)),
+            );
+            json!({"user": {}, "error": error})
+        }
     })
+}
+
+/// Why a token that this server made is not taken.
+fn no_longer(claims: &Value, audiences: &[String]) -> String {
+    let own = claims.get("aud").and_then(Value::as_array);
+    let own: Vec<&str> = own.into_iter().flatten().filter_map(Value::as_str).collect();
+    if audiences.iter().any(|wanted| own.contains(&wanted.as_str())) {
+        return "Token has been invalidated".to_owned();
+    }
+    let listed = |texts: Vec<&str>| {
+        let texts: Vec<String> = texts.into_iter().map(go_quote).collect();
+        format!("[{}]", texts.join(" "))
+    };
+    let wanted = audiences.iter().map(String::as_str).collect();
+    format!(
+        "token audiences {} is invalid for the target audiences {}",
+        listed(own),
+        listed(wanted)
+    )
 }
 
 /// The refusal of a token that nobody may show.

@@ -22,6 +22,57 @@ pub(crate) fn allows(state: &ServerState, user: &User, act: &Act) -> bool {
     allowed
 }
 
+/// Which binding allows an act, in the real server's words; none if nothing does.
+pub(super) fn reason(state: &ServerState, user: &User, act: &Act) -> Option<String> {
+    for binding in list(state, "clusterrolebindings", None) {
+        if let Some(subject) = subject_of(&binding.value, user, "")
+            && role_covers(state, &binding.value, "", act)
+        {
+            let name = binding.value.name();
+            return Some(by("ClusterRoleBinding", name, &binding.value, subject));
+        }
+    }
+    if act.namespace.is_empty() {
+        return None;
+    }
+    for binding in list(state, "rolebindings", Some(&act.namespace)) {
+        if let Some(subject) = subject_of(&binding.value, user, &act.namespace)
+            && role_covers(state, &binding.value, &act.namespace, act)
+        {
+            let name = format!("{}/{}", binding.value.name(), act.namespace);
+            return Some(by("RoleBinding", &name, &binding.value, subject));
+        }
+    }
+    None
+}
+
+fn role_covers(state: &ServerState, binding: &Value, namespace: &str, act: &Act) -> bool {
+    let mut allowed = false;
+    role(state, binding, namespace, &mut |rule| {
+        allowed = allowed || covers(rule, act);
+    });
+    allowed
+}
+
+fn by(kind: &str, name: &str, binding: &Value, subject: &Value) -> String {
+    let text = |value: &Value, path: &str| {
+        at(value, path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let who = match text(subject, "kind").as_str() {
+        "ServiceAccount" => format!("{}/{}", text(subject, "name"), text(subject, "namespace")),
+        _ => text(subject, "name"),
+    };
+    format!(
+        "RBAC: allowed by {kind} {name:?} of {} {:?} to {} {who:?}",
+        text(binding, "roleRef.kind"),
+        text(binding, "roleRef.name"),
+        text(subject, "kind"),
+    )
+}
+
 /// The rules that hold for a user in a namespace (and everywhere), in order of bindings.
 pub(super) fn rules(state: &ServerState, user: &User, namespace: &str) -> Vec<Value> {
     let mut out = Vec::new();
@@ -54,8 +105,13 @@ fn visit(state: &ServerState, user: &User, namespace: &str, see: &mut impl FnMut
 
 /// Whether a binding names the user, one of their groups, or the service account that they are.
 fn applies(binding: &Value, user: &User, namespace: &str) -> bool {
+    subject_of(binding, user, namespace).is_some()
+}
+
+/// The first of a binding's subjects that the user is.
+fn subject_of<'a>(binding: &'a Value, user: &User, namespace: &str) -> Option<&'a Value> {
     let subjects = binding.get("subjects").and_then(Value::as_array);
-    subjects.into_iter().flatten().any(|subject| {
+    subjects.into_iter().flatten().find(|subject| {
         let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
         match text("kind") {
             "User" => text("name") == user.name,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Act, allows, is_master, rbac};
+use super::{Act, is_master, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
 use crate::meta::at;
@@ -25,6 +25,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 /// 400 and 422 for what is no question.
 pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (mut review, warnings) = incoming::read(context, body)?;
+    context.warnings.tell(warnings);
     let status = match context.resource.kind.as_str() {
         "TokenReview" => authn::review_token(context, &review)?,
         "SelfSubjectReview" => {
@@ -33,23 +34,23 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
         }
         "SelfSubjectRulesReview" => rules(context, &mut review)?,
         "SelfSubjectAccessReview" => {
-            check_metadata("SelfSubjectAccessReview", &review)?;
-            access(context, &review, &context.user)?
+            check(context, "SelfSubjectAccessReview", &review)?;
+            access(context, &review, &context.user)
         }
         kind => {
-            check_metadata(kind, &review)?;
-            check_subject(context, kind, &review)?;
-            access(context, &review, &subject(&review))?
+            check(context, kind, &review)?;
+            if kind == "LocalSubjectAccessReview" {
+                review["metadata"]["namespace"] = Value::from(context.request.namespace.clone());
+            }
+            access(context, &review, &subject(&review))
         }
     };
     review["status"] = status;
-    let mut answer = Answer::created(Shown::Made(review));
-    answer.warnings = warnings;
-    Ok(answer)
+    Ok(Answer::created(Shown::Made(review)))
 }
 
 /// A question about access has no name and no labels.
-fn check_metadata(kind: &str, review: &Value) -> Result<(), ApiError> {
+fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
     let is_local = kind == "LocalSubjectAccessReview";
     let given = review.get("metadata").and_then(Value::as_object);
     let said: serde_json::Map<String, Value> = given
@@ -61,18 +62,93 @@ fn check_metadata(kind: &str, review: &Value) -> Result<(), ApiError> {
         .map(|(field, value)| (field.clone(), value.clone()))
         .collect();
     if said.is_empty() {
-        return Ok(());
+        return None;
     }
     let detail = if is_local {
         "must be empty except for namespace and managedFields"
     } else {
         "must be empty except for managedFields"
     };
-    Err(invalid(&[FieldError::invalid(
-        "metadata",
-        Value::Object(said),
-        detail,
-    )]))
+    Some(FieldError::invalid("metadata", Value::Object(said), detail))
+}
+
+const SELECTORS: &str = "spec.resourceAttributes";
+const KNOWN_OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+fn requirements<'a>(resource: &'a Value, name: &str) -> &'a [Value] {
+    let list = resource
+        .get(name)
+        .and_then(|selector| selector.get("requirements"));
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// What is wrong with a selector that narrows what is asked about. Operators that nobody knows are let through.
+fn selector_errors(resource: &Value, name: &str) -> Vec<FieldError> {
+    let Some(selector) = resource.get(name).filter(|selector| selector.is_object()) else {
+        return Vec::new();
+    };
+    let path = format!("{SELECTORS}.{name}");
+    let raw = selector
+        .get("rawSelector")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let requirements = requirements(resource, name);
+    let mut errors = Vec::new();
+    if !raw.is_empty() && !requirements.is_empty() {
+        let detail = "may not specified at the same time as requirements";
+        errors.push(FieldError::invalid(format!("{path}.rawSelector"), raw, detail));
+    }
+    if raw.is_empty() && requirements.is_empty() {
+        let detail = format!("when {path} is specified, requirements or rawSelector is required");
+        errors.push(FieldError::required(format!("{path}.requirements"), &detail));
+    }
+    for (index, requirement) in requirements.iter().enumerate() {
+        let at = format!("{path}.requirements[{index}]");
+        let values = requirement
+            .get("values")
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
+        match requirement
+            .get("operator")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
+            "In" | "NotIn" if values == 0 => errors.push(FieldError::required(
+                format!("{at}.values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if values > 0 => errors.push(FieldError::forbidden(
+                format!("{at}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            _ => {}
+        }
+    }
+    errors
+}
+
+/// What could not be understood of the selectors, though it is not wrong.
+fn unread_selectors(resource: &Value) -> Option<String> {
+    let told = ["fieldSelector", "labelSelector"].into_iter().filter_map(|name| {
+        let all = requirements(resource, name);
+        let unread = all.iter().filter(|requirement| {
+            let operator = requirement
+                .get("operator")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            !KNOWN_OPERATORS.contains(&operator)
+        });
+        let partially = match unread.count() {
+            0 => return None,
+            unread if unread < all.len() => "partially ",
+            _ => "",
+        };
+        Some(format!(
+            "{SELECTORS}.{name} {partially}ignored due to parse error"
+        ))
+    });
+    let told: Vec<String> = told.collect();
+    Some(told.join("; ")).filter(|told| !told.is_empty())
 }
 
 fn invalid(errors: &[FieldError]) -> ApiError {
@@ -108,27 +184,60 @@ fn subject(review: &Value) -> User {
     }
 }
 
-fn check_subject(context: &Context, kind: &str, review: &Value) -> Result<(), ApiError> {
-    let user = subject(review);
+/// What is wrong with a question, all at once.
+fn check(context: &Context, kind: &str, review: &Value) -> Result<(), ApiError> {
+    let part = |path: &str| at(review, path).filter(|value| value.is_object());
+    let (resource, path) = (
+        part("spec.resourceAttributes"),
+        part("spec.nonResourceAttributes"),
+    );
+    let text = |value: &Value, field: &str| {
+        let value = value.get(field).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let of_path = |path: &Value, detail: &str| {
+        let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
+        FieldError::invalid("spec.nonResourceAttributes", shown, detail)
+    };
     let mut errors = Vec::new();
-    if user.name.is_empty() && user.groups.is_empty() {
+    match (resource, path) {
+        (Some(_), Some(path)) => errors.push(of_path(
+            path,
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (None, None) => errors.push(FieldError::invalid(
+            "spec.resourceAttributes",
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        _ => {}
+    }
+    let user = subject(review);
+    if kind != "SelfSubjectAccessReview" && user.name.is_empty() && user.groups.is_empty() {
         errors.push(FieldError::invalid(
             "spec.user",
             "",
             "at least one of user or group must be specified",
         ));
     }
+    if let Some(resource) = resource {
+        for name in ["fieldSelector", "labelSelector"] {
+            errors.extend(selector_errors(resource, name));
+        }
+    }
+    errors.extend(metadata_error(kind, review));
     if kind == "LocalSubjectAccessReview" {
-        let given = at(review, "spec.resourceAttributes.namespace")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if given != context.request.namespace {
-            let detail = format!("must match metadata.namespace: {}", context.request.namespace);
+        let given = resource.map(|resource| text(resource, "namespace"));
+        if let Some(given) = given.filter(|given| *given != context.request.namespace) {
+            let detail = "must match metadata.namespace";
             errors.push(FieldError::invalid(
                 "spec.resourceAttributes.namespace",
                 given,
                 detail,
             ));
+        }
+        if let Some(path) = path {
+            errors.push(of_path(path, "disallowed on this kind of request"));
         }
     }
     if errors.is_empty() {
@@ -138,7 +247,7 @@ fn check_subject(context: &Context, kind: &str, review: &Value) -> Result<(), Ap
     }
 }
 
-fn access(context: &Context, review: &Value, user: &User) -> Result<Value, ApiError> {
+fn access(context: &Context, review: &Value, user: &User) -> Value {
     let part = |path: &str| at(review, path).filter(|value| value.is_object());
     let (resource, path) = (
         part("spec.resourceAttributes"),
@@ -152,24 +261,7 @@ fn access(context: &Context, review: &Value, user: &User) -> Result<Value, ApiEr
             .to_owned()
     };
     let act = match (resource, path) {
-        (Some(_), Some(path)) => {
-            let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
-            let detail = "cannot be specified in combination with resourceAttributes";
-            return Err(invalid(&[FieldError::invalid(
-                "spec.nonResourceAttributes",
-                shown,
-                detail,
-            )]));
-        }
-        (None, None) => {
-            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            return Err(invalid(&[FieldError::invalid(
-                "spec.resourceAttributes",
-                Value::Null,
-                detail,
-            )]));
-        }
-        (Some(resource), None) => Act {
+        (Some(resource), _) => Act {
             verb: text(resource, "verb"),
             group: text(resource, "group"),
             resource: text(resource, "resource"),
@@ -178,14 +270,24 @@ fn access(context: &Context, review: &Value, user: &User) -> Result<Value, ApiEr
             name: text(resource, "name"),
             path: String::new(),
         },
-        (None, Some(path)) => Act {
-            verb: text(path, "verb"),
-            path: text(path, "path"),
-            ..Act::default()
-        },
+        (None, path) => {
+            let path = path.unwrap_or(&Value::Null);
+            Act {
+                verb: text(path, "verb"),
+                path: text(path, "path"),
+                ..Act::default()
+            }
+        }
     };
-    let allowed = is_master(user) || allows(context.state(), user, &act);
-    Ok(json!({"allowed": allowed}))
+    let mut status = match rbac::reason(context.state(), user, &act) {
+        _ if is_master(user) => json!({"allowed": true}),
+        Some(reason) => json!({"allowed": true, "reason": reason}),
+        None => json!({"allowed": false}),
+    };
+    if let Some(error) = resource.and_then(unread_selectors) {
+        status["evaluationError"] = Value::from(error);
+    }
+    status
 }
 
 /// What the user may do in a namespace. As in the real server's answer the namespace itself is not in it.
@@ -224,6 +326,25 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
+    #[case(json!({"labelSelector": {"rawSelector": "a=b"}}), "", None)]
+    #[case(json!({"labelSelector": {}}), "requirements", None)]
+    #[case(json!({"fieldSelector": {"requirements": [{"key": "a", "operator": "In"}]}}), "requirements[0].values", None)]
+    #[case(json!({"labelSelector": {"requirements": [{"key": "a", "operator": "X"}]}}), "", Some("labelSelector ignored"))]
+    #[case(json!({"labelSelector": {"requirements": [{"operator": "X"}, {"operator": "Exists"}]}}), "", Some("partially"))]
+    fn selectors(#[case] resource: Value, #[case] wrong: &str, #[case] unread: Option<&str>) {
+        let names = ["fieldSelector", "labelSelector"];
+        let errors: Vec<FieldError> = names
+            .iter()
+            .flat_map(|name| selector_errors(&resource, name))
+            .collect();
+        assert_eq!(errors.is_empty(), wrong.is_empty());
+        assert!(errors.iter().all(|error| error.path.ends_with(wrong)));
+        let told = unread_selectors(&resource);
+        assert_eq!(told.is_some(), unread.is_some());
+        assert!(told.unwrap_or_default().contains(unread.unwrap_or_default()));
+    }
+
+    #[rstest]
     #[case("SubjectAccessReview", json!({"creationTimestamp": null}), true)]
     #[case("SubjectAccessReview", json!({"name": "a"}), false)]
     #[case("SelfSubjectAccessReview", json!({"namespace": "a"}), false)]
@@ -231,7 +352,7 @@ mod tests {
     #[case("LocalSubjectAccessReview", json!({"namespace": "a", "labels": {"a": "b"}}), false)]
     fn questions_have_no_metadata(#[case] kind: &str, #[case] metadata: Value, #[case] is_good: bool) {
         assert_eq!(
-            check_metadata(kind, &json!({"metadata": metadata})).is_ok(),
+            metadata_error(kind, &json!({"metadata": metadata})).is_none(),
             is_good
         );
     }

@@ -8,6 +8,7 @@ use super::types::{self, of, of_resource};
 use super::{Expression, complaints, cost, field_path, sizes};
 use crate::field_error::FieldError;
 use crate::types::{Kind, ListType, Schema};
+use crate::validation::go;
 
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
@@ -220,9 +221,9 @@ fn written(rule: &Value, schema: &Schema, path: &str, out: &mut Vec<FieldError>)
 }
 
 /// A rule as the real server's own struct prints.
-fn shown(rule: &Value) -> String {
-    let quoted = |field: &str| Value::from(text(rule, field)).to_string();
-    let or_null = |field: &str| rule.get(field).cloned().unwrap_or_default().to_string();
+pub(crate) fn shown(rule: &Value) -> String {
+    let quoted = |field: &str| go::json(&Value::from(text(rule, field)));
+    let or_null = |field: &str| go::json(rule.get(field).unwrap_or(&Value::Null));
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
         quoted("rule"),

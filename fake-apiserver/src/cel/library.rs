@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{Datelike as _, FixedOffset, SecondsFormat, Timelike as _};
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Context, ExecutionError, Value};
@@ -87,9 +87,23 @@ pub(super) fn lower(expression: &mut IdedExpr) -> bool {
             args,
         })
     };
+    // What is selected of something optional is optional.
+    if let Expr::Select(own) = &mut expression.expr
+        && !own.test
+        && is_optional(&own.operand)
+    {
+        let name = Expr::Literal(LiteralValue::String(own.field.as_str().into()));
+        let operand = std::mem::take(&mut *own.operand);
+        expression.expr = call("@field", vec![operand, IdedExpr { id, expr: name }]);
+        return true;
+    }
     let Expr::Call(own) = &mut expression.expr else {
         return found;
     };
+    if own.func_name == operators::INDEX && own.args.first().is_some_and(is_optional) {
+        own.func_name = operators::OPT_INDEX.to_owned();
+        return true;
+    }
     if own.func_name == "_?._" {
         own.func_name = "@field".to_owned();
         return true;
@@ -118,6 +132,11 @@ pub(super) fn lower(expression: &mut IdedExpr) -> bool {
         return true;
     }
     found
+}
+
+/// Whether an expression, brought into shape, is a field or an item that may not be there.
+fn is_optional(expression: &IdedExpr) -> bool {
+    matches!(&expression.expr, Expr::Call(call) if matches!(call.func_name.as_str(), "@field" | operators::OPT_INDEX))
 }
 
 fn type_named(name: &str) -> Value {
@@ -287,6 +306,9 @@ mod tests {
         "timestamp('2024-02-29T12:30:45Z').getDate() == 29 && timestamp('2024-02-29T12:30:45Z').getMonth() == 1"
     )]
     #[case("duration('90m').getHours() == 1 && duration('1.5s').getMilliseconds() == 1500")]
+    #[case(
+        "self.?o.x.orValue('none') == 'q' && self.?o['x'].orValue('none') == 'q' && !self.?z.y.hasValue()"
+    )]
     #[case(
         "self.?o.?y.orValue('none') == 'none' && self.?o.?x.orValue('none') == 'q' && !self.?z.?y.hasValue()"
     )]

@@ -8,6 +8,7 @@
 pub(crate) mod authorizer;
 pub(crate) mod check;
 mod cost;
+mod failures;
 mod field_path;
 mod functions;
 mod library;
@@ -23,8 +24,9 @@ pub(crate) mod values;
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::Parser;
-use kube_cel::cel::{Context, ExecutionError, Value};
+use kube_cel::cel::{Context, Value};
 
+use ty::Ty;
 use types::Wrong;
 
 /// An expression that was read.
@@ -97,7 +99,7 @@ impl Expression {
         }
         let value = Value::resolve(self.run.as_ref().unwrap_or(&self.tree), &context);
         value.map_err(|error| Failure {
-            text: describe(&error),
+            text: failures::describe(&error),
         })
     }
 }
@@ -105,6 +107,10 @@ impl Expression {
 fn parse(text: &str) -> Result<IdedExpr, String> {
     let parser = Parser::new().enable_optional_syntax(true);
     parser.parse(text).map_err(|error| {
+        if text.is_empty() {
+            // Nothing has no place.
+            return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
+        }
         // The lines that show the place stand one blank further in where the real server prints them.
         error.to_string().replace("\n|", "\n |")
     })
@@ -153,20 +159,15 @@ pub(crate) fn compile(expression: &str) -> Result<Expression, String> {
     Expression::read(expression).map_err(|error| format!("compilation failed: {error}"))
 }
 
-/// The real server's words for what went wrong.
-fn describe(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(Value::Int(index)) => format!("index out of bounds: {index}"),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::NoSuchOverload
-        | ExecutionError::UnsupportedBinaryOperator(..)
-        | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::ValuesNotComparable(..) => "no such overload".to_owned(),
-        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        other => other.to_string(),
+/// What is wrong with an expression that chooses devices.
+pub(crate) fn device_selector(text: &str) -> Result<(), String> {
+    let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
+    let checked = types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]);
+    if checked.wrong.is_empty() && !matches!(checked.result, Ty::Bool | Ty::Dyn) {
+        return Err(format!(
+            "must evaluate to bool or the unknown type, not {}",
+            checked.result
+        ));
     }
+    Ok(())
 }

@@ -59,19 +59,23 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 /// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
 fn yaml_document(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
-    let text = first_document(text);
+    read_yaml(first_document(text)).map_err(|message| format!("error converting YAML to JSON: {message}"))
+}
+
+fn read_yaml(text: &str) -> Result<Document, String> {
     let message = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),
     };
     let options =
         serde_saphyr::options! { duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins };
-    let value: Value = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|_| format!("error converting YAML to JSON: {message}"))?;
-    Ok(Document {
-        value,
-        duplicates: duplicate_keys(&message).into_iter().collect(),
-    })
+    match serde_saphyr::from_str_with_options(text, options) {
+        Ok(value) => Ok(Document {
+            value,
+            duplicates: duplicate_keys(&message).into_iter().collect(),
+        }),
+        Err(_) => Err(message),
+    }
 }
 
 /// The line and the key of `error: line 7 column 3: duplicate mapping key: k, set …`, in the real server's words.
@@ -115,15 +119,15 @@ fn first_document(text: &str) -> &str {
     text.split("\n---").find(says_something).unwrap_or_default()
 }
 
-/// The first document of some YAML; no text at all is null. The error is in the real server's words.
-pub(crate) fn first_yaml(body: &[u8]) -> Result<Value, String> {
+/// The first document of some YAML; no text at all is null. Of a key that is there twice the last one counts, and is reported.
+/// The error is in the real server's words.
+pub(crate) fn first_yaml(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
     let first = first_document(text);
     if first.trim().is_empty() {
-        return Ok(Value::Null);
+        return Ok(without_duplicates(Value::Null));
     }
-    serde_saphyr::from_str(first).map_err(|error| {
-        let message = error.to_string();
+    read_yaml(first).map_err(|message| {
         let known = "mapping values are not allowed in this context";
         let why = if message.contains(known) {
             known
@@ -158,6 +162,14 @@ mod tests {
     #[case("# a comment\n---\na: 1\n", json!({"a": 1}))]
     #[case("---\na: |\n  x\n   ---\n", json!({"a": "x\n ---\n"}))]
     fn the_first_document(#[case] text: &str, #[case] expected: Value) {
-        assert_eq!(first_yaml(text.as_bytes()), Ok(expected));
+        let read = first_yaml(text.as_bytes()).map(|document| document.value);
+        assert_eq!(read, Ok(expected));
+    }
+
+    #[test]
+    fn the_last_of_two_keys_counts() {
+        let read = first_yaml(b"a: 1\nb: 2\na: 3\n").expect("a document");
+        assert_eq!(read.value, json!({"a": 3, "b": 2}));
+        assert_eq!(read.duplicates, ["line 3: key \"a\" already set in map"]);
     }
 }

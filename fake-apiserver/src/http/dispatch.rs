@@ -16,7 +16,7 @@ use crate::authn::{self, User};
 use crate::authz;
 use crate::encode::Encoder;
 use crate::resources::Resource;
-use crate::rest::context::{Answer, Context, Shown};
+use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
 use crate::rest::{conversion, create, delete, options, patch, posted, read, subresource, update, watch};
 use crate::server::Server;
@@ -183,6 +183,7 @@ async fn perform(
         Some(_) => Accepted::default(),
         None => accepted(&resource, &request, &incoming)?,
     };
+    let refusals = negotiated_encoding(&incoming);
     let mut params = incoming.params;
     let is_apply = incoming.content_type.starts_with(APPLY_TYPE);
     options::check(&mut params, request.verb, is_apply)?;
@@ -197,12 +198,28 @@ async fn perform(
         content_type: incoming.content_type,
         manager: incoming.manager,
         user: incoming.user,
+        warnings: Warnings::default(),
     };
     if let Some(head) = stream {
         return streams::answer(&context, head).await;
     }
+    match act(&context, &body, user_agent).await {
+        Err(error) if !is_unhandled(&error) => {
+            let warnings = [deprecated, context.warnings.told()].concat();
+            Ok(respond::warned_failure(&error, refusals, &warnings))
+        }
+        answer => answer,
+    }
+}
+
+/// Does what the request asks for.
+async fn act(
+    context: &Context,
+    body: &Bytes,
+    user_agent: String,
+) -> Result<Response<ResponseBody>, ApiError> {
     if !context.request.subresource.is_empty() {
-        return subresource_request(&context, &body).await;
+        return subresource_request(context, body).await;
     }
     if !context
         .resource
@@ -210,41 +227,52 @@ async fn perform(
         .iter()
         .any(|verb| verb == context.request.verb.as_str())
     {
-        return Err(ApiError::method_not_allowed());
+        let resource = &context.resource;
+        // What is only ever created has no paths of its own.
+        if !context.request.name.is_empty() && resource.verbs.iter().all(|verb| verb == "create") {
+            return Err(ApiError::no_such_resource());
+        }
+        // Whether a list can be watched is found out by the handler of lists.
+        let listed = context.request.verb == Verb::Watch && resource.verbs.iter().any(|verb| verb == "list");
+        return Err(if listed {
+            ApiError::not_supported("watch", &resource.group_resource())
+        } else {
+            ApiError::method_not_allowed()
+        });
     }
     let answer = match context.request.verb {
         Verb::Get => {
-            read::check_get_version(&context)?;
+            read::check_get_version(context)?;
             Answer::ok(Shown::Stored(context.existing()?))
         }
         Verb::List => {
-            let page = read::list(&context)?;
+            let page = read::list(context)?;
             conversion::ready(context.state(), &context.resource, &page.items).await?;
-            return Ok(list_response(&context, &page, &deprecated));
+            return Ok(list_response(context, &page));
         }
         Verb::Watch => {
-            let stream = watch::watch(&context, user_agent).await?;
-            return Ok(respond::stream(
-                ResponseBody::stream(stream),
-                accepted.encoding.stream_content_type(),
-            ));
+            let stream = watch::watch(context, user_agent).await?;
+            let content_type = context.accepted.encoding.stream_content_type();
+            let mut answer = respond::stream(ResponseBody::stream(stream), content_type);
+            respond::warn(&mut answer, &warnings(context));
+            return Ok(answer);
         }
         Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
         // A binding is no object of its own: it is the pod's of that name.
         Verb::Create if context.resource.kind == "Binding" => {
-            subresource::create_binding(&context, &body).await?
+            subresource::create_binding(context, body).await?
         }
-        Verb::Create if authz::is_review(&context.resource) => authz::answer(&context, &body)?,
-        Verb::Create => create::create(&context, &body).await?,
-        Verb::Update => update::put(&context, &body).await?,
-        Verb::Patch => patch::patch(&context, &body).await?,
+        Verb::Create if authz::is_review(&context.resource) => authz::answer(context, body)?,
+        Verb::Create => create::create(context, body).await?,
+        Verb::Update => update::put(context, body).await?,
+        Verb::Patch => patch::patch(context, body).await?,
         Verb::Delete => {
-            let options = DeleteOptions::read(&context, &body)?;
-            delete::delete(&context, &options).await?
+            let options = DeleteOptions::read(context, body)?;
+            delete::delete(context, &options).await?
         }
         Verb::DeleteCollection => {
-            let options = DeleteOptions::read(&context, &body)?;
-            let items = delete::delete_collection(&context, &options).await?;
+            let options = DeleteOptions::read(context, body)?;
+            let items = delete::delete_collection(context, &options).await?;
             conversion::ready(context.state(), &context.resource, &items).await?;
             let revision = context.state().store.revision();
             let page = read::Page {
@@ -253,14 +281,13 @@ async fn perform(
                 continue_token: String::new(),
                 remaining: None,
             };
-            let warnings = [deprecated, delete::warnings(&context.resource, &options)].concat();
-            return Ok(list_response(&context, &page, &warnings));
+            return Ok(list_response(context, &page));
         }
     };
     if let Shown::Stored(stored) = &answer.object {
         conversion::ready(context.state(), &context.resource, std::slice::from_ref(stored)).await?;
     }
-    Ok(object_response(&context, &answer))
+    Ok(object_response(context, &answer))
 }
 
 /// A namespaced object has a namespace in its path, a cluster's has none; collections may be of all namespaces.
@@ -324,14 +351,24 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
     Ok(object_response(context, &answer))
 }
 
-fn list_response(context: &Context, page: &read::Page, warnings: &[String]) -> Response<ResponseBody> {
+/// What the client is told besides the answer: first that the version is deprecated.
+fn warnings(context: &Context) -> Vec<String> {
+    let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
+    warnings.extend(context.warnings.told());
+    warnings
+}
+
+fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody> {
     let bytes = Encoder::new(context).list(page);
-    respond::respond(StatusCode::OK, bytes, context.accepted.encoding, warnings)
+    respond::respond(
+        StatusCode::OK,
+        bytes,
+        context.accepted.encoding,
+        &warnings(context),
+    )
 }
 
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
     let bytes = Encoder::new(context).object(&answer.object);
-    let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
-    warnings.extend(answer.warnings.iter().cloned());
-    respond::respond(answer.code, bytes, context.accepted.encoding, &warnings)
+    respond::respond(answer.code, bytes, context.accepted.encoding, &warnings(context))
 }

@@ -154,6 +154,8 @@ fn one(range: &str, offer: Offer) -> Option<Accepted> {
         });
     }
     let view = match kind {
+        // A version of nothing is no form at all.
+        "" if offer.views && !(group.is_empty() && version.is_empty()) => return None,
         "" => return Some(plain),
         // A table has no protobuf form.
         "Table" if encoding == Encoding::Protobuf => return None,
@@ -201,6 +203,7 @@ mod tests {
     #[case("application/vnd.kubernetes.protobuf, application/yaml", "Whole Yaml")]
     #[case("application/json;q=0.5, application/yaml", "Whole Yaml")]
     #[case("application/json;pretty=1", "Whole PrettyJson")]
+    #[case("application/json;v=v1", "none")]
     #[case("text/html", "none")]
     fn chooses(#[case] header: &str, #[case] expected: &str) {
         let got =

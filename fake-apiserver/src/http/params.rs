@@ -21,6 +21,7 @@ pub(crate) struct Params {
     pub resource_version_match: String,
     pub limit: usize,
     pub continue_token: String,
+    /// No time at all is one that is over.
     pub timeout_seconds: Option<u64>,
     pub allow_watch_bookmarks: bool,
     pub send_initial_events: Option<bool>,
@@ -38,6 +39,10 @@ pub(crate) struct Params {
     pub propagation_policy: String,
     pub grace_period_seconds: Option<i64>,
     pub orphan_dependents: Option<bool>,
+    /// The refusal of a `limit` or `timeoutSeconds` that is no number.
+    pub wrong_list_number: Option<ApiError>,
+    /// The refusal of a `gracePeriodSeconds` that is no number.
+    pub wrong_grace_period: Option<ApiError>,
 }
 
 /// As Go reads the flags of a query: whatever does not say no is a yes.
@@ -66,14 +71,16 @@ impl Params {
                 "fieldSelector" => params.field_selector = value,
                 "resourceVersion" => params.resource_version = value,
                 "resourceVersionMatch" => params.resource_version_match = value,
-                "limit" if !value.is_empty() => {
-                    params.limit = usize::try_from(number(&value)?).unwrap_or_default()
-                }
+                "limit" if !value.is_empty() => match number(&value) {
+                    Ok(limit) => params.limit = usize::try_from(limit).unwrap_or_default(),
+                    Err(error) => params.wrong_list_number = Some(error),
+                },
                 "continue" => params.continue_token = value,
-                "timeoutSeconds" if !value.is_empty() => {
-                    params.timeout_seconds =
-                        u64::try_from(number(&value)?).ok().filter(|seconds| *seconds > 0);
-                }
+                "timeoutSeconds" if !value.is_empty() => match number(&value) {
+                    Ok(0) => params.timeout_seconds = None,
+                    Ok(seconds) => params.timeout_seconds = Some(u64::try_from(seconds).unwrap_or_default()),
+                    Err(error) => params.wrong_list_number = Some(error),
+                },
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
                 "sendInitialEvents" => params.send_initial_events = Some(flag(&value)),
                 "dryRun" => params.dry_run_given.push(value),
@@ -88,9 +95,10 @@ impl Params {
                 "pretty" => params.pretty = Some(flag(&value)),
                 "includeObject" => params.include_object = value,
                 "propagationPolicy" => params.propagation_policy = value,
-                "gracePeriodSeconds" if !value.is_empty() => {
-                    params.grace_period_seconds = Some(number(&value)?)
-                }
+                "gracePeriodSeconds" if !value.is_empty() => match number(&value) {
+                    Ok(seconds) => params.grace_period_seconds = Some(seconds),
+                    Err(error) => params.wrong_grace_period = Some(error),
+                },
                 "orphanDependents" => params.orphan_dependents = Some(flag(&value)),
                 _ => {}
             }
@@ -102,6 +110,14 @@ impl Params {
 /// Undoes percent and plus encoding of a query; what is not valid UTF-8 afterwards is replaced.
 pub(crate) fn unescape(text: &str) -> String {
     unescape_path(&text.replace('+', " "))
+}
+
+/// Whether every percent sign of a path begins an escape.
+pub(crate) fn is_escaped_well(path: &str) -> bool {
+    let mut parts = path.split('%');
+    // What is before the first one is as it is.
+    parts.next();
+    parts.all(|part| part.len() >= 2 && part.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Undoes percent encoding; what is not valid UTF-8 afterwards is replaced.
@@ -132,5 +148,8 @@ mod tests {
         assert_eq!((params.limit, params.watch), (5, true));
         assert_eq!(params.dry_run_given, ["All"]);
         assert_eq!(unescape("%zz%4"), "%zz%4");
+        for (path, well) in [("/a%20b", true), ("/a%2", false), ("/%zz", false), ("%", false)] {
+            assert_eq!(is_escaped_well(path), well, "{path}");
+        }
     }
 }

@@ -84,6 +84,10 @@ pub(crate) enum Target {
     Resource(ResourceRequest),
     /// Something that is served, but not by this method.
     WrongMethod,
+    /// The same of objects or collections: group, version and resource.
+    WrongMethodOf(String, String, String),
+    /// An object in a namespace that the path leaves empty.
+    NoNamespace,
     /// Nothing that is served.
     Nothing,
 }
@@ -92,7 +96,7 @@ pub(crate) enum Target {
 pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     let path = path.strip_prefix('/').unwrap_or(path);
     let ends_in_slash = path.ends_with('/');
-    let path = path.strip_suffix('/').unwrap_or(path);
+    let path = path.trim_end_matches('/');
     if path.is_empty() {
         // The index answers every method.
         return Target::Root;
@@ -101,7 +105,12 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     if segments.iter().any(|segment| segment.is_empty()) {
         // Below a version no route has an empty part.
         return match segments.as_slice() {
-            ["api", version, _, ..] if !version.is_empty() => resource(method, "", version, &[""], watch),
+            ["api", version, "namespaces", "", rest @ ..] => no_namespace(method, ("", version), rest, watch),
+            ["apis", group, version, "namespaces", "", rest @ ..] => {
+                no_namespace(method, (group, version), rest, watch)
+            }
+            ["api", ..] => resource(method, "", "", &[""], watch),
+            ["apis", group, _, ..] => resource(method, group, "", &[""], watch),
             _ => Target::Nothing,
         };
     }
@@ -141,6 +150,18 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     }
 }
 
+/// A path whose namespace is empty: a collection is that of all namespaces, an object is none.
+fn no_namespace(method: &Method, (group, version): (&str, &str), rest: &[&str], watch: bool) -> Target {
+    if version.is_empty() || rest.iter().any(|segment| segment.is_empty()) {
+        return resource(method, group, version, &[""], watch);
+    }
+    match (method.as_str(), rest) {
+        ("GET", [_]) => resource(method, group, version, rest, watch),
+        ("GET", [_, _, ..]) | ("DELETE", [_, ..]) => Target::NoNamespace,
+        _ => resource(method, group, version, &[""], watch),
+    }
+}
+
 fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: bool) -> Target {
     // The old form of a watch: /api/v1/watch/pods
     let (rest, by_path) = match rest {
@@ -169,7 +190,10 @@ fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: b
         ("PATCH", false) => Verb::Patch,
         ("DELETE", true) => Verb::DeleteCollection,
         ("DELETE", false) => Verb::Delete,
-        _ => return Target::WrongMethod,
+        _ => {
+            let [group, version, resource] = [group, version, resource].map(str::to_owned);
+            return Target::WrongMethodOf(group, version, resource);
+        }
     };
     Target::Resource(ResourceRequest {
         verb,
@@ -215,6 +239,8 @@ mod tests {
         "/apis/apps/v1/namespaces/a/deployments/d",
         "delete apps/v1 deployments ns=a name=d sub="
     )]
+    #[case("GET", "/api/v1/namespaces//pods", "list /v1 pods ns= name= sub=")]
+    #[case("GET", "/api/v1/namespaces/a/pods//", "list /v1 pods ns=a name= sub=")]
     fn paths(#[case] method: &str, #[case] path: &str, #[case] expected: &str) {
         let method = method.parse().expect("a method");
         let Target::Resource(r) = target(&method, path, false) else {
@@ -231,5 +257,14 @@ mod tests {
             r.subresource
         );
         assert_eq!(got, expected);
+    }
+
+    #[rstest]
+    #[case("GET", "/api/v1/namespaces//pods/x", Target::NoNamespace)]
+    #[case("DELETE", "/apis/apps/v1/namespaces//deployments", Target::NoNamespace)]
+    #[case("PUT", "/api/v1/namespaces/a/pods", Target::WrongMethodOf(String::new(), "v1".to_owned(), "pods".to_owned()))]
+    fn paths_of_nothing(#[case] method: &str, #[case] path: &str, #[case] expected: Target) {
+        let method = method.parse().expect("a method");
+        assert_eq!(target(&method, path, false), expected);
     }
 }

@@ -37,13 +37,18 @@ pub(super) fn respond(
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(encoding.content_type()));
+    warn(&mut response, warnings);
+    response
+}
+
+/// Adds warnings to an answer.
+pub(super) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
     for warning in warnings {
         let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
         if let Ok(value) = HeaderValue::from_str(&text) {
             response.headers_mut().append(WARNING, value);
         }
     }
-    response
 }
 
 /// The document in an encoding; in JSON where it has no other form.

@@ -20,7 +20,7 @@ use super::dispatch::{Incoming, resource_request};
 use super::health::health;
 use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
-use super::request::{Target, target};
+use super::request::{Target, Verb, target};
 use super::respond::{self, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
@@ -87,6 +87,11 @@ where
     B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let query = head.uri.query().unwrap_or_default();
+    if !params::is_escaped_well(head.uri.path()) {
+        let mut response = respond::text("400 Bad Request".to_owned());
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        return Ok(response);
+    }
     let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
     let target = target(&head.method, &path, params.watch);
@@ -107,7 +112,7 @@ where
     if let Some(refusal) = fate.refusal {
         return Err(refusal);
     }
-    let user = admit(&server, head, &path, &target)?;
+    let user = admit(&server, head, &path, &target, &params)?;
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
@@ -115,6 +120,17 @@ where
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
+        Target::WrongMethodOf(group, version, resource) => {
+            let registry = &server.state.registry;
+            if registry.find(&group, &version, &resource).is_some() {
+                Err(ApiError::method_not_allowed())
+            } else if registry.is_builtin_group(&group) {
+                Err(ApiError::no_such_resource())
+            } else {
+                Ok(respond::page_not_found())
+            }
+        }
+        Target::NoNamespace => Err(ApiError::bad_request("Namespace parameter required.")),
         Target::Nothing => Ok(respond::page_not_found()),
         Target::Resource(request) => {
             let stream = streams::ends_at_node(&request).then(|| streams::Head {
@@ -223,14 +239,27 @@ fn aggregated_type(encoding: Encoding) -> HeaderValue {
 }
 
 /// Finds out who asks, and whether they may. What comes from this process pays nothing for it.
-fn admit(server: &Server, head: &Parts, path: &str, target: &Target) -> Result<Arc<User>, ApiError> {
+fn admit(
+    server: &Server,
+    head: &Parts,
+    path: &str,
+    target: &Target,
+    params: &Params,
+) -> Result<Arc<User>, ApiError> {
     let Some(peer) = head.extensions.get::<Peer>() else {
         return Ok(User::master());
     };
     let state = &server.state;
     let user = authn::authenticate(state, peer, &head.headers)?;
     let act = match target {
-        Target::Resource(request) => Act::of(request),
+        Target::Resource(request) => {
+            let mut act = Act::of(request);
+            if request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch) {
+                // Whoever lists one object by its name may do so by that name.
+                act.name = named(&params.field_selector).to_owned();
+            }
+            act
+        }
         _ => Act::path(&head.method, path),
     };
     let user = match authn::impersonated(&head.headers)? {
@@ -242,6 +271,16 @@ fn admit(server: &Server, head: &Parts, path: &str, target: &Target) -> Result<A
     };
     authz::check(state, &user, &act)?;
     Ok(user)
+}
+
+/// The one name that a field selector asks for, if it does.
+fn named(selector: &str) -> &str {
+    let wanted = selector.split(',').find_map(|term| {
+        let name = term.strip_prefix("metadata.name=")?;
+        Some(name.strip_prefix('=').unwrap_or(name))
+    });
+    let is_name = |name: &&str| !matches!(*name, "." | "..") && !name.contains(['/', '%', '\\']);
+    wanted.filter(is_name).unwrap_or_default()
 }
 
 /// The keys that tokens are signed with, which come in a media type of their own only.

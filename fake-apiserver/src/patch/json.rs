@@ -124,7 +124,7 @@ fn remove(doc: &mut Value, path: &str, operation: &str) -> Result<Value, String>
     match parent {
         Value::Object(map) => map.remove(&key).ok_or_else(|| {
             format!(
-                "error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value"
+                "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
             )
         }),
         Value::Array(items) => match index(&key, items.len()) {
@@ -246,7 +246,7 @@ mod tests {
     #[case(json!({"op": "remove", "path": "/l/-"}), "error in remove for path: '/l/-': Unable to access invalid index: -: invalid index referenced")]
     #[case(json!({"op": "add", "path": "/l/9/x", "value": 1}), "add operation does not apply: doc is missing path: \"/l/9/x\": missing value")]
     #[case(json!({"op": "remove", "path": "/nope/nope"}), "remove operation does not apply: doc is missing path: \"/nope/nope\": missing value")]
-    #[case(json!({"op": "remove", "path": "/nope"}), "error in remove for path: '/nope': unable to remove nonexistent key: nope: missing value")]
+    #[case(json!({"op": "remove", "path": "/nope"}), "error in remove for path: '/nope': Unable to remove nonexistent key: nope: missing value")]
     #[case(json!({"op": "replace", "path": "/nope/nope", "value": 1}), "replace operation does not apply: doc is missing path: /nope/nope: missing value")]
     #[case(json!({"op": "remove", "path": ""}), "remove operation does not apply: doc is missing path: \"\": missing value")]
     #[case(json!({"op": "test", "path": "/l/0", "value": 2}), "testing value /l/0 failed: test failed")]

@@ -1,6 +1,6 @@
 //! One request for a resource, and what came of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::StatusCode;
 use serde_json::Value;
@@ -26,6 +26,33 @@ pub(crate) struct Context {
     pub manager: String,
     /// Who asks.
     pub user: Arc<User>,
+    /// What the client is told besides the answer.
+    pub warnings: Warnings,
+}
+
+/// What a client is told besides the answer, be that a refusal: each thing once, in the order in which it was found. Clones
+/// share their list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    pub(crate) fn tell(&self, warnings: impl IntoIterator<Item = String>) {
+        let mut warnings = warnings.into_iter().peekable();
+        if warnings.peek().is_none() {
+            return;
+        }
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings {
+            if !told.contains(&warning) {
+                told.push(warning);
+            }
+        }
+    }
+
+    /// What was told so far.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Context {
@@ -68,7 +95,6 @@ pub(crate) enum Shown {
 pub(crate) struct Answer {
     pub code: StatusCode,
     pub object: Shown,
-    pub warnings: Vec<String>,
 }
 
 impl Answer {
@@ -76,7 +102,6 @@ impl Answer {
         Self {
             code: StatusCode::OK,
             object,
-            warnings: Vec::new(),
         }
     }
 
@@ -84,7 +109,6 @@ impl Answer {
         Self {
             code: StatusCode::CREATED,
             object,
-            warnings: Vec::new(),
         }
     }
 }

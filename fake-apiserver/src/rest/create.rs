@@ -20,9 +20,8 @@ const GENERATED_BASE_MAX: usize = 58;
 /// Creates the object that a client sent.
 pub(crate) async fn create(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (object, warnings) = incoming::read(context, body)?;
-    let mut answer = create_shaped(context, object, Ownership::Tracked).await?;
-    answer.warnings.splice(0..0, warnings);
-    Ok(answer)
+    context.warnings.tell(warnings);
+    create_shaped(context, object, Ownership::Tracked).await
 }
 
 /// Creates an object that is in shape. `ownership` says who owns its fields.
@@ -49,8 +48,8 @@ pub(crate) async fn create_shaped(
     }
     let before = object.clone();
     let mut attributes = attributes(context, object);
-    let mut warnings: Vec<String> = duplicates.into_iter().collect();
-    warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
+    context.warnings.tell(duplicates);
+    admission::mutate(&context.server, &mut attributes).await?;
     let mut object = attributes.object.take().unwrap_or_default();
     // What admission changed has no owner.
     if object != before
@@ -58,6 +57,7 @@ pub(crate) async fn create_shaped(
     {
         schema.default(&mut object);
     }
+    check_namespace(context, &mut object)?;
     authz::escalation::check(context, &object, None)?;
     services::give(context, &mut object, None)?;
     prepare(context, &mut object);
@@ -69,13 +69,15 @@ pub(crate) async fn create_shaped(
         schema.default(&mut object);
     }
     if context.resource.is_custom() {
-        warnings.extend(metadata::finalizer_warnings(&object, None));
+        context.warnings.tell(metadata::finalizer_warnings(&object, None));
     } else {
-        warnings.extend(validation::warnings(context.table(), &object, None));
+        context
+            .warnings
+            .tell(validation::warnings(context.table(), &object, None));
     }
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
-    warnings.extend(admission::validate(&context.server, &mut attributes).await?);
+    admission::validate(&context.server, &mut attributes).await?;
     let object = attributes.object.take().unwrap_or_default();
     let object = if context.params.dry_run && context.resource.is_custom() {
         object
@@ -93,7 +95,6 @@ pub(crate) async fn create_shaped(
     Ok(Answer {
         code: StatusCode::CREATED,
         object: shown,
-        warnings,
     })
 }
 
@@ -109,6 +110,7 @@ fn attributes(context: &Context, object: Value) -> Attributes {
         old: None,
         dry_run: context.params.dry_run,
         options: admission::options(&context.params, "CreateOptions"),
+        warnings: context.warnings.clone(),
     }
 }
 

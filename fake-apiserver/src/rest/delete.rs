@@ -12,6 +12,7 @@ use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::http::params::Params;
+use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
 use crate::server::rfc3339;
@@ -34,6 +35,8 @@ pub(crate) struct DeleteOptions {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
     pub dry_run: bool,
+    /// Admission has judged what was asked for.
+    pub judged: bool,
 }
 
 impl DeleteOptions {
@@ -149,6 +152,7 @@ impl DeleteOptions {
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
             dry_run: !dry_run.is_empty(),
+            judged: false,
         })
     }
 }
@@ -187,19 +191,28 @@ async fn attempt(
         resource: resource.clone(),
         subresource: String::new(),
         namespace: existing.key.namespace.clone(),
-        name: existing.key.name.clone(),
+        // Who deletes a collection names none.
+        name: if context.request.verb == Verb::DeleteCollection {
+            String::new()
+        } else {
+            existing.key.name.clone()
+        },
         object: None,
         old: Some(conversion::from_storage(resource, existing.value.clone())),
         dry_run: options.dry_run,
         options: options.shown(),
+        warnings: context.warnings.clone(),
     };
-    admission::mutate(&context.server, &mut attributes).await?;
-    admission::validate(&context.server, &mut attributes).await?;
+    if !options.judged {
+        admission::mutate(&context.server, &mut attributes).await?;
+        admission::validate(&context.server, &mut attributes).await?;
+    }
 
     let outcome = plan(context, options, &existing.value)?;
+    context.warnings.tell(warnings(resource, options));
     if options.dry_run {
         let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
-        let mut answer = Answer::ok(match outcome {
+        return Ok(Some(Answer::ok(match outcome {
             Outcome::Unchanged => Shown::Stored(Arc::clone(existing)),
             Outcome::Mark(object) => shown(object),
             Outcome::Remove(mut object) if resource.strategy.returns_deleted_object() => {
@@ -209,9 +222,7 @@ async fn attempt(
                 shown(object)
             }
             Outcome::Remove(object) => Shown::Made(success(context, &object)),
-        });
-        answer.warnings = warnings(resource, options);
-        return Ok(Some(answer));
+        })));
     }
     let (stored, gone) = match outcome {
         Outcome::Unchanged => (Arc::clone(existing), false),
@@ -236,13 +247,13 @@ async fn attempt(
             }
         }
     };
-    let mut answer = Answer::ok(if gone && !resource.strategy.returns_deleted_object() {
-        Shown::Made(success(context, &stored.value))
-    } else {
-        Shown::Stored(stored)
-    });
-    answer.warnings = warnings(resource, options);
-    Ok(Some(answer))
+    Ok(Some(Answer::ok(
+        if gone && !resource.strategy.returns_deleted_object() {
+            Shown::Made(success(context, &stored.value))
+        } else {
+            Shown::Stored(stored)
+        },
+    )))
 }
 
 /// Whether the object is the one that was meant.
@@ -449,7 +460,7 @@ fn set_propagation(object: &mut Value, propagation: &str) {
 }
 
 /// What a client is told that leaves it to the server what becomes of a job's pods.
-pub(crate) fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
+fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
     let is_job = resource.table.group == "batch" && resource.table.resource == "jobs";
     if !is_job || !options.propagation.is_empty() {
         return Vec::new();
@@ -504,6 +515,7 @@ pub(crate) async fn delete_collection(
             content_type: String::new(),
             manager: context.manager.clone(),
             user: context.user.clone(),
+            warnings: context.warnings.clone(),
         };
         match delete(&one, options).await {
             // Someone else deleted it: that is what was asked for.

@@ -7,7 +7,7 @@ use super::context::{Answer, Context, Shown};
 use super::delete::{DeleteOptions, check_preconditions, delete};
 use super::ownership::Ownership;
 use super::posted::{self, Taken};
-use super::subresource::{context_of, success};
+use super::subresource::{self, context_of, success};
 use super::update::{Update, update};
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at, string_map};
@@ -40,6 +40,7 @@ pub(super) async fn evict(context: &Context, body: &[u8]) -> Result<Answer, ApiE
             "name in URL does not match name in Eviction object",
         ));
     }
+    subresource::judge(context, &eviction).await?;
     let given = eviction.get("deleteOptions").unwrap_or(&Value::Null);
     let pod = context.existing()?;
     let mut options = DeleteOptions::from_value(context, given)?;
@@ -55,18 +56,20 @@ pub(super) async fn evict(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         let make = |old: &Value| {
             let mut pod = old.clone();
             mark(&mut pod, &now);
-            Ok((pod, Vec::new()))
+            Ok(pod)
         };
         let change = Update {
             make: &make,
             ownership: Ownership::Tracked,
             unconditional: true,
+            judged: true,
         };
         update(&context_of(context, "status"), &change).await?;
         options.resource_version = None;
     }
     let mut target = context_of(context, "");
     target.request.verb = Verb::Delete;
+    options.judged = true;
     delete(&target, &options).await?;
     Ok(Answer::created(Shown::Made(success())))
 }

@@ -95,6 +95,12 @@ pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(
         Mismatch::KindMissing => {
             Patched::Undecodable("Object 'Kind' is missing in 'unstructured object has no kind'".to_owned())
         }
+        Mismatch::Group(given) if resource.is_custom() => {
+            let detail = format!("must be {}", resource.api_version());
+            let error = FieldError::invalid("apiVersion", given, detail);
+            let name = crate::meta::ObjectMeta::name(object);
+            Patched::Refused(ApiError::invalid(&resource.group, &resource.kind, name, &[error]))
+        }
         Mismatch::Group(given) => Patched::Refused(wrong_group(resource, &given)),
         Mismatch::CustomKind(kind) => {
             let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));

@@ -6,9 +6,9 @@ use crate::resources::Resource;
 use crate::types;
 
 /// The Go struct that the kind is read into, as decoding errors print it.
-const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+pub(crate) const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 /// What the real server calls its table of built-in kinds.
-pub(super) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+pub(crate) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 
 /// Why an object is not what the path serves.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 mod eviction;
 pub(crate) mod incoming;
-mod kind_check;
+pub(crate) mod kind_check;
 pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod ownership;

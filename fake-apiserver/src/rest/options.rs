@@ -18,7 +18,12 @@ pub(crate) fn check(params: &mut Params, verb: Verb, apply: bool) -> Result<(), 
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
-        Verb::Get | Verb::List | Verb::Watch | Verb::Delete | Verb::DeleteCollection => return Ok(()),
+        // A number that is none matters only to who would read it.
+        Verb::List | Verb::Watch | Verb::DeleteCollection => {
+            return params.wrong_list_number.take().map_or(Ok(()), Err);
+        }
+        Verb::Delete => return params.wrong_grace_period.take().map_or(Ok(()), Err),
+        Verb::Get => return Ok(()),
     };
     let mut errors = Vec::new();
     if verb == Verb::Patch && apply && params.field_manager.is_empty() {
@@ -82,22 +87,30 @@ pub(crate) fn check_list(params: &Params, watch: bool) -> Result<(), ApiError> {
     let mut errors = Vec::new();
     let matching = params.resource_version_match.as_str();
     let forbidden = |detail: &str| FieldError::forbidden("resourceVersionMatch", detail);
-    if watch && params.send_initial_events.is_some() {
-        if matching.is_empty() || matching != "NotOlderThan" {
-            errors.push(forbidden(
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ));
-        }
-        if !matching.is_empty() && matching != "NotOlderThan" {
-            errors.push(FieldError::not_supported(
-                "resourceVersionMatch",
-                matching,
-                &["NotOlderThan"],
-            ));
-        }
-    } else if watch && !matching.is_empty() {
+    // A watch from whatever there is streams that first, as if it had asked for it.
+    let streams = matching.is_empty()
+        && params.send_initial_events.is_none()
+        && matches!(params.resource_version.as_str(), "" | "0");
+    if watch && params.send_initial_events.is_some() && matching != "NotOlderThan" {
+        errors.push(forbidden(
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ));
+    }
+    if watch && !matching.is_empty() && params.send_initial_events.is_none() {
         errors.push(forbidden(
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ));
+    }
+    if watch && !matching.is_empty() && matching != "NotOlderThan" {
+        errors.push(FieldError::not_supported(
+            "resourceVersionMatch",
+            matching,
+            &["NotOlderThan"],
+        ));
+    }
+    if watch && !params.continue_token.is_empty() && (streams || !matching.is_empty()) {
+        errors.push(forbidden(
+            "resourceVersionMatch is forbidden when continue is provided",
         ));
     }
     if !watch && params.send_initial_events.is_some() {

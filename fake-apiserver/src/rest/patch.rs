@@ -82,8 +82,8 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        let warnings = match shape_patched(context, &mut object, &repeated) {
-            Ok(warnings) => warnings,
+        match shape_patched(context, &mut object, &repeated) {
+            Ok(warnings) => context.warnings.tell(warnings),
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
             Err(Patched::Undecodable(complaint))
@@ -95,10 +95,10 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
             Err(Patched::Undecodable(complaint)) => {
                 return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
             }
-        };
+        }
         check_name(context, &object)?;
         check_namespace(context, &mut object)?;
-        Ok((object, warnings))
+        Ok(object)
     };
     update(
         context,
@@ -106,6 +106,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
             make: &make,
             ownership: Ownership::Tracked,
             unconditional: true,
+            judged: false,
         },
     )
     .await
@@ -152,17 +153,21 @@ fn of_value(complaint: &str) -> String {
 }
 
 /// The configuration that is applied.
-fn configuration(body: &[u8]) -> Result<Value, ApiError> {
+fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     let refuse = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
-    match decode::first_yaml(body).map_err(|error| refuse(&error))? {
-        Value::Null => Ok(Value::Object(serde_json::Map::new())),
-        object @ Value::Object(_) => Ok(object),
-        other => Err(refuse(&format!(
-            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
-             map[string]interface {{}}",
-            json_type(&other)
-        ))),
+    let mut document = decode::first_yaml(body).map_err(|error| refuse(&error))?;
+    match &document.value {
+        Value::Null => document.value = Value::Object(serde_json::Map::new()),
+        Value::Object(_) => {}
+        other => {
+            return Err(refuse(&format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type \
+                 map[string]interface {{}}",
+                json_type(other)
+            )));
+        }
     }
+    Ok(document)
 }
 
 /// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
@@ -200,7 +205,7 @@ fn refused(error: &PatchError) -> ApiError {
             "",
             "",
             "",
-            &[FieldError::invalid("patch", patch.as_str(), detail.as_str())],
+            &[FieldError::invalid("patch", patch.as_str(), of_value(detail))],
         ),
         PatchError::TooLarge(message) => ApiError::new(code, "RequestEntityTooLarge", message.clone()),
         PatchError::Internal(message) => ApiError::new(code, "", message.clone()),
@@ -252,14 +257,32 @@ fn check_type(context: &Context, applied: &Value) -> Result<(), ApiError> {
     Err(ApiError::bad_request(format!("invalid object type: {given}")))
 }
 
-async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError> {
+/// What comes of keys that the configuration has more than once: found when everything else is right.
+fn check_repeated(context: &Context, repeated: &[String]) -> Result<(), ApiError> {
+    match context.params.field_validation {
+        FieldValidation::Strict if !repeated.is_empty() => Err(ApiError::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            repeated.join("\n  ")
+        ))),
+        FieldValidation::Warn => {
+            context.warnings.tell(repeated.iter().cloned());
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}
+
+async fn apply(context: &Context, configuration: json::Document) -> Result<Answer, ApiError> {
+    let json::Document {
+        value: mut applied,
+        duplicates: repeated,
+    } = configuration;
     let resource = &context.resource;
     check_type(context, &applied)?;
     incoming::check_patched(resource, &mut applied).map_err(|error| match error {
         Patched::Undecodable(complaint) => ApiError::bad_request(complaint),
         Patched::Refused(error) => error,
     })?;
-    check_name(context, &applied)?;
     // Errors of the merge and the last applied configuration show the object as it was sent.
     check_namespace(context, &mut applied.clone())?;
     let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
@@ -274,6 +297,8 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
             )
         })
         .map_err(|error| apply_failed(&error))?;
+        check_repeated(context, &repeated)?;
+        check_name(context, &object)?;
         check_namespace(context, &mut object)?;
         incoming::normalise(context, &schema, &mut object)
             .map_err(|error| unconvertible(&applied, &error))?;
@@ -309,13 +334,14 @@ async fn apply(context: &Context, mut applied: Value) -> Result<Answer, ApiError
         crate::authz::check_create(context)?;
         return create_shaped(context, merged(None)?, Ownership::Applied).await;
     }
-    let make = |old: &Value| Ok((merged(Some(old))?, Vec::new()));
+    let make = |old: &Value| merged(Some(old));
     update(
         context,
         &Update {
             make: &make,
             ownership: Ownership::Applied,
             unconditional: true,
+            judged: false,
         },
     )
     .await

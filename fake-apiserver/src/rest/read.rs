@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base64::DecodeError;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::StatusCode;
@@ -99,12 +100,19 @@ impl ContinueToken {
     fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
         let bad =
             || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
-        let json = LENIENT.decode(text).map_err(|_| bad())?;
         let not_valid = |why: String| {
             ApiError::bad_request(format!(
                 "invalid continue token: continue key is not valid: {why}"
             ))
         };
+        let json = LENIENT.decode(text).map_err(|error| {
+            let place = match error {
+                DecodeError::InvalidByte(place, _) | DecodeError::InvalidLastSymbol(place, _) => place,
+                // What is too short to mean anything is wrong from where it begins.
+                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
+            };
+            not_valid(format!("illegal base64 data at input byte {place}"))
+        })?;
         // Go's scanner shows a byte that begins no text as the character of that number.
         if let Some(byte) = json.first().filter(|byte| !byte.is_ascii()) {
             let shown = match char::from(*byte) {
@@ -232,14 +240,14 @@ pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
     ))
 }
 
-fn bad_version(text: &str) -> String {
+pub(super) fn bad_version(text: &str) -> String {
     format!(
         "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
     )
 }
 
 /// Parses a resource version parameter; absent is `None`.
-pub(crate) fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
+fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
     if text.is_empty() {
         return Ok(None);
     }

@@ -14,6 +14,7 @@ use super::update::{Update, check_name, registry_key, update};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
 use crate::http::decode;
+use crate::http::params::FieldValidation;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::patch::apply::{self as server_side, FieldSet, Operation};
@@ -44,6 +45,7 @@ fn paths(context: &Context) -> (String, String, Option<String>) {
     }
 }
 
+/// The scale of an object.
 pub(super) fn of(context: &Context, object: &Value) -> Value {
     let (spec_path, status_path, selector_path) = paths(context);
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or_default();
@@ -78,6 +80,13 @@ pub(super) fn of(context: &Context, object: &Value) -> Value {
         status["selector"] = Value::from(selector);
     }
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}
+
+/// Gives an object the replicas that a scale asks for.
+pub(super) fn take(context: &Context, object: &mut Value, scale: &Value) {
+    let replicas = at(scale, "spec.replicas").and_then(Value::as_i64);
+    let (path, _, _) = paths(context);
+    set_at(object, &path, Value::from(replicas.unwrap_or_default()));
 }
 
 /// What is wrong with the types of a scale's fields.
@@ -167,12 +176,13 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         if !owners.is_empty() {
             object["metadata"]["managedFields"] = server_side::sorted(&Value::Array(owners));
         }
-        Ok((object, Vec::new()))
+        Ok(object)
     };
     let change = Update {
         make: &make,
         ownership: Ownership::Applied,
         unconditional: true,
+        judged: false,
     };
     let answer = update(context, &change).await?;
     let object = match &answer.object {
@@ -210,6 +220,24 @@ fn check_replicas(context: &Context, old: &Value, spec_path: &str, replicas: i64
     Err(ApiError::invalid(group, kind, old.name(), &[error]))
 }
 
+/// Tells of unknown fields; where the client asked for strictness that is an error.
+fn unknown_fields(context: &Context, unknown: &[String]) -> Result<(), String> {
+    let complaints: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
+    match context.params.field_validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(format!("strict decoding error: {}", complaints.join(", ")))
+        }
+        FieldValidation::Warn => {
+            context.warnings.tell(complaints);
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}
+
 /// The scale that the request makes of the present one, with its owners.
 fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let schema = types::builtin(("autoscaling", "v1", "Scale")).ok_or_else(ApiError::method_not_allowed)?;
@@ -223,8 +251,14 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         reset_fields: &nothing,
     };
     let mut scale = if context.request.verb == Verb::Update {
-        let scale = decode::decode(&context.content_type, body)?;
+        let mut scale = decode::decode(&context.content_type, body)?;
         check_scale(&scale)?;
+        let unknown = schema.prune(&mut scale);
+        unknown_fields(context, &unknown).map_err(|complaint| {
+            ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: {complaint}"
+            ))
+        })?;
         scale
     } else {
         let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
@@ -239,11 +273,17 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
             PatchKind::Json => json_patch::apply(present, &patch),
             PatchKind::Merge | PatchKind::Strategic => merge::apply(present, &patch),
         };
-        let patched = patched.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let mut patched = patched.map_err(|error| ApiError::bad_request(error.to_string()))?;
         if let Err(problem) = scale_schema(&patched) {
             let error = FieldError::invalid("patch", go_json(&patched, present), problem);
             return Err(ApiError::invalid("", "", "", &[error]));
         }
+        let shown = patched.clone();
+        let unknown = schema.prune(&mut patched);
+        unknown_fields(context, &unknown).map_err(|complaint| {
+            let error = FieldError::invalid("patch", go_json(&shown, present), complaint);
+            ApiError::invalid("", "", "", &[error])
+        })?;
         patched
     };
     if let Some(metadata) = scale.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -3,11 +3,12 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::context::{Answer, Context, Shown};
+use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;
 use super::posted::{self, Taken};
 use super::update::{Update, check_name, registry_key, update};
-use super::{eviction, incoming, scale};
+use super::{conversion, eviction, incoming, scale};
+use crate::admission::{self, Attributes, Operation};
 use crate::field_error::{FieldError, aggregate};
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
@@ -24,7 +25,14 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
     ) {
         (_, "scale", Verb::Get) => {
             let existing = context.existing()?;
-            Ok(Answer::ok(Shown::Made(scale::of(context, &existing.value))))
+            conversion::ready(
+                context.state(),
+                &context.resource,
+                std::slice::from_ref(&existing),
+            )
+            .await?;
+            let seen = conversion::seen_from_storage(&context.resource, &existing.value);
+            Ok(Answer::ok(Shown::Made(scale::of(context, &seen))))
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
         ("pods", "binding", Verb::Create) => bind(context, posted::read(context, body, BINDING)?).await,
@@ -60,6 +68,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         content_type: context.content_type.clone(),
         manager: context.manager.clone(),
         user: context.user.clone(),
+        warnings: Warnings::default(),
     }
 }
 
@@ -68,10 +77,31 @@ pub(crate) async fn create_binding(context: &Context, body: &[u8]) -> Result<Ans
     let binding = posted::read(context, body, BINDING)?;
     let pods = context.state().registry.find("", "v1", "pods");
     let mut target = context_of(context, "binding");
+    target.warnings = context.warnings.clone();
     target.resource = pods.ok_or_else(ApiError::no_such_resource)?;
     target.request.resource = "pods".to_owned();
     target.request.name = binding.name().to_owned();
     bind(&target, binding).await
+}
+
+/// Lets admission judge what was posted to a subresource.
+pub(super) async fn judge(context: &Context, posted: &Value) -> Result<(), ApiError> {
+    let mut object = posted.clone();
+    object.set_meta("namespace", context.request.namespace.clone());
+    let mut attributes = Attributes {
+        user: context.user.clone(),
+        operation: Operation::Create,
+        resource: context.resource.clone(),
+        subresource: context.request.subresource.clone(),
+        namespace: context.request.namespace.clone(),
+        name: context.request.name.clone(),
+        object: Some(object),
+        old: None,
+        dry_run: context.params.dry_run,
+        options: admission::options(&context.params, "CreateOptions"),
+        warnings: context.warnings.clone(),
+    };
+    admission::judge_posted(&context.server, &mut attributes).await
 }
 
 /// Assigns a pod to a node.
@@ -87,6 +117,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
             "name in URL does not match name in Binding object",
         ));
     }
+    judge(context, &binding).await?;
     let mut errors = Vec::new();
     if !matches!(kind.as_str(), "" | "Node") {
         errors.push(FieldError::not_supported(
@@ -148,7 +179,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
                 pod["metadata"][field][key] = value.clone();
             }
         }
-        Ok((pod, Vec::new()))
+        Ok(pod)
     };
     update(
         context,
@@ -156,6 +187,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
             make: &make,
             ownership: Ownership::Tracked,
             unconditional: true,
+            judged: true,
         },
     )
     .await?;
@@ -192,11 +224,12 @@ fn bound_to_this(context: &Context, binding: &Value, pod: &Value) -> Result<(), 
 /// Replaces a namespace with its finalizers; without any left it goes.
 async fn finalize(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (namespace, warnings) = incoming::read(context, body)?;
+    context.warnings.tell(warnings);
     check_name(context, &namespace)?;
     let make = |old: &Value| {
         let mut object = namespace.clone();
         copy_field(&mut object, old, "status");
-        Ok((object, warnings.clone()))
+        Ok(object)
     };
     update(
         context,
@@ -204,6 +237,7 @@ async fn finalize(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
             make: &make,
             ownership: Ownership::Tracked,
             unconditional: false,
+            judged: false,
         },
     )
     .await

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, schema_rules, services, size};
+use super::{conversion, incoming, metadata, scale, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
@@ -24,18 +24,20 @@ const CONFLICT_RETRIES_MAX: usize = 5;
 
 /// A change of one object.
 pub(crate) struct Update<'a> {
-    /// Gives the new object, in the request's version, from the present one; and warnings.
-    #[expect(clippy::type_complexity, reason = "one use")]
-    pub make: &'a (dyn Fn(&Value) -> Result<(Value, Vec<String>), ApiError> + Sync),
+    /// Gives the new object, in the request's version, from the present one.
+    pub make: &'a (dyn Fn(&Value) -> Result<Value, ApiError> + Sync),
     /// Whether the new object brings its own managed fields (server-side apply) or they are derived from the change.
     pub ownership: Ownership,
     /// Whether a missing resource version means "whatever is there" also where the resource forbids that (patches).
     pub unconditional: bool,
+    /// Whether admission has judged what was asked for, so that it need not look at what follows from it.
+    pub judged: bool,
 }
 
 /// Put: replaces the object that the path names with the one that was sent.
 pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (mut object, warnings) = incoming::read(context, body)?;
+    context.warnings.tell(warnings);
     check_name(context, &object)?;
     check_namespace(context, &mut object)?;
     let missing = context
@@ -55,13 +57,14 @@ pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         object.metadata_mut().remove("resourceVersion");
         return create_shaped(context, object, Ownership::Tracked).await;
     }
-    let make = |_: &Value| Ok((object.clone(), warnings.clone()));
+    let make = |_: &Value| Ok(object.clone());
     update(
         context,
         &Update {
             make: &make,
             ownership: Ownership::Tracked,
             unconditional: false,
+            judged: false,
         },
     )
     .await
@@ -107,10 +110,10 @@ async fn attempt(
     conversion::ready(context.state(), resource, std::slice::from_ref(existing)).await?;
     let old = conversion::seen_from_storage(resource, &existing.value);
     let old: &Value = &old;
-    let (mut object, mut warnings) = (change.make)(old)?;
+    let mut object = (change.make)(old)?;
     let based_on = check_preconditions(context, change, &object, old)?;
     keep_system_metadata(&mut object, old);
-    warnings.extend(metadata::dedup_owners(&mut object));
+    context.warnings.tell(metadata::dedup_owners(&mut object));
     resource.strategy.normalize(&mut object);
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object);
@@ -125,21 +128,28 @@ async fn attempt(
         object: None,
         old: None,
         dry_run: context.params.dry_run,
-        options: admission::options(
-            &context.params,
-            if context.request.verb == Verb::Patch {
-                "PatchOptions"
-            } else {
-                "UpdateOptions"
-            },
-        ),
+        // A patch is an update by then.
+        options: admission::options(&context.params, "UpdateOptions"),
+        warnings: context.warnings.clone(),
     };
     // Most writes concern no webhook: for them nothing is copied.
     let before = admission::is_concerned(&context.server, &attributes).then(|| object.clone());
-    attributes.old = before.as_ref().map(|_| old.clone());
-    attributes.object = Some(object);
-    warnings.extend(admission::mutate(&context.server, &mut attributes).await?);
-    let mut admitted = attributes.object.take().unwrap_or_default();
+    // Who judges the change of a scale sees scales.
+    let scaled = context.request.subresource == "scale";
+    let mut admitted = if change.judged {
+        object
+    } else if scaled {
+        attributes.old = Some(scale::of(context, old));
+        attributes.object = Some(scale::of(context, &object));
+        admission::mutate(&context.server, &mut attributes).await?;
+        scale::take(context, &mut object, attributes.object.as_ref().unwrap_or(old));
+        object
+    } else {
+        attributes.old = before.as_ref().map(|_| old.clone());
+        attributes.object = Some(object);
+        admission::mutate(&context.server, &mut attributes).await?;
+        attributes.object.take().unwrap_or_default()
+    };
     // What admission changed has no owner.
     if before.is_some_and(|before| before != admitted)
         && let Some(schema) = resource.schema()
@@ -149,15 +159,26 @@ async fn attempt(
     authz::escalation::check(context, &admitted, Some(old))?;
     services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
-    warnings.extend(validate(context, &admitted, old)?);
+    context.warnings.tell(validate(context, &admitted, old)?);
     if context.request.subresource.is_empty() && resource.is_custom() {
-        warnings.extend(metadata::finalizer_warnings(&admitted, Some(old)));
+        context
+            .warnings
+            .tell(metadata::finalizer_warnings(&admitted, Some(old)));
     } else if context.request.subresource.is_empty() {
-        warnings.extend(validation::warnings(context.table(), &admitted, Some(old)));
+        context
+            .warnings
+            .tell(validation::warnings(context.table(), &admitted, Some(old)));
     }
-    attributes.object = Some(admitted);
-    warnings.extend(admission::validate(&context.server, &mut attributes).await?);
-    let admitted = attributes.object.take().unwrap_or_default();
+    let admitted = if change.judged {
+        admitted
+    } else if scaled {
+        admission::validate(&context.server, &mut attributes).await?;
+        admitted
+    } else {
+        attributes.object = Some(admitted);
+        admission::validate(&context.server, &mut attributes).await?;
+        attributes.object.take().unwrap_or_default()
+    };
 
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     let held = |object: &Value| {
@@ -177,18 +198,16 @@ async fn attempt(
         return Ok(Some(Answer {
             code: StatusCode::OK,
             object: Shown::Stored(Arc::clone(existing)),
-            warnings,
         }));
     }
     if context.params.dry_run {
         return Ok(Some(Answer {
             code: StatusCode::OK,
             object: Shown::Made(admitted),
-            warnings,
         }));
     }
     if ends {
-        return end(context, existing, admitted, old, based_on, warnings);
+        return end(context, existing, admitted, old, based_on);
     }
     let stored = conversion::stored_form(context.state(), resource, admitted).await?;
     size::check(&stored)?;
@@ -198,7 +217,6 @@ async fn attempt(
             Ok(Some(Answer {
                 code: StatusCode::OK,
                 object: Shown::Stored(stored),
-                warnings,
             }))
         }
         None if based_on => Err(ApiError::modified(
@@ -217,14 +235,12 @@ fn end(
     mut shown: Value,
     old: &Value,
     based_on: bool,
-    warnings: Vec<String>,
 ) -> Result<Option<Answer>, ApiError> {
     shown.copy_meta(old, "resourceVersion");
     match commit(context, existing, existing.value.clone(), true)? {
         Some(_) => Ok(Some(Answer {
             code: StatusCode::OK,
             object: Shown::Made(shown),
-            warnings,
         })),
         None if based_on => Err(ApiError::modified(
             &context.resource.group_resource(),

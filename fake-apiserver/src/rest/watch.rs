@@ -7,13 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};
 use super::conversion;
 use super::options;
-use super::read::{Selection, parse_revision};
+use super::read::{Selection, bad_version};
 use crate::encode::{self, Encoder};
 use crate::faults::{Asked, EventFate};
 use crate::http::negotiate::View;
@@ -66,8 +67,8 @@ pub(crate) async fn watch(
     let params = &context.params;
     let selection = Selection::parse(context)?;
     let store = &context.state().store;
-    let asked = parse_revision(&params.resource_version)?;
     options::check_list(params, true)?;
+    let asked = asked_revision(&params.resource_version)?;
     let send_initial = params.send_initial_events == Some(true);
     let without_initial = params.send_initial_events == Some(false);
     let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
@@ -113,13 +114,18 @@ pub(crate) async fn watch(
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
+    if seconds == 0 {
+        // Over before it begins.
+        watch.over = true;
+        initial.clear();
+    }
     initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
     for stored in &initial {
         let frame = watch.frame(EventKind::Added, stored);
         watch.ready.push_back(frame);
     }
-    if send_initial && params.allow_watch_bookmarks {
+    if send_initial && params.allow_watch_bookmarks && !watch.over {
         let bookmark = watch.bookmark(start, true);
         watch.ready.push_back(bookmark);
     }
@@ -127,6 +133,18 @@ pub(crate) async fn watch(
         watch.next().await.map(|bytes| (bytes, watch))
     })
     .boxed())
+}
+
+/// The revision from which a watch is asked for.
+///
+/// # Errors
+/// 500 for what is none: nobody has looked at it before the watch begins.
+fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", bad_version(text));
+    text.parse().map(Some).map_err(wrong)
 }
 
 impl Watch {

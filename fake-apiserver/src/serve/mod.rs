@@ -7,6 +7,7 @@
 mod certificates;
 mod der;
 mod kubeconfig;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -146,7 +147,7 @@ impl Connection {
         } = self;
         let service = server.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(peer.clone());
-            request
+            request.map(unread::ReadToEnd::new)
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         // Watches are streams: an HTTP/2 connection carries many.

@@ -24,11 +24,12 @@ fn fill_names(object: &mut Value) {
     {
         names.insert("singular".to_owned(), Value::from(kind.to_lowercase()));
     }
-    if names
-        .get("listKind")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .is_empty()
+    if !kind.is_empty()
+        && names
+            .get("listKind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .is_empty()
     {
         names.insert("listKind".to_owned(), Value::from(format!("{kind}List")));
     }
@@ -58,6 +59,7 @@ impl Strategy for DefinitionStrategy {
             .iter()
             .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
             .filter_map(|version| version.get("name").cloned())
+            .take(1)
             .collect();
         object["status"] = json!({
             "acceptedNames": {"kind": "", "plural": ""},

@@ -81,6 +81,12 @@ fn is_named_outside(spec: &Value) -> bool {
     spec.text("type") == "ExternalName"
 }
 
+/// Whether the type is one of those whose ports the nodes have.
+fn is_on_nodes(spec: &Value) -> bool {
+    matches!(spec.text("type"), "NodePort" | "LoadBalancer")
+}
+
+/// Whether ports of the nodes are to be found for it.
 fn needs_ports(spec: &Value) -> bool {
     match spec.text("type") {
         "NodePort" => true,
@@ -327,7 +333,7 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
         .and_then(|before| before.int("healthCheckNodePort"))
         .unwrap_or_default();
     let mut taken: Vec<i64> = Vec::new();
-    if needs_ports(spec) || matches!(spec.text("type"), "NodePort" | "LoadBalancer") {
+    if is_on_nodes(spec) {
         let draw = needs_ports(spec);
         let list = spec.list("ports").to_vec();
         let mut out = Vec::with_capacity(list.len());
@@ -428,7 +434,7 @@ fn drop_dependent(object: &mut Value, old: &Value) {
             }
         }
     }
-    if needs_ports(before) && !needs_ports(spec) && node_ports(spec) == node_ports(before) {
+    if is_on_nodes(before) && !is_on_nodes(spec) && node_ports(spec) == node_ports(before) {
         let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
             port.remove("nodePort");

@@ -33,6 +33,13 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
         return;
     }
     if !check_type(schema, value, path, errors) {
+        // A number that is no whole one is measured all the same.
+        if value.is_number()
+            && matches!(schema.kind, Kind::Integer)
+            && let Some(limits) = &schema.limits
+        {
+            check_limits(limits, value, path, errors);
+        }
         return;
     }
     if let Some(logic) = &schema.logic {

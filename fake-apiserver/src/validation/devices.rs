@@ -70,7 +70,7 @@ fn selector(selector: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (at, text) = (at.field("expression"), cel.text("expression"));
     if text.len() > EXPRESSION_BYTES_MAX {
         errors.too_long(&at, EXPRESSION_BYTES_MAX);
-    } else if let Err(problem) = cel::compile(text) {
+    } else if let Err(problem) = cel::device_selector(text) {
         errors.invalid(&at, text, problem);
     }
 }

@@ -160,7 +160,20 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
                     let shown = go::text("core.ObjectReference", Some(reference));
                     errors.invalid_shown(&Path::new(field), shown, IMMUTABLE);
                 }
-                value => errors.invalid(&Path::new(field), value.cloned().unwrap_or_default(), IMMUTABLE),
+                None if field == "source" => {
+                    let shown = go::text("core.EventSource", None);
+                    errors.invalid_shown(&Path::new(field), shown, IMMUTABLE);
+                }
+                value => {
+                    let unset = match field {
+                        "count" => Value::from(0),
+                        "firstTimestamp" | "lastTimestamp" | "eventTime" | "involvedObject" | "related" => {
+                            Value::Null
+                        }
+                        _ => Value::from(""),
+                    };
+                    errors.invalid(&Path::new(field), value.cloned().unwrap_or(unset), IMMUTABLE);
+                }
             }
         }
     }

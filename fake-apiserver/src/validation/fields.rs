@@ -62,6 +62,11 @@ impl Fields for Map<String, Value> {
 /// A value that stands where there is none.
 pub(crate) static NOTHING: Value = Value::Null;
 
+/// What stands at a pointer, unless that is nothing or null.
+pub(crate) fn path<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+    object.pointer(pointer).filter(|value| !value.is_null())
+}
+
 /// Whether two optional values are equal as Go's semantic equality has it: nothing, an empty list and an empty map are one.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (

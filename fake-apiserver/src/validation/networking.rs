@@ -381,8 +381,13 @@ pub(super) fn ip_address(object: &Value, errors: &mut Errors) {
 
 /// A changed IPAddress.
 pub(super) fn ip_address_update(new: &Value, old: &Value, errors: &mut Errors) {
-    if !same(new.pointer("/spec/parentRef"), old.pointer("/spec/parentRef")) {
-        let shown = go::text("networking.ParentReference", new.pointer("/spec/parentRef"));
+    ip_address(new, errors);
+    let of = |object| super::fields::path(object, "/spec/parentRef");
+    if !same(of(new), of(old)) {
+        let shown = of(new).map_or_else(
+            || "null".to_owned(),
+            |parent| go::text("networking.ParentReference", Some(parent)),
+        );
         errors.invalid_shown(&Path::new("spec.parentRef"), shown, IMMUTABLE);
     }
 }
@@ -432,7 +437,8 @@ pub(super) fn service_cidr_update(new: &Value, old: &Value, errors: &mut Errors)
         return service_cidr(new, errors);
     }
     if old_list.len() != new_list.len() {
-        return errors.invalid(&path, new_list, IMMUTABLE);
+        let shown = Some(new_list).filter(|list| !list.is_empty());
+        return errors.invalid(&path, shown.map_or(Value::Null, Value::Array), IMMUTABLE);
     }
     for (index, (new, old)) in new_list.iter().zip(&old_list).enumerate() {
         if new != old {

@@ -354,6 +354,7 @@ pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
 
 /// A changed RuntimeClass.
 pub(super) fn runtime_class_update(new: &Value, old: &Value, errors: &mut Errors) {
+    runtime_class(new, errors);
     if new.text("handler") != old.text("handler") {
         errors.invalid(&Path::new("handler"), new.text("handler"), IMMUTABLE);
     }

@@ -53,7 +53,8 @@ fn request(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let path = Path::new("spec");
     if !decoded(spec.text("request")).contains("-----BEGIN CERTIFICATE REQUEST-----") {
         let detail = "PEM block type must be CERTIFICATE REQUEST";
-        errors.invalid(&path.field("request"), spec.text("request"), detail);
+        let shown = spec.part("request").cloned().unwrap_or_default();
+        errors.invalid(&path.field("request"), shown, detail);
     }
     let at = path.field("usages");
     let usages: Vec<&str> = spec.texts("usages").collect();

@@ -409,7 +409,6 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// A changed StorageClass.
 /// What a topology asks for, whatever the order.
 fn meant(term: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
     let expressions = term.list("matchLabelExpressions").iter();
@@ -418,7 +417,9 @@ fn meant(term: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
         .collect()
 }
 
+/// A changed StorageClass.
 pub(super) fn class_update(new: &Value, old: &Value, errors: &mut Errors) {
+    class(new, errors);
     for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
         let pointer = format!("/{field}");
         immutable(new, old, &pointer, &Path::new(field), errors);
@@ -655,6 +656,7 @@ pub(super) fn capacity(capacity: &Value, errors: &mut Errors) {
 
 /// A changed CSIStorageCapacity.
 pub(super) fn capacity_update(new: &Value, old: &Value, errors: &mut Errors) {
+    capacity(new, errors);
     for field in ["nodeTopology", "storageClassName"] {
         let pointer = format!("/{field}");
         immutable(new, old, &pointer, &Path::new(field), errors);

@@ -311,3 +311,55 @@ async fn a_server_that_is_stopped_ends_though_a_watch_is_open() {
     let ended = tokio::time::timeout(std::time::Duration::from_secs(10), served.done).await;
     ended.expect("an end").expect("no panic").expect("no error");
 }
+
+/// Sends `head`, and `length` bytes of a body in pieces with a pause between them, and gives back what is answered until the
+/// connection ends or has answered twice.
+async fn refused_while_sending(address: SocketAddr, length: usize) -> std::io::Result<String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    // The answer is there before the body is.
+    let mut answer = vec![0; 64 << 10];
+    let read = stream.read(&mut answer).await?;
+    let first = String::from_utf8_lossy(&answer[..read]).into_owned();
+    let piece = vec![b'x'; 16 << 10];
+    let mut left = length;
+    while left > 0 {
+        let sent = left.min(piece.len());
+        stream.write_all(&piece[..sent]).await?;
+        left -= sent;
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    stream
+        .write_all(b"GET /version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await?;
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await?;
+    Ok(first + &rest)
+}
+
+#[tokio::test]
+async fn a_refusal_does_not_end_the_connection_of_who_still_sends() {
+    let served = start(false).await;
+    let server = served.kubeconfig["clusters"][0]["cluster"]["server"].as_str();
+    let address = server
+        .and_then(|url| url.strip_prefix("http://"))
+        .expect("an address");
+    let address = address.parse().expect("an address");
+    let answers = refused_while_sending(address, 200 << 10)
+        .await
+        .expect("both answers");
+    assert!(answers.starts_with("HTTP/1.1 401 "), "{answers}");
+    assert!(answers.contains("HTTP/1.1 200 "), "{answers}");
+    // More than that is not read: the connection ends, but not before the answer has been seen.
+    let answers = refused_while_sending(address, 8 << 20).await;
+    assert!(
+        !answers.is_ok_and(|answers| answers.contains("HTTP/1.1 200 ")),
+        "all was read"
+    );
+}

@@ -19,6 +19,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::tls;
 use crate::meta::at;
+use crate::patch::json_type;
+use crate::rest::kind_check::TYPE_META;
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey};
 
@@ -106,6 +108,19 @@ fn from_url(url: &str) -> Result<Place, String> {
 }
 
 impl Service {
+    /// The service as its clients name it.
+    fn named(&self) -> Place {
+        let server_name = format!("{}.{}.svc", self.name, self.namespace);
+        let path = format!("/{}", self.path.trim_start_matches('/'));
+        Place {
+            address: server_name.clone(),
+            port: self.port,
+            url: format!("https://{server_name}:{}{path}", self.port),
+            server_name,
+            path,
+        }
+    }
+
     /// A service is where its endpoints are: nothing else forwards to them here.
     fn place(&self, state: &ServerState) -> Result<Place, String> {
         let key = ObjectKey::new(&self.namespace, &self.name);
@@ -113,9 +128,12 @@ impl Service {
         let Some(service) = found else {
             return Err(format!("service {:?} not found", self.name));
         };
-        let server_name = format!("{}.{}.svc", self.name, self.namespace);
-        let path = format!("/{}", self.path.trim_start_matches('/'));
-        let url = format!("https://{server_name}:{}{path}", self.port);
+        let Place {
+            url,
+            server_name,
+            path,
+            ..
+        } = self.named();
         let ports = at(&service.value, "spec.ports").and_then(Value::as_array);
         let served = ports
             .into_iter()
@@ -123,7 +141,7 @@ impl Service {
             .find(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(self.port)));
         let Some(served) = served else {
             return Err(format!(
-                "Post {url:?}: no service port {} found for service {:?}",
+                "no service port {} found for service {:?}",
                 self.port, self.name
             ));
         };
@@ -147,10 +165,7 @@ impl Service {
             .and_then(|port| u16::try_from(port).ok());
         match self.endpoint(state, name, target.unwrap_or(self.port)) {
             Some((address, port)) => Ok(place(&address, port)),
-            None => Err(format!(
-                "Post {url:?}: no endpoints available for service {:?}",
-                self.name
-            )),
+            None => Err(format!("no endpoints available for service {:?}", self.name)),
         }
     }
 
@@ -207,9 +222,12 @@ pub(crate) async fn post(
     document: &Value,
     timeout: Duration,
 ) -> Result<Value, String> {
-    let place = config.place(state)?;
-    let shown = format!("{}?timeout={}s", place.url, timeout.as_secs());
-    let failed = |why: String| format!("Post {shown:?}: {why}");
+    let posted = |url: &str, why: String| format!("Post \"{url}?timeout={}s\": {why}", timeout.as_secs());
+    let place = config.place(state).map_err(|why| match &config.service {
+        Some(service) => posted(&service.named().url, why),
+        None => why,
+    })?;
+    let failed = |why: String| posted(&place.url, why);
     match tokio::time::timeout(timeout, exchange(&place, &config.bundle, document, timeout)).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),
@@ -281,7 +299,26 @@ async fn exchange(
     if !code.is_success() {
         return Err(Failure::Answer(refused(code)));
     }
-    serde_json::from_slice(&body).map_err(|error| Failure::Answer(format!("decode the answer: {error}")))
+    decoded(&body).map_err(Failure::Answer)
+}
+
+/// An answer, which the real server reads as it reads a request: YAML will do.
+fn decoded(body: &[u8]) -> Result<Value, String> {
+    if let Ok(answer) = serde_json::from_slice::<Value>(body)
+        && answer.is_object()
+    {
+        return Ok(answer);
+    }
+    let text = String::from_utf8_lossy(body);
+    let answer: Value =
+        serde_saphyr::from_str(&text).map_err(|error| format!("decode the answer: {error}"))?;
+    match answer {
+        Value::Object(_) => Ok(answer),
+        other => Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {TYPE_META}",
+            json_type(&other)
+        )),
+    }
 }
 
 /// What a client of the real server says of an answer that is no success.

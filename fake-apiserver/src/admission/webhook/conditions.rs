@@ -70,6 +70,7 @@ mod tests {
     use crate::admission::Operation;
     use crate::authn::User;
     use crate::resources::Registry;
+    use crate::rest::context::Warnings;
 
     fn attributes() -> Attributes {
         let resource = Registry::default()
@@ -86,6 +87,7 @@ mod tests {
             old: None,
             dry_run: false,
             options: json!({}),
+            warnings: Warnings::default(),
         }
     }
 

@@ -30,37 +30,35 @@ pub(super) fn concerns(server: &Server, attributes: &Attributes) -> bool {
         || configuration::any(state, WebhookKind::Validating)
 }
 
-/// Asks every webhook of one kind that is concerned: first those of this process, then the configured ones, in order. Returns
-/// their warnings.
+/// Asks every webhook of one kind that is concerned: first those of this process, then the configured ones, in order.
 pub(super) async fn call(
     server: &Server,
     attributes: &mut Attributes,
     kind: WebhookKind,
-) -> Result<Vec<String>, ApiError> {
-    let mut warnings = Vec::new();
+) -> Result<(), ApiError> {
     for webhook in &server.state.webhooks {
         if webhook.kind != kind || !webhook.concerns(attributes) {
             continue;
         }
         let asked = review::of(server, attributes, &Concern::direct(attributes));
         let answer = (webhook.handler)(server.client(), asked.body.clone()).await;
-        let verdict = Verdict::read(&webhook.name, &answer)?;
-        verdict.settle(attributes, kind, &mut warnings)?;
+        let verdict = Verdict::read(&webhook.name, &answer, &attributes.warnings)?;
+        verdict.settle(attributes, kind)?;
     }
     let configured = configuration::all(&server.state, kind);
     if configured.is_empty() {
-        return Ok(warnings);
+        return Ok(());
     }
     let mut passes = Passes::default();
     for (index, webhook) in configured.iter().enumerate() {
         let before = passes.before(kind, attributes);
-        ask(server, attributes, kind, webhook, &mut warnings).await?;
+        ask(server, attributes, kind, webhook).await?;
         passes.after(index, webhook, before, attributes);
     }
     for index in passes.again() {
-        ask(server, attributes, kind, &configured[index], &mut warnings).await?;
+        ask(server, attributes, kind, &configured[index]).await?;
     }
-    Ok(warnings)
+    Ok(())
 }
 
 /// Which mutating webhooks are to be asked once more: those that want it, if a later one has changed the object.
@@ -96,7 +94,6 @@ async fn ask(
     attributes: &mut Attributes,
     kind: WebhookKind,
     webhook: &Configured,
-    warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     let Some(concern) = webhook.concern(server, attributes)? else {
         return Ok(());
@@ -108,11 +105,11 @@ async fn ask(
     }
     let asked = review::of(server, attributes, &concern);
     let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
-        Ok(answer) => Verdict::read_review(name, &answer, &asked),
+        Ok(answer) => Verdict::read_review(name, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };
     match answered {
-        Ok(verdict) => verdict?.settle_in(attributes, kind, &concern, warnings),
+        Ok(verdict) => verdict?.settle_in(attributes, kind, &concern),
         Err(failure) if webhook.ignore_failure => {
             tracing::debug!(webhook = %name, %failure, "pass over a webhook");
             Ok(())

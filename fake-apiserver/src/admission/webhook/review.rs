@@ -27,14 +27,16 @@ pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) ->
 pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
     let asked = &attributes.resource;
     let wanted = &concern.resource;
-    let gvk = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let gvk = |resource: &Resource| {
+        let (group, version, kind) = attributes.kind_of(resource);
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let gvr = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
     let mut request = json!({
         "kind": gvk(wanted),
         "resource": gvr(wanted),
         "requestKind": gvk(asked),
         "requestResource": gvr(asked),
-        "name": attributes.name,
         "operation": attributes.operation.as_str(),
         "userInfo": attributes.user.info(),
         "object": attributes.object.as_ref().map(|object| in_version(attributes, wanted, object)),
@@ -42,6 +44,9 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     });
+    if !attributes.name.is_empty() {
+        request["name"] = Value::from(attributes.name.clone());
+    }
     if !attributes.subresource.is_empty() {
         request["subResource"] = Value::from(attributes.subresource.clone());
         request["requestSubResource"] = Value::from(attributes.subresource.clone());
@@ -54,7 +59,7 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
 
 /// An object of the request's version in another version of its resource.
 pub(super) fn in_version(attributes: &Attributes, wanted: &Resource, object: &Value) -> Value {
-    if wanted.api_version() == attributes.resource.api_version() {
+    if wanted.api_version() == attributes.resource.api_version() || attributes.is_of_own_kind() {
         return object.clone();
     }
     conversion::from_storage(
@@ -65,7 +70,7 @@ pub(super) fn in_version(attributes: &Attributes, wanted: &Resource, object: &Va
 
 /// The other way round.
 pub(super) fn from_version(attributes: &Attributes, wanted: &Resource, object: Value) -> Value {
-    if wanted.api_version() == attributes.resource.api_version() {
+    if wanted.api_version() == attributes.resource.api_version() || attributes.is_of_own_kind() {
         return object;
     }
     conversion::from_storage(&attributes.resource, conversion::to_storage(wanted, object))

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::configuration::Concern;
 use super::local::WebhookKind;
@@ -11,7 +11,11 @@ use super::review::{Review, from_version, in_version};
 use crate::admission::Attributes;
 use crate::meta::at;
 use crate::patch::json as json_patch;
+use crate::resources::Resource;
+use crate::rest::context::Warnings;
+use crate::rest::kind_check::SCHEME;
 use crate::status::ApiError;
+use crate::types;
 
 /// The reasons that a `Status` may give.
 const REASONS: [&str; 19] = [
@@ -41,24 +45,18 @@ const REASONS: [&str; 19] = [
 pub(super) struct Verdict {
     name: String,
     patch: Option<Value>,
-    warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// Reads an answer of this process.
+    /// Reads an answer of this process. The client is told its warnings whatever it says.
     ///
     /// # Errors
     /// The refusal, or 500 for a patch that is none.
-    pub(super) fn read(name: &str, review: &Value) -> Result<Self, ApiError> {
+    pub(super) fn read(name: &str, review: &Value, warnings: &Warnings) -> Result<Self, ApiError> {
         let response = review.get("response").cloned().unwrap_or_default();
-        let strings = |field: &str| -> Vec<String> {
-            let list = response.get(field).and_then(Value::as_array);
-            list.into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
-        };
+        let list = response.get("warnings").and_then(Value::as_array);
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        warnings.tell(texts.map(str::to_owned));
         if response.get("allowed").and_then(Value::as_bool) != Some(true) {
             return Err(refusal(name, response.get("status")));
         }
@@ -78,7 +76,6 @@ impl Verdict {
         Ok(Self {
             name: name.to_owned(),
             patch,
-            warnings: strings("warnings"),
         })
     }
 
@@ -87,11 +84,13 @@ impl Verdict {
         name: &str,
         answer: &Value,
         asked: &Review,
+        warnings: &Warnings,
     ) -> Result<Result<Self, ApiError>, String> {
         let text = |path: &str| at(answer, path).and_then(Value::as_str).unwrap_or_default();
         let invalid = |why: String| format!("received invalid webhook response: {why}");
+        // What says no kind is read as one that was asked for.
         match (text("apiVersion"), text("kind")) {
-            ("admission.k8s.io/v1", "AdmissionReview") => {}
+            ("", "") | ("admission.k8s.io/v1", "AdmissionReview") => {}
             ("admission.k8s.io/v1beta1", "AdmissionReview") => {
                 return Err("failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown \
                             conversion"
@@ -105,7 +104,7 @@ impl Verdict {
             }
         }
         if !answer.get("response").is_some_and(Value::is_object) {
-            return Err(invalid("response was absent".to_owned()));
+            return Err(invalid("webhook response was absent".to_owned()));
         }
         if text("response.uid") != asked.uid {
             let given = text("response.uid");
@@ -130,21 +129,16 @@ impl Verdict {
                 "response.patchType: unsupported patch type {kind:?}"
             )));
         }
-        Ok(Self::read(name, answer))
+        Ok(Self::read(name, answer, warnings))
     }
 
     /// Takes the verdict over, for a webhook that was asked in the request's own version.
-    pub(super) fn settle(
-        self,
-        attributes: &mut Attributes,
-        kind: WebhookKind,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), ApiError> {
+    pub(super) fn settle(self, attributes: &mut Attributes, kind: WebhookKind) -> Result<(), ApiError> {
         let concern = Concern::direct(attributes);
-        self.settle_in(attributes, kind, &concern, warnings)
+        self.settle_in(attributes, kind, &concern)
     }
 
-    /// Takes the verdict over: its warnings, and what it changes of the object.
+    /// Takes over what the verdict changes of the object.
     ///
     /// # Errors
     /// 500 for a patch that does not apply.
@@ -153,9 +147,7 @@ impl Verdict {
         attributes: &mut Attributes,
         kind: WebhookKind,
         concern: &Concern,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        warnings.extend(self.warnings);
         let Some(patch) = self.patch.filter(|_| kind == WebhookKind::Mutating) else {
             return Ok(());
         };
@@ -168,16 +160,59 @@ impl Verdict {
         };
         let shown = in_version(attributes, &concern.resource, &object);
         let patched = json_patch::apply(&shown, &patch).map_err(ApiError::internal)?;
+        still_that_kind(attributes, &concern.resource, &patched)?;
         let mut patched = from_version(attributes, &concern.resource, patched);
         // The answer is read as a request would be: what the type does not know is dropped, what it leaves out is filled in.
         if let Some(schema) = attributes.resource.schema() {
             schema.prune(&mut patched);
+            if !attributes.resource.is_custom() {
+                schema
+                    .check_types(&patched)
+                    .map_err(|error| ApiError::internal(error.to_string()))?;
+            }
             schema.canonicalize(&mut patched);
             schema.default(&mut patched);
         }
         attributes.object = Some(patched);
         Ok(())
     }
+}
+
+/// What a webhook made of an object must be one of the same kind.
+fn still_that_kind(attributes: &Attributes, resource: &Resource, patched: &Value) -> Result<(), ApiError> {
+    if resource.is_custom() {
+        return Ok(());
+    }
+    let text = |field: &str| patched.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (own_group, version, kind) = attributes.kind_of(resource);
+    let api_version = match own_group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    if (text("apiVersion"), text("kind")) == (api_version.as_str(), kind) {
+        return Ok(());
+    }
+    let given = (text("apiVersion"), text("kind"));
+    let (group, version) = given.0.split_once('/').unwrap_or(("", given.0));
+    if types::builtin((group, version, given.1)).is_none() {
+        return Err(ApiError::internal(format!(
+            "no kind \"{}\" is registered for version \"{}\" in scheme \"{SCHEME}\"",
+            given.1, given.0
+        )));
+    }
+    let package = match own_group.split('.').next().unwrap_or_default() {
+        "" => "core",
+        package => package,
+    };
+    let short = given.0.rsplit('/').next().unwrap_or_default();
+    Err(ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "",
+        format!(
+            "converting ({short}.{}) to ({package}.{kind}): unknown conversion",
+            given.1
+        ),
+    ))
 }
 
 /// The refusal that the client sees: the webhook's own status behind the server's words.
@@ -193,7 +228,7 @@ fn refusal(name: &str, status: Option<&Value>) -> ApiError {
         .and_then(Value::as_u64)
         .and_then(|code| u16::try_from(code).ok())
         .and_then(|code| StatusCode::from_u16(code).ok())
-        .filter(|code| code.is_client_error() || code.is_server_error())
+        .filter(|code| code.as_u16() >= 400)
         .unwrap_or(StatusCode::BAD_REQUEST);
     let why = match (text("message"), text("reason")) {
         ("", "") => "denied the request without explanation".to_owned(),
@@ -206,5 +241,15 @@ fn refusal(name: &str, status: Option<&Value>) -> ApiError {
         .unwrap_or_default();
     let mut error = ApiError::new(code, reason, format!("admission webhook {name:?} {why}"));
     error.details = status.and_then(|status| status.get("details")).cloned();
+    let mut said = Map::new();
+    if reason.is_empty() && !text("reason").is_empty() {
+        said.insert("reason".to_owned(), Value::from(text("reason")));
+    }
+    let metadata = status.and_then(|status| status.get("metadata"));
+    if let Some(metadata) = metadata.filter(|metadata| metadata.as_object().is_some_and(|it| !it.is_empty()))
+    {
+        said.insert("metadata".to_owned(), metadata.clone());
+    }
+    error.said = Some(Box::new(said)).filter(|said| !said.is_empty());
     error
 }

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
 use super::body::ResponseBody;
-use super::request::ResourceRequest;
+use super::request::{ResourceRequest, Verb};
 use super::respond;
 use crate::nodes::{Refused, Wants, failure};
 use crate::rest::context::Context;
@@ -58,6 +58,15 @@ pub(super) fn ends_at_node(request: &ResourceRequest) -> bool {
 /// As the real server refuses it.
 pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<ResponseBody>, ApiError> {
     let query = Query::parse(&head.query);
+    let verb = context.request.verb;
+    let is_served = match context.request.subresource.as_str() {
+        "log" => verb == Verb::Get,
+        "exec" | "attach" | "portforward" => matches!(verb, Verb::Get | Verb::Create),
+        _ => true,
+    };
+    if !is_served {
+        return Err(ApiError::method_not_allowed());
+    }
     match context.request.subresource.as_str() {
         "log" => log(context, &query),
         "exec" | "attach" => remote_command(context, head, &query),

@@ -124,8 +124,8 @@ fn listed(addresses: &[(&str, &str)]) -> String {
 fn service(context: &Context, name: &str, port: &str) -> Result<(), ApiError> {
     let namespace = &context.request.namespace;
     let mut wanted = port.to_owned();
+    let service = find(context, "services", namespace, name)?;
     if let Ok(number) = port.parse::<i64>() {
-        let service = find(context, "services", namespace, name)?;
         let ports = at(&service, "spec.ports").and_then(Value::as_array);
         let known = ports
             .into_iter()

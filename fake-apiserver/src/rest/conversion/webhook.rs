@@ -98,7 +98,8 @@ pub(crate) async fn ready(
     if unknown.is_empty() {
         return Ok(());
     }
-    let converted = convert(state, hook, &unknown, &wanted, stored.len() > 1).await?;
+    let many = stored.len() > 1;
+    let converted = convert(state, hook, &unknown, &wanted, many).await?;
     for (object, converted) in unknown.into_iter().zip(converted) {
         hook.remember(object, converted);
     }
@@ -153,10 +154,18 @@ async fn convert(
     let refuse = |problem: String| refuse(format!("conversion webhook for {of} {problem}"));
     let uid = state.new_uid();
     let api_version = format!("apiextensions.k8s.io/{review}");
-    let document = json!({
+    let mut document = json!({
         "kind": "ConversionReview", "apiVersion": api_version,
         "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": objects},
     });
+    // An object is converted between its bytes in the store and the version that these have there, which it does not know.
+    for object in document["request"]["objects"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        object.metadata_mut().remove("resourceVersion");
+    }
     let answer = post(state, &hook.config, &document, TIMEOUT)
         .await
         .map_err(|problem| refuse(format!("failed: {problem}")))?;
@@ -195,9 +204,7 @@ fn read(answer: &Value, uid: &str, api_version: &str) -> Result<Vec<Value>, Stri
     let is_old = api_version.ends_with("/v1beta1");
     if !is_old && (text("apiVersion"), text("kind")) != (api_version, "ConversionReview") {
         let got = match (text("apiVersion"), text("kind")) {
-            (version, kind) if version.is_empty() || kind.is_empty() => format!("{version}, Kind={kind}")
-                .trim_start_matches(", ")
-                .to_owned(),
+            (version, kind) if !version.contains('/') => format!("/{version}, Kind={kind}"),
             (version, kind) => format!("{version}, Kind={kind}"),
         };
         return Err(format!(
@@ -309,7 +316,7 @@ mod tests {
     #[case(answer(json!({"uid": "x", "result": {"status": "Success"}})), Err("expected response.uid=\"u\", got \"x\""))]
     #[case(answer(Value::Null), Err("no response provided"))]
     #[case(json!({"kind": "X", "apiVersion": "v1"}),
-        Err("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got v1, Kind=X"))]
+        Err("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /v1, Kind=X"))]
     fn answers(#[case] answer: Value, #[case] expected: Result<usize, &str>) {
         let got = read(&answer, "u", V1).map(|objects| objects.len());
         assert_eq!(got, expected.map_err(str::to_owned));

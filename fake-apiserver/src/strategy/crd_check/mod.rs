@@ -2,6 +2,7 @@
 
 mod pattern;
 mod schema;
+mod shown;
 mod structural;
 
 use serde_json::Value;
@@ -71,7 +72,10 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
         errors.extend(parts(version, versions, &path, false));
     }
     let shown = || {
-        let shown: Vec<String> = versions.iter().map(|version| shown(version, versions)).collect();
+        let shown: Vec<String> = versions
+            .iter()
+            .map(|version| shown::version(version, versions))
+            .collect();
         Some(format!("[{}]", shown.join(",")))
     };
     let of_versions = |detail: &str| FieldError {
@@ -327,28 +331,6 @@ fn check_stored(definition: &Value, versions: &[Value]) -> Vec<FieldError> {
         }
     }
     errors
-}
-
-/// A version as the real server's own struct prints; what all versions share is kept elsewhere.
-fn shown(version: &Value, versions: &[Value]) -> String {
-    let own = |field: &str| {
-        let value = version.get(field);
-        let is_shared = versions.iter().all(|other| other.get(field) == value);
-        value.filter(|_| !is_shared).cloned().unwrap_or_default()
-    };
-    format!(
-        "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\
-         \"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
-        Value::from(text(version, "name")),
-        flag(version, "served"),
-        flag(version, "storage"),
-        flag(version, "deprecated"),
-        version.get("deprecationWarning").cloned().unwrap_or_default(),
-        own("schema"),
-        own("subresources"),
-        own("additionalPrinterColumns"),
-        own("selectableFields"),
-    )
 }
 
 /// The formats that the real server knows.

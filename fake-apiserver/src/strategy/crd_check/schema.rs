@@ -69,6 +69,11 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
             ..Place::default()
         },
     );
+    // This is found last, where nothing else is wrong.
+    if errors.is_empty() && names_a_schema(schema) {
+        let detail = "OpenAPIV3Schema 'schema' is not supported";
+        errors.push(FieldError::invalid(path, "", detail));
+    }
     // Rules are read only where everything else is right.
     if let Some(typed) = typed.filter(|_| errors.len() == before) {
         errors.extend(
@@ -78,6 +83,19 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
         );
     }
     errors
+}
+
+/// Whether a schema, or one inside of it, says by which other one it was written.
+fn names_a_schema(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.iter().any(|(field, part)| match field.as_str() {
+            "$schema" => part.as_str().is_some_and(|text| !text.is_empty()),
+            "default" | "enum" | "example" => false,
+            _ => names_a_schema(part),
+        }),
+        Value::Array(parts) => parts.iter().any(names_a_schema),
+        _ => false,
+    }
 }
 
 fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {

@@ -32,12 +32,33 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
         {
             set(map, &["count"], &json!(1));
         }
+        "apiextensions.v1.CustomResourceDefinition" => stored_versions(map),
         "apiextensions.v1.CustomResourceDefinitionSpec" => {
             if let Some(names) = object(map, "names") {
                 custom_resource_names(names);
             }
         }
         _ => {}
+    }
+}
+
+/// What is stored is of the storage version, unless the status says more.
+fn stored_versions(map: &mut Map<String, Value>) {
+    let versions = map.get("spec").and_then(|spec| spec.get("versions"));
+    let storage = versions
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true));
+    let Some(name) = storage.and_then(|version| version.get("name")).cloned() else {
+        return;
+    };
+    if let Some(status) = object(map, "status")
+        && status
+            .get("storedVersions")
+            .is_none_or(|stored| stored.as_array().is_none_or(Vec::is_empty))
+    {
+        status.insert("storedVersions".to_owned(), Value::Array(vec![name]));
     }
 }
 
