@@ -353,7 +353,7 @@ fn request(attributes: &Attributes) -> Value {
         "requestKind": kind,
         "requestResource": table,
         "requestSubResource": attributes.subresource,
-        "name": attributes.name,
+        "name": attributes.known_name(),
         "namespace": attributes.namespace,
         "operation": attributes.operation.as_str(),
         "userInfo": attributes.user.info(),

@@ -206,7 +206,8 @@ impl GarbageCollector {
             propagation_policy: Some(policy),
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
-                resource_version: None,
+                // It may have lost its owners' references meanwhile; if it has changed, the watch will tell.
+                resource_version: Some(node.version.clone()).filter(|version| !version.is_empty()),
             }),
             ..DeleteParams::default()
         };
@@ -224,15 +225,21 @@ impl GarbageCollector {
             let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
                 continue;
             };
-            blocked |= dependent
-                .owners
-                .iter()
-                .any(|owner| owner.uid == uid && owner.blocks);
             let others = dependent
                 .owners
                 .iter()
                 .any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
-            if !dependent.terminating && !others {
+            if !dependent.terminating && others {
+                // One that has another owner stays, without this one.
+                self.disown(&dependent_uid, &dependent, &[uid]).await?;
+                self.graph.disown(&dependent_uid, uid);
+                continue;
+            }
+            blocked |= dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid == uid && owner.blocks);
+            if !dependent.terminating {
                 self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground)
                     .await?;
             }

@@ -34,7 +34,7 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
         "resource": gvr(wanted),
         "requestKind": gvk(asked),
         "requestResource": gvr(asked),
-        "name": attributes.name,
+        "name": attributes.known_name(),
         "operation": attributes.operation.as_str(),
         "userInfo": attributes.user.info(),
         "object": attributes.object.as_ref().map(|object| in_version(attributes, wanted, object)),

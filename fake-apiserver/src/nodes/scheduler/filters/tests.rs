@@ -71,6 +71,8 @@ fn place(spec: Value, change: Value) -> String {
 
 const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 
+const NAMED: &str = "(node(s) didn't satisfy plugin(s) [NodeAffinity]!)";
+
 #[rstest]
 #[case(json!({}), json!({}), "a b c")]
 #[case(json!({}), json!({"nodes": {"b": {"spec": {"unschedulable": true}}}}), "a (node(s) were unschedulable!) c")]
@@ -90,7 +92,7 @@ const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}]}}}}), json!({}), &format!("a b {AFFINITY}"))]
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}), json!({}), &format!("{AFFINITY} b {AFFINITY}"))]
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}), json!({}), &format!("{NAMED} b {NAMED}"))]
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["3"]}]}]}}}}), json!({}), "a b c")]
 #[case(
