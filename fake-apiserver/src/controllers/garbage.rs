@@ -163,6 +163,10 @@ impl GarbageCollector {
                     waiting = true;
                     going.push(owner.uid.as_str());
                 }
+                // One in another namespace is none.
+                Some(present) if !present.namespace.is_empty() && present.namespace != node.namespace => {
+                    going.push(owner.uid.as_str());
+                }
                 Some(_) => left = true,
                 None if self.exists(owner, &node.namespace).await? => left = true,
                 None => going.push(owner.uid.as_str()),

@@ -144,11 +144,13 @@ impl View<'_> {
         pod.finalizers().contains(&FINALIZER)
     }
 
-    /// Whether the pod counts as failed: one that is deleted does as well, unless only those that have ended are replaced.
+    /// Whether the pod counts as failed. One that is deleted does as well, unless only those that have ended are replaced; and
+    /// even then if it will never end by itself, or goes because the job has failed.
     fn has_failed(&self, pod: &Value) -> bool {
         let phase = text(pod, "status.phase");
-        let deleted = pod.is_terminating() && text(self.job, "spec.podReplacementPolicy") != "Failed";
-        phase == "Failed" || (deleted && phase != "Succeeded")
+        let replaced_early = text(self.job, "spec.podReplacementPolicy") != "Failed";
+        let counts = replaced_early || is_true(self.job, "FailureTarget") || is_gone_for_good(pod);
+        phase == "Failed" || (pod.is_terminating() && counts && phase != "Succeeded")
     }
 
     /// What a rule of the failure policy says of a failed pod: its action, and why.
@@ -480,6 +482,11 @@ impl View<'_> {
     }
 }
 
+/// A pod that was deleted before it ran anywhere will never end by itself.
+fn is_gone_for_good(pod: &Value) -> bool {
+    text(pod, "spec.nodeName").is_empty() || number(pod, "metadata.deletionGracePeriodSeconds", 1) == 0
+}
+
 fn number_of(status: &Value) -> i64 {
     number(status, "state.terminated.exitCode", 0)
 }
@@ -490,8 +497,8 @@ mod tests {
 
     use super::*;
 
-    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, an exit code
-    /// behind `!`, failures before it behind `~`.
+    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
+    /// node, an exit code behind `!`, failures before it behind `~`.
     fn pod(short: &str) -> Arc<Value> {
         let mut parts = short.split(' ');
         let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
@@ -499,6 +506,10 @@ mod tests {
         for part in parts {
             if part == "c" {
                 pod["metadata"]["finalizers"] = json!([]);
+            } else if part == "t" {
+                pod["spec"]["nodeName"] = json!("n");
+                pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:04:00Z");
+                pod["metadata"]["deletionGracePeriodSeconds"] = json!(300);
             } else if let Some(code) = part.strip_prefix('!') {
                 let code: i64 = code.parse().unwrap();
                 pod["status"]["containerStatuses"] = json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": "1970-01-01T00:00:00Z"}}}]);
@@ -571,6 +582,10 @@ mod tests {
         json!({}), &["a Failed 0 !42", "b Running 1"], "#a")]
     #[case::index_that_failed_before(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
         json!({"failedIndexes": "0"}), &["b Running 1"], "")]
+    #[case::deleted_counts(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Running t"], "+ #a")]
+    #[case::deleted_is_waited_for(json!({"completions": 1, "parallelism": 1, "podReplacementPolicy": "Failed"}), json!({}), &["a Running t"], "")]
+    #[case::too_many_of_an_index(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed"}),
+        json!({}), &["a Running 0", "b Running 1", "c Running 2"], "-c")]
     #[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
     fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
         let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});
