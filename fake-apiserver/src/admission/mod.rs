@@ -27,6 +27,7 @@ pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 use crate::authn::User;
 use crate::authz::Act;
 use crate::http::params::Params;
+use crate::meta::ObjectMeta as _;
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};
@@ -58,6 +59,7 @@ pub(crate) struct Attributes {
     pub resource: Arc<Resource>,
     pub subresource: String,
     pub namespace: String,
+    /// What it is called in refusals: its name, or what its name will begin with.
     pub name: String,
     /// The new object; `None` for a deletion.
     pub object: Option<Value>,
@@ -96,6 +98,14 @@ impl Attributes {
     /// Whether what is sent is no version of the resource.
     fn is_of_own_kind(&self) -> bool {
         matches!(self.subresource.as_str(), "scale" | "binding" | "eviction")
+    }
+
+    /// The name as far as it is known: none while it is still to be generated.
+    fn known_name(&self) -> &str {
+        match &self.object {
+            Some(object) if self.operation == Operation::Create && object.name().is_empty() => "",
+            _ => &self.name,
+        }
     }
 
     /// The write as what a user may or may not do.

@@ -362,13 +362,13 @@ fn request(attributes: &Attributes) -> Value {
     });
     // What is empty is not there.
     for (field, value) in [
-        ("subResource", &attributes.subresource),
-        ("requestSubResource", &attributes.subresource),
-        ("name", &attributes.name),
-        ("namespace", &attributes.namespace),
+        ("subResource", attributes.subresource.as_str()),
+        ("requestSubResource", attributes.subresource.as_str()),
+        ("name", attributes.known_name()),
+        ("namespace", attributes.namespace.as_str()),
     ] {
         if !value.is_empty() {
-            request[field] = Value::from(value.clone());
+            request[field] = Value::from(value);
         }
     }
     request

@@ -14,7 +14,7 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 18] = [
+const NAMES: [(&str, Choice); 24] = [
     (
         "clusterrole-aggregation-controller",
         Choice::BuiltIn(BuiltIn::ClusterRoleAggregation),
@@ -26,6 +26,14 @@ const NAMES: [(&str, Choice); 18] = [
     (
         "endpointslice-controller",
         Choice::BuiltIn(BuiltIn::EndpointSlice),
+    ),
+    (
+        "endpointslice-mirroring-controller",
+        Choice::BuiltIn(BuiltIn::EndpointSliceMirroring),
+    ),
+    (
+        "ephemeral-volume-controller",
+        Choice::BuiltIn(BuiltIn::EphemeralVolume),
     ),
     ("garbage-collector-controller", Choice::Garbage),
     (
@@ -48,14 +56,27 @@ const NAMES: [(&str, Choice); 18] = [
     ),
     ("replicaset-controller", Choice::BuiltIn(BuiltIn::ReplicaSet)),
     (
+        "replicationcontroller-controller",
+        Choice::BuiltIn(BuiltIn::ReplicationController),
+    ),
+    (
         "resourcequota-controller",
         Choice::BuiltIn(BuiltIn::ResourceQuota),
     ),
+    ("service-cidr-controller", Choice::BuiltIn(BuiltIn::ServiceCidr)),
     ("serviceaccount-controller", Choice::ServiceAccount),
+    (
+        "serviceaccount-token-controller",
+        Choice::BuiltIn(BuiltIn::ServiceAccountToken),
+    ),
     ("statefulset-controller", Choice::BuiltIn(BuiltIn::StatefulSet)),
     (
         "ttl-after-finished-controller",
         Choice::BuiltIn(BuiltIn::TtlAfterFinished),
+    ),
+    (
+        "validatingadmissionpolicy-status-controller",
+        Choice::BuiltIn(BuiltIn::AdmissionPolicyStatus),
     ),
 ];
 

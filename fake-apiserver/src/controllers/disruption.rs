@@ -1,13 +1,17 @@
 //! The status of disruption budgets: how many pods may be evicted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, list, number, text, time, until};
+use super::runtime::{
+    Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, until,
+};
 use super::workloads::pods::{is_active, is_ready, scaled};
+use super::workloads::replicaset::refusal;
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::selector::matches_selector;
 
@@ -17,32 +21,153 @@ const DISRUPTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1
 /// The controller.
 pub(super) struct Disruption;
 
-/// How many pods there should be: the sizes of the workloads that control them.
-fn expected(cache: &Cache, pods: &[Arc<Value>]) -> i64 {
+/// What the workloads that control some pods come to.
+#[derive(Debug, Default, PartialEq)]
+struct Scales {
+    /// How many pods there should be.
+    total: i64,
+    /// Whether some pods have no controller.
+    unmanaged: bool,
+}
+
+/// The size of a pod's controller, and its uid; or why it cannot be told.
+async fn scale_of(cx: &Cx<'_>, pod: &Value, owner: &Value) -> Result<(String, i64), String> {
+    let namespace = pod.namespace();
+    let (kind, version, name) = (
+        text(owner, "kind"),
+        text(owner, "apiVersion"),
+        text(owner, "name"),
+    );
+    let known = match (kind, version.split('/').next().unwrap_or_default()) {
+        ("ReplicaSet", "apps") => Some(Res::ReplicaSets),
+        ("StatefulSet", "apps") => Some(Res::StatefulSets),
+        ("Deployment", "apps") => Some(Res::Deployments),
+        _ => None,
+    };
+    if let Some(object) = known.and_then(|res| cx.cache.get(res, namespace, name)) {
+        let whole = controller_of(object)
+            .filter(|_| known == Some(Res::ReplicaSets))
+            .and_then(|owner| cx.cache.get(Res::Deployments, namespace, text(owner, "name")));
+        let object = whole.unwrap_or(object);
+        return Ok((object.uid().to_owned(), number(object, "spec.replicas", 1)));
+    }
+    let no_kind = || format!("no matches for kind \"{kind}\" in version \"{version}\"");
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let resources = cx
+        .read(&format!("/{root}/{version}"))
+        .await
+        .map_err(|_| no_kind())?;
+    let plural = list(&resources, "resources")
+        .iter()
+        .find(|found| text(found, "kind") == kind && !text(found, "name").contains('/'))
+        .map(|found| text(found, "name").to_owned())
+        .ok_or_else(no_kind)?;
+    let scale = format!("{plural}/scale");
+    if !list(&resources, "resources")
+        .iter()
+        .any(|found| text(found, "name") == scale)
+    {
+        let group = version
+            .split_once('/')
+            .map(|(group, _)| format!(".{group}"))
+            .unwrap_or_default();
+        return Err(format!(
+            "{plural}{group} does not implement the scale subresource"
+        ));
+    }
+    let path = format!("/{root}/{version}/namespaces/{namespace}/{plural}/{name}/scale");
+    match cx.read(&path).await {
+        Ok(scale) if scale.uid() == text(owner, "uid") => {
+            Ok((scale.uid().to_owned(), number(&scale, "spec.replicas", 0)))
+        }
+        Err(error) if !is_not_found(&error) => Err(refusal(&error)),
+        _ => Err(format!("found no controllers for pod \"{}\"", pod.name())),
+    }
+}
+
+/// What the controllers of pods come to, each counted once.
+async fn scales(cx: &Cx<'_>, pods: &[Arc<Value>]) -> Result<Scales, String> {
     let mut seen: Vec<String> = Vec::new();
-    let mut total = 0;
+    let mut found: BTreeMap<String, i64> = BTreeMap::new();
+    let mut out = Scales::default();
     for pod in pods {
-        let Some(owner) = controller_of(pod) else { continue };
-        let (res, kind) = match text(owner, "kind") {
-            "ReplicaSet" => (Res::ReplicaSets, "ReplicaSet"),
-            "StatefulSet" => (Res::StatefulSets, "StatefulSet"),
-            _ => continue,
-        };
-        let Some(mut object) = cache.get(res, pod.namespace(), text(owner, "name")).cloned() else {
+        let Some(owner) = controller_of(pod) else {
+            out.unmanaged = true;
             continue;
         };
-        if kind == "ReplicaSet"
-            && let Some(owner) = controller_of(&object)
-            && let Some(deployment) = cache.get(Res::Deployments, pod.namespace(), text(owner, "name"))
-        {
-            object = Arc::clone(deployment);
+        let uid = text(owner, "uid").to_owned();
+        if seen.contains(&uid) {
+            continue;
         }
-        if !seen.iter().any(|uid| uid == object.uid()) {
-            seen.push(object.uid().to_owned());
-            total += number(&object, "spec.replicas", 1);
+        seen.push(uid);
+        let (uid, size) = scale_of(cx, pod, owner).await?;
+        found.insert(uid, size);
+    }
+    out.total = found.values().sum();
+    Ok(out)
+}
+
+/// Whether the budget counts what there should be, and not what there is.
+fn counts_controllers(budget: &Value) -> bool {
+    at(budget, "spec.maxUnavailable").is_some()
+        || at(budget, "spec.minAvailable").is_some_and(Value::is_string)
+}
+
+/// A selector as Go prints it.
+fn printed(selector: Option<&Value>) -> String {
+    let labels = selector
+        .and_then(|selector| selector.get("matchLabels"))
+        .and_then(Value::as_object);
+    let mut labels: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default()))
+        .collect();
+    labels.sort();
+    let expressions = selector
+        .and_then(|selector| selector.get("matchExpressions"))
+        .and_then(Value::as_array);
+    let expressions: Vec<String> = expressions
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let values: Vec<&str> = list(one, "values").iter().filter_map(Value::as_str).collect();
+            let (key, operator) = (text(one, "key"), text(one, "operator"));
+            format!(
+                "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},",
+                values.join(" ")
+            )
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        labels.join(" "),
+        expressions.concat()
+    )
+}
+
+/// The status of a budget whose pods cannot be counted: nothing may be evicted.
+fn failed_status(budget: &Value, why: &str, stamp: &str) -> Value {
+    let mut status = budget.get("status").cloned().unwrap_or_else(|| json!({}));
+    let old = condition(budget, "DisruptionAllowed");
+    let since = old
+        .filter(|old| text(old, "status") == "False")
+        .map_or(stamp, |old| text(old, "lastTransitionTime"));
+    let mut told = json!({
+        "type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": why,
+        "lastTransitionTime": since,
+    });
+    if let Some(generation) = status.get("observedGeneration") {
+        told["observedGeneration"] = generation.clone();
+    }
+    status["conditions"] = json!([told]);
+    for field in ["currentHealthy", "desiredHealthy", "expectedPods"] {
+        if status.get(field).is_none() {
+            status[field] = json!(0);
         }
     }
-    total
+    status["disruptionsAllowed"] = json!(0);
+    status
 }
 
 /// The status of a budget over its pods.
@@ -167,10 +292,7 @@ impl Controller for Disruption {
             .filter(|pod| matches_selector(budget.pointer("/spec/selector"), string_map(pod, "labels")))
             .cloned()
             .collect();
-        if pods.is_empty()
-            && time(&budget, "status.conditions").is_none()
-            && budget.pointer("/status/observedGeneration").is_none()
-        {
+        if pods.is_empty() {
             cx.normal(
                 Res::Budgets,
                 &budget,
@@ -178,9 +300,34 @@ impl Controller for Disruption {
                 "No matching pods found".to_owned(),
             );
         }
-        let expected = expected(cx.cache, &pods);
-        let status = status(&budget, &pods, expected, cx.now(), &cx.stamp());
-        cx.set_status(Res::Budgets, &budget, &status).await?;
+        let counted = if counts_controllers(&budget) {
+            scales(cx, &pods).await
+        } else {
+            Ok(Scales::default())
+        };
+        let status = match counted {
+            Ok(scales) => {
+                if scales.unmanaged {
+                    let text = format!(
+                        "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, \
+                         the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To \
+                         account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
+                        printed(budget.pointer("/spec/selector"))
+                    );
+                    cx.warning(Res::Budgets, &budget, "UnmanagedPods", text);
+                }
+                status(&budget, &pods, scales.total, cx.now(), &cx.stamp())
+            }
+            Err(why) => {
+                let text = format!("Failed to calculate the number of expected pods: {why}");
+                cx.warning(Res::Budgets, &budget, "CalculateExpectedPodCountFailed", text);
+                failed_status(&budget, &why, &cx.stamp())
+            }
+        };
+        // The real one looks again at what it has just written, and tells the same again.
+        if cx.set_status(Res::Budgets, &budget, &status).await? {
+            return Ok(Next::After(std::time::Duration::ZERO));
+        }
         let waits = status.get("disruptedPods").is_some();
         Ok(if waits {
             Next::After(DISRUPTION_TIMEOUT)

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, text};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
 use super::workloads::pods::{is_over, owner_reference};
 use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::server::rfc3339;
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
@@ -18,8 +22,47 @@ const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// How many endpoints a slice has at most (the real default).
 const SLICE_MAX: usize = 100;
 
+/// How often a pod whose node is not known is looked at again, and how long that takes at first (the real ones).
+const TRIES_MAX: u32 = 15;
+const TRY_AFTER: Duration = Duration::from_secs(1);
+const TRY_AFTER_MAX: Duration = Duration::from_secs(1000);
+
 /// The controller.
-pub(super) struct EndpointSlices;
+#[derive(Default)]
+pub(super) struct EndpointSlices {
+    seen: BTreeMap<Key, Triggers>,
+    /// How often each service has been looked at in vain.
+    tries: BTreeMap<Key, u32>,
+}
+
+/// The moments that a service's endpoints were last written for.
+#[derive(Debug, Default)]
+struct Triggers {
+    service: Option<Timestamp>,
+    pods: BTreeMap<String, Timestamp>,
+}
+
+impl Triggers {
+    /// The earliest moment of what has changed since the last time, which is what the endpoints are told to be for; none if
+    /// nothing tells when it changed. A service that is `new` counts from its creation.
+    fn next(&mut self, service: &Value, pods: &[Arc<Value>], new: bool) -> Option<Timestamp> {
+        let ready = |pod: &Value| condition(pod, "Ready").and_then(|ready| time(ready, "lastTransitionTime"));
+        let times: BTreeMap<String, Timestamp> = pods
+            .iter()
+            .filter_map(|pod| Some((pod.name().to_owned(), ready(pod)?)))
+            .collect();
+        let created = time(service, "metadata.creationTimestamp");
+        let changed = times
+            .iter()
+            .filter(|(name, at)| self.pods.get(*name).is_none_or(|before| before < *at))
+            .map(|(_, at)| *at)
+            .chain(created.filter(|at| self.service.is_none_or(|before| before < *at)))
+            .min();
+        self.pods = times;
+        self.service = created;
+        if new { created } else { changed }
+    }
+}
 
 fn selects(service: &Value, pod: &Value) -> bool {
     let selector = at(service, "spec.selector").and_then(Value::as_object);
@@ -60,7 +103,7 @@ fn ports(service: &Value, pod: &Value) -> Vec<Value> {
 }
 
 fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
-    let publish = at(service, "spec.publishNotReadyAddresses").and_then(Value::as_bool) == Some(true);
+    let publish = publishes_all(service);
     let serving = is_true(pod, "Ready");
     let terminating = pod.is_terminating();
     let mut out = json!({
@@ -75,6 +118,21 @@ fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
     if let Some(zone) = zone {
         out["zone"] = zone.clone();
     }
+    let near = text(service, "spec.trafficDistribution");
+    if matches!(near, "PreferClose" | "PreferSameZone" | "PreferSameNode")
+        && (publish || (serving && !terminating))
+    {
+        let mut hints = json!({});
+        if let Some(zone) = zone {
+            hints["forZones"] = json!([{"name": zone}]);
+        }
+        if near == "PreferSameNode" && out.get("nodeName").is_some() {
+            hints["forNodes"] = json!([{"name": out["nodeName"]}]);
+        }
+        if hints.as_object().is_some_and(|hints| !hints.is_empty()) {
+            out["hints"] = hints;
+        }
+    }
     let hostname = text(pod, "spec.hostname");
     if !hostname.is_empty() && text(pod, "spec.subdomain") == service.name() {
         out["hostname"] = Value::from(hostname);
@@ -82,11 +140,20 @@ fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
     out
 }
 
+/// Whether addresses are published of pods that are not ready, and of those whose nodes are not known.
+fn publishes_all(service: &Value) -> bool {
+    at(service, "spec.publishNotReadyAddresses").and_then(Value::as_bool) == Some(true)
+}
+
+fn has_address(pod: &Value) -> bool {
+    !text(pod, "status.podIP").is_empty() && !is_over(pod)
+}
+
 /// The slices that a service is to have: ports and endpoints of each.
 fn wanted(service: &Value, pods: &[Arc<Value>], cache: &Cache) -> Vec<(Vec<Value>, Vec<Value>)> {
     let mut groups: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
     for pod in pods {
-        if text(pod, "status.podIP").is_empty() || is_over(pod) {
+        if !has_address(pod) {
             continue;
         }
         let ports = ports(service, pod);
@@ -161,6 +228,8 @@ impl Controller for EndpointSlices {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(service) = cx.cache.get(Res::Services, &key.namespace, &key.name).cloned() else {
+            self.seen.remove(key);
+            self.tries.remove(key);
             // The collector takes the slices; Endpoints have no owner.
             if let Some(endpoints) = cx.cache.get(Res::Endpoints, &key.namespace, &key.name).cloned() {
                 cx.delete(Res::Endpoints, &endpoints, None).await?;
@@ -168,7 +237,10 @@ impl Controller for EndpointSlices {
             return Ok(Next::Change);
         };
         let selector = at(&service, "spec.selector").and_then(Value::as_object);
-        if selector.is_none_or(serde_json::Map::is_empty) || service.is_terminating() {
+        if selector.is_none_or(serde_json::Map::is_empty)
+            || text(&service, "spec.type") == "ExternalName"
+            || service.is_terminating()
+        {
             return Ok(Next::Change);
         }
         let pods: Vec<Arc<Value>> = cx
@@ -177,10 +249,74 @@ impl Controller for EndpointSlices {
             .filter(|pod| selects(&service, pod))
             .cloned()
             .collect();
-        let wanted = wanted(&service, &pods, cx.cache);
-        slices(cx, &service, &wanted).await?;
-        endpoints(cx, &service, &wanted).await?;
-        Ok(Next::Change)
+        let new = !self.seen.contains_key(key);
+        let trigger = self
+            .seen
+            .entry(key.clone())
+            .or_default()
+            .next(&service, &pods, new);
+        // A pod whose node is not known yet has no place in a slice.
+        let placed: Vec<Arc<Value>> = pods
+            .iter()
+            .filter(|pod| {
+                publishes_all(&service)
+                    || !has_address(pod)
+                    || cx.cache.get(Res::Nodes, "", text(pod, "spec.nodeName")).is_some()
+            })
+            .cloned()
+            .collect();
+        let of_slices = wanted(&service, &placed, cx.cache);
+        slices(cx, &service, &of_slices, trigger).await?;
+        // And the older form cannot tell of one that is on none.
+        if !pods
+            .iter()
+            .any(|pod| has_address(pod) && text(pod, "spec.nodeName").is_empty())
+        {
+            let of_all = wanted(&service, &pods, cx.cache);
+            endpoints(cx, &service, &of_all, trigger).await?;
+        }
+        if placed.len() == pods.len() {
+            self.tries.remove(key);
+            return Ok(Next::Change);
+        }
+        let tries = self.tries.entry(key.clone()).or_default();
+        *tries += 1;
+        Ok(if *tries > TRIES_MAX {
+            Next::Change
+        } else {
+            Next::After(
+                TRY_AFTER
+                    .saturating_mul(2_u32.saturating_pow(*tries - 1))
+                    .min(TRY_AFTER_MAX),
+            )
+        })
+    }
+}
+
+/// The labels of a service's slices and Endpoints, with those of `own`.
+fn labels_of(service: &Value, own: Value) -> Value {
+    let mut labels = own;
+    for (key, value) in string_map(service, "labels") {
+        labels[key] = value.clone();
+    }
+    if text(service, "spec.clusterIP") == "None" {
+        labels[HEADLESS_LABEL] = json!("");
+    }
+    labels
+}
+
+/// Writes for which moment the endpoints are, or that nothing tells.
+fn set_trigger(object: &mut Value, trigger: Option<Timestamp>) {
+    match trigger {
+        Some(at) => object["metadata"]["annotations"][TRIGGER] = Value::from(rfc3339(at)),
+        None => {
+            if let Some(map) = object
+                .pointer_mut("/metadata/annotations")
+                .and_then(Value::as_object_mut)
+            {
+                map.remove(TRIGGER);
+            }
+        }
     }
 }
 
@@ -188,6 +324,7 @@ async fn slices(
     cx: &mut Cx<'_>,
     service: &Value,
     wanted: &[(Vec<Value>, Vec<Value>)],
+    trigger: Option<Timestamp>,
 ) -> Result<(), kube::Error> {
     let mut present: Vec<Arc<Value>> = cx
         .cache
@@ -199,6 +336,10 @@ async fn slices(
         })
         .cloned()
         .collect();
+    let labels = labels_of(
+        service,
+        json!({SERVICE_LABEL: service.name(), MANAGER_LABEL: MANAGER}),
+    );
     for (ports, endpoints) in wanted {
         // A slice of the same ports is changed rather than replaced.
         let same = present
@@ -207,11 +348,15 @@ async fn slices(
             .or_else(|| (!present.is_empty()).then_some(0));
         if let Some(at) = same {
             let slice = present.remove(at);
-            if list(&slice, "endpoints") == endpoints.as_slice() && list(&slice, "ports") == ports.as_slice()
+            if list(&slice, "endpoints") == endpoints.as_slice()
+                && list(&slice, "ports") == ports.as_slice()
+                && slice.pointer("/metadata/labels") == Some(&labels)
             {
                 continue;
             }
             let mut changed = Value::clone(&slice);
+            set_trigger(&mut changed, trigger);
+            changed["metadata"]["labels"] = labels.clone();
             changed["endpoints"] = Value::Array(endpoints.clone());
             changed["ports"] = Value::Array(ports.clone());
             changed["apiVersion"] = json!(Res::Slices.api_version());
@@ -219,21 +364,14 @@ async fn slices(
             cx.update(Res::Slices, &changed).await?;
             continue;
         }
-        let mut labels = json!({SERVICE_LABEL: service.name(), MANAGER_LABEL: MANAGER});
-        for (key, value) in string_map(service, "labels") {
-            labels[key] = value.clone();
-        }
-        if text(service, "spec.clusterIP") == "None" {
-            labels[HEADLESS_LABEL] = json!("");
-        }
-        let slice = json!({
+        let mut slice = json!({
             "metadata": {
                 "generateName": format!("{}-", service.name()), "namespace": service.namespace(), "labels": labels,
-                "annotations": {TRIGGER: cx.stamp()},
                 "ownerReferences": [owner_reference("v1", "Service", service)],
             },
             "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
         });
+        set_trigger(&mut slice, trigger);
         cx.create(Res::Slices, service.namespace(), slice).await?;
     }
     for slice in present {
@@ -247,12 +385,17 @@ async fn endpoints(
     cx: &mut Cx<'_>,
     service: &Value,
     wanted: &[(Vec<Value>, Vec<Value>)],
+    trigger: Option<Timestamp>,
 ) -> Result<(), kube::Error> {
     let mut subsets = Vec::new();
     for (ports, entries) in wanted {
+        // Where a service has ports and a pod none of them, it has no endpoint there.
+        if ports.is_empty() && !list(service, "spec.ports").is_empty() {
+            continue;
+        }
         let mut subset = json!({});
         for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
-            let addresses: Vec<Value> = entries
+            let mut addresses: Vec<Value> = entries
                 .iter()
                 .filter(|entry| at(entry, "conditions.terminating") != Some(&json!(true)))
                 .filter(|entry| (at(entry, "conditions.ready") == Some(&json!(true))) == ready)
@@ -266,6 +409,7 @@ async fn endpoints(
                     address
                 })
                 .collect();
+            addresses.sort_by_key(|address| text(address, "ip").parse::<std::net::IpAddr>().ok());
             if !addresses.is_empty() {
                 subset[field] = Value::Array(addresses);
             }
@@ -289,11 +433,8 @@ async fn endpoints(
             subsets.push(subset);
         }
     }
-    let mut labels = Value::Object(string_map(service, "labels").clone());
+    let mut labels = labels_of(service, json!({}));
     labels["endpoints.kubernetes.io/managed-by"] = json!("endpoint-controller");
-    if text(service, "spec.clusterIP") == "None" {
-        labels[HEADLESS_LABEL] = json!("");
-    }
     match cx
         .cache
         .get(Res::Endpoints, service.namespace(), service.name())
@@ -308,18 +449,17 @@ async fn endpoints(
             let mut changed = Value::clone(&present);
             changed["subsets"] = Value::Array(subsets);
             changed["metadata"]["labels"] = labels;
+            set_trigger(&mut changed, trigger);
             changed["apiVersion"] = json!("v1");
             changed["kind"] = json!("Endpoints");
             cx.update(Res::Endpoints, &changed).await?;
         }
         None => {
-            let object = json!({
-                "metadata": {
-                    "name": service.name(), "namespace": service.namespace(), "labels": labels,
-                    "annotations": {TRIGGER: cx.stamp()},
-                },
+            let mut object = json!({
+                "metadata": {"name": service.name(), "namespace": service.namespace(), "labels": labels},
                 "subsets": subsets,
             });
+            set_trigger(&mut object, trigger);
             match cx.create(Res::Endpoints, service.namespace(), object).await {
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
                 other => {

@@ -163,6 +163,10 @@ impl GarbageCollector {
                     waiting = true;
                     going.push(owner.uid.as_str());
                 }
+                // One in another namespace is none.
+                Some(present) if !present.namespace.is_empty() && present.namespace != node.namespace => {
+                    going.push(owner.uid.as_str());
+                }
                 Some(_) => left = true,
                 None if self.exists(owner, &node.namespace).await? => left = true,
                 None => going.push(owner.uid.as_str()),
@@ -206,7 +210,8 @@ impl GarbageCollector {
             propagation_policy: Some(policy),
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
-                resource_version: None,
+                // It may have lost its owners' references meanwhile; if it has changed, the watch will tell.
+                resource_version: Some(node.version.clone()).filter(|version| !version.is_empty()),
             }),
             ..DeleteParams::default()
         };
@@ -224,15 +229,21 @@ impl GarbageCollector {
             let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
                 continue;
             };
-            blocked |= dependent
-                .owners
-                .iter()
-                .any(|owner| owner.uid == uid && owner.blocks);
             let others = dependent
                 .owners
                 .iter()
                 .any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
-            if !dependent.terminating && !others {
+            if !dependent.terminating && others {
+                // One that has another owner stays, without this one.
+                self.disown(&dependent_uid, &dependent, &[uid]).await?;
+                self.graph.disown(&dependent_uid, uid);
+                continue;
+            }
+            blocked |= dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid == uid && owner.blocks);
+            if !dependent.terminating {
                 self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground)
                     .await?;
             }

@@ -16,6 +16,8 @@ pub(super) struct Node {
     pub owners: Vec<Owner>,
     pub finalizers: Vec<String>,
     pub terminating: bool,
+    /// The resource version that all this is of.
+    pub version: String,
 }
 
 /// An entry of `ownerReferences`.
@@ -81,6 +83,7 @@ impl Graph {
             owners,
             finalizers: object.finalizers().into_iter().map(str::to_owned).collect(),
             terminating: object.is_terminating(),
+            version: object.resource_version().to_owned(),
         };
         self.nodes.insert(uid, node);
     }

@@ -7,14 +7,18 @@ mod cluster_roles;
 mod custom_resources;
 mod disruption;
 mod endpoints;
+mod ephemeral;
 mod garbage;
 mod graph;
+mod mirroring;
 mod namespaces;
 mod node_lifecycle;
 mod pod_garbage;
 mod quota;
 mod runtime;
 mod service_accounts;
+mod statuses;
+mod tokens;
 mod volumes;
 mod watching;
 mod workloads;
@@ -22,6 +26,7 @@ mod workloads;
 pub use custom_resources::CustomResourceCleanup;
 pub use garbage::GarbageCollector;
 pub use namespaces::NamespaceController;
+use runtime::Res;
 pub use runtime::{BuiltIn, ControllerManager};
 pub use service_accounts::ServiceAccountController;
 
@@ -31,18 +36,26 @@ pub(crate) const CRD_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.
 /// The controller that a name stands for.
 fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
     match which {
-        BuiltIn::ReplicaSet => Box::new(workloads::replicaset::ReplicaSets),
+        BuiltIn::ReplicaSet => Box::new(workloads::replicaset::ReplicaSets(Res::ReplicaSets)),
+        BuiltIn::ReplicationController => {
+            Box::new(workloads::replicaset::ReplicaSets(Res::ReplicationControllers))
+        }
         BuiltIn::Deployment => Box::new(workloads::deployment::Deployments),
         BuiltIn::StatefulSet => Box::new(workloads::statefulset::StatefulSets),
         BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets),
         BuiltIn::Job => Box::new(workloads::job::Jobs),
         BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),
         BuiltIn::TtlAfterFinished => Box::new(workloads::ttl::TtlAfterFinished),
-        BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices),
+        BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices::default()),
+        BuiltIn::EndpointSliceMirroring => Box::new(mirroring::EndpointSliceMirroring),
         BuiltIn::Disruption => Box::new(disruption::Disruption),
         BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
         BuiltIn::PersistentVolume => Box::new(volumes::Volumes),
-        BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle),
+        BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
+        BuiltIn::EphemeralVolume => Box::new(ephemeral::EphemeralVolumes),
+        BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),
+        BuiltIn::AdmissionPolicyStatus => Box::new(statuses::AdmissionPolicies),
+        BuiltIn::ServiceCidr => Box::new(statuses::ServiceCidrs),
         BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
         BuiltIn::HorizontalPodAutoscaler => Box::new(autoscaling::Autoscalers::default()),
         BuiltIn::ClusterRoleAggregation => Box::new(cluster_roles::ClusterRoleAggregation),

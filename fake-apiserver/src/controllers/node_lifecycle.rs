@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use client_kit::EventType;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::{Map, Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};
 use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at};
+use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::nodes::tolerates;
 use crate::server::rfc3339;
 
@@ -25,8 +28,32 @@ const PRESSURES: [(&str, &str); 4] = [
     ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
 ];
 
+/// How often the real one looks at nodes: so long a new one may wait until it is said to be known.
+const MONITOR: Duration = Duration::from_secs(5);
+/// Labels that a node is to have for the sake of older clients, and where their values are.
+const OLD_LABELS: [(&str, &str); 2] = [
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+];
+
 /// The controller.
-pub(super) struct NodeLifecycle;
+#[derive(Default)]
+pub(super) struct NodeLifecycle {
+    /// The nodes that were seen: uid, and until when what is new about them is not told.
+    known: BTreeMap<String, (String, Option<Timestamp>)>,
+}
+
+/// Says something about a node. Its events are in the default namespace, and name no version of it.
+fn tell(cx: &Cx<'_>, name: &str, uid: &str, reason: &str, message: String) {
+    let node = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Node".to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    };
+    cx.recorder.event(&node, EventType::Normal, reason, message);
+}
 
 fn ready(node: &Value) -> &str {
     condition(node, "Ready").map_or("", |condition| text(condition, "status"))
@@ -145,14 +172,22 @@ impl Controller for NodeLifecycle {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(mut node) = cx.cache.get(Res::Nodes, "", &key.name).cloned() else {
+            if let Some((uid, None)) = self.known.remove(&key.name) {
+                let text = format!("Node {0} event: Removing Node {0} from Controller", key.name);
+                tell(cx, &key.name, &uid, "RemovingNode", text);
+            }
             return Ok(Next::Change);
         };
-        let mut next = None;
+        let mut next = self.greet(cx, &node);
+        if let Some(labels) = old_labels(&node) {
+            let patch = json!({"metadata": {"labels": labels}});
+            node = std::sync::Arc::new(cx.patch(Res::Nodes, &node, "", patch).await?);
+        }
         if let Some((silent, left)) = silence(cx, &node) {
             if silent {
                 node = std::sync::Arc::new(make_unknown(cx, &node).await?);
             } else {
-                next = Some(left);
+                next = [next, Some(left)].into_iter().flatten().min();
             }
         }
         if let Some(taints) = taints(&node, &cx.stamp()) {
@@ -170,6 +205,38 @@ impl Controller for NodeLifecycle {
         let evict = evict(cx, &node).await?;
         Ok([next, evict].into_iter().flatten().min().into())
     }
+}
+
+impl NodeLifecycle {
+    /// Says that a node is known, some time after it was seen first; gives how long that still takes. Of one that is ready when
+    /// it is seen first, as simulated ones are, nothing is said.
+    fn greet(&mut self, cx: &Cx<'_>, node: &Value) -> Option<Duration> {
+        let now = cx.now();
+        let (_, due) = self.known.entry(node.name().to_owned()).or_insert_with(|| {
+            let due = now.saturating_add(MONITOR).ok().filter(|_| ready(node) != "True");
+            (node.uid().to_owned(), due)
+        });
+        let left = until((*due)?, now);
+        if left.is_none() {
+            *due = None;
+            let text = format!("Node {0} event: Registered Node {0} in Controller", node.name());
+            tell(cx, node.name(), node.uid(), "RegisteredNode", text);
+        }
+        left
+    }
+}
+
+/// The labels for older clients that a node lacks.
+fn old_labels(node: &Value) -> Option<Value> {
+    let labels = string_map(node, "labels");
+    let missing: Map<String, Value> = OLD_LABELS
+        .iter()
+        .filter_map(|(old, new)| {
+            let value = labels.get(*new)?;
+            (labels.get(*old) != Some(value)).then(|| ((*old).to_owned(), value.clone()))
+        })
+        .collect();
+    (!missing.is_empty()).then_some(Value::Object(missing))
 }
 
 /// Whether a node that has a lease has stopped to renew it, and otherwise when to look again.
@@ -270,16 +337,27 @@ async fn evict(cx: &mut Cx<'_>, node: &Value) -> Result<Option<Duration>, kube::
         }
     }
     for ((namespace, name), pod) in due {
-        cx.normal(
-            Res::Pods,
-            &pod,
+        let reference = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            name: Some(name.clone()),
+            namespace: Some(namespace.clone()),
+            ..ObjectReference::default()
+        };
+        let text = format!("Marking for deletion Pod {namespace}/{name}");
+        cx.recorder.named("taint-eviction-controller").event(
+            &reference,
+            EventType::Normal,
             "TaintManagerEviction",
-            format!("Marking for deletion Pod {namespace}/{name}"),
+            text,
         );
-        let target = json!({
+        let mut target = json!({
             "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": rfc3339(cx.clock.now_seconds()),
         });
+        if pod.generation() > 0 {
+            target["observedGeneration"] = json!(pod.generation());
+        }
         let mut conditions = list(&pod, "status.conditions").to_vec();
         conditions.push(target);
         cx.patch(

@@ -49,7 +49,7 @@ impl Controller for PodGarbage {
         }
     }
 
-    fn delay(&self, _: Res) -> Duration {
+    fn delay(&self, _: Res, _: &Value, _: Option<&Value>) -> Duration {
         QUARANTINE
     }
 

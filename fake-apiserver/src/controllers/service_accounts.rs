@@ -12,10 +12,20 @@ use super::watching::{Change, watch};
 use crate::meta::ObjectMeta;
 
 const CA_CONFIG_MAP: &str = "kube-root-ca.crt";
+const CA_FILE: &str = "ca.crt";
 
 /// The service account and root CA controllers.
 pub struct ServiceAccountController {
     client: Client,
+}
+
+/// Whether the certificate authority's ConfigMap holds something else than it should.
+fn is_altered(object: &Value) -> bool {
+    object.name() == CA_CONFIG_MAP
+        && !object.is_terminating()
+        && object
+            .get("data")
+            .is_some_and(|data| *data != json!({CA_FILE: ""}))
 }
 
 fn core(kind: &str) -> ApiResource {
@@ -42,6 +52,9 @@ impl ServiceAccountController {
                     .filter_map(|change| async {
                         match change {
                             JsonChange::Gone(object) => Some(Change::Gone(object)),
+                            JsonChange::Present(object) if is_altered(&object) => {
+                                Some(Change::Present(object))
+                            }
                             _ => None,
                         }
                     })
@@ -50,6 +63,11 @@ impl ServiceAccountController {
         }
         while let Some(change) = changes.next().await {
             match change {
+                Change::Present(object)
+                    if object.name() == CA_CONFIG_MAP && !object.namespace().is_empty() =>
+                {
+                    self.restore(object).await;
+                }
                 Change::Present(namespace) if !namespace.is_terminating() => {
                     for object in wanted(namespace.name()) {
                         self.ensure(namespace.name(), object).await;
@@ -64,6 +82,20 @@ impl ServiceAccountController {
                     }
                 }
             }
+        }
+    }
+
+    /// Gives the certificate authority's ConfigMap back what it holds.
+    async fn restore(&self, mut object: Value) {
+        let namespace = object.namespace().to_owned();
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &namespace, &core("ConfigMap"));
+        object["data"] = json!({CA_FILE: ""});
+        let Ok(object) = serde_json::from_value(object) else {
+            return;
+        };
+        if let Err(error) = api.replace(CA_CONFIG_MAP, &PostParams::default(), &object).await {
+            tracing::debug!(%error, namespace, "restore the certificate authority");
         }
     }
 
@@ -92,7 +124,7 @@ fn wanted(namespace: &str) -> [Value; 2] {
                     kube-apiserver when using internal endpoints such as the internal service IP or \
                     kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."},
             },
-            "data": {"ca.crt": ""},
+            "data": {CA_FILE: ""},
         }),
     ]
 }

@@ -169,7 +169,8 @@ impl Controller for Volumes {
             }
             Res::Volumes => {
                 let mut keys = vec![Key::of(object)];
-                if old.is_none() {
+                let is_kept = |volume: &Value| at(volume, "spec.claimRef").is_some_and(Value::is_object);
+                if old.is_none_or(|old| is_kept(old) && !is_kept(object)) {
                     keys.extend(
                         cache
                             .all(Res::Claims)
@@ -215,8 +216,11 @@ impl Controller for Volumes {
             }
             return Ok(Next::Change);
         }
+        let volume = text(&claim, "spec.volumeName");
         if annotation(&claim, BIND_COMPLETED).is_empty() {
             bind(cx, &claim).await?;
+        } else if cx.cache.get(Res::Volumes, "", volume).is_none() {
+            lose(cx, &claim).await?;
         } else {
             resize(cx, &claim).await?;
         }
@@ -237,6 +241,19 @@ async fn unprotect(cx: &mut Cx<'_>, res: Res, object: &Value, finalizer: &str) -
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(|_| ()),
     }
+}
+
+/// Tells that a claim's volume is gone.
+async fn lose(cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
+    if text(claim, "status.phase") == "Lost" {
+        return Ok(());
+    }
+    let status = json!({"phase": "Lost", "accessModes": null, "capacity": null});
+    cx.patch(Res::Claims, claim, "/status", json!({"status": status}))
+        .await?;
+    let text = "Bound claim has lost its PersistentVolume. Data on the volume is lost!".to_owned();
+    cx.warning(Res::Claims, claim, "ClaimLost", text);
+    Ok(())
 }
 
 /// Finds a claim's class: its own, or the default one if it names none.
@@ -309,6 +326,8 @@ async fn provision(cx: &mut Cx<'_>, claim: &Value, class: Option<&Value>) -> Res
     };
     let provisioner = text(class, "provisioner");
     if provisioner == NO_PROVISIONER {
+        let text = format!("no volume plugin matched name: {provisioner}");
+        cx.warning(Res::Claims, claim, "ProvisioningFailed", text);
         return Ok(());
     }
     let mut claim = claim.clone();
@@ -434,6 +453,7 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         return Ok(Next::Change);
     }
     match reference {
+        // One that is kept for a claim that has not come yet is available as well: to that claim.
         None if phase != "Available" => {
             cx.patch(
                 Res::Volumes,
@@ -450,6 +470,9 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
             if text(&volume, "spec.persistentVolumeReclaimPolicy") == "Delete" && phase != "Failed" {
                 reclaim(cx, &volume).await?;
             }
+        }
+        Some(reference) if text(reference, "uid").is_empty() && phase.is_empty() | (phase == "Pending") => {
+            set_phase(cx, &volume, "Available", "").await?;
         }
         _ => {}
     }

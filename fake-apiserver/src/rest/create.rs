@@ -40,6 +40,7 @@ pub(crate) async fn create_shaped(
             "resourceVersion should not be set on objects to be created",
         ));
     }
+    let generated = generated_name(context, &object);
     fill_metadata(context, &mut object);
     let duplicates = metadata::dedup_owners(&mut object);
     context.resource.strategy.normalize(&mut object);
@@ -52,9 +53,11 @@ pub(crate) async fn create_shaped(
     admission::mutate(&context.server, &mut attributes).await?;
     let mut object = attributes.object.take().unwrap_or_default();
     // What admission changed has no owner.
-    if object != before
-        && let Some(schema) = context.resource.schema()
-    {
+    let changed = object != before;
+    if let Some(name) = generated.filter(|_| object.name().is_empty()) {
+        object.set_meta("name", name);
+    }
+    if changed && let Some(schema) = context.resource.schema() {
         schema.default(&mut object);
     }
     check_namespace(context, &mut object)?;
@@ -105,7 +108,10 @@ fn attributes(context: &Context, object: Value) -> Attributes {
         resource: context.resource.clone(),
         subresource: String::new(),
         namespace: context.request.namespace.clone(),
-        name: object.name().to_owned(),
+        name: match object.name() {
+            "" => object.meta_str("generateName").to_owned(),
+            name => name.to_owned(),
+        },
         object: Some(object),
         old: None,
         dry_run: context.params.dry_run,
@@ -154,17 +160,18 @@ fn check_defined(context: &Context, object: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The name of an object that asks for a generated one. It is given once admission has seen the object without.
+fn generated_name(context: &Context, object: &Value) -> Option<String> {
+    let base = object.meta_str("generateName");
+    if base.is_empty() || !object.name().is_empty() {
+        return None;
+    }
+    let base: String = base.chars().take(GENERATED_BASE_MAX).collect();
+    Some(format!("{base}{}", context.state().names.suffix(&base)))
+}
+
 fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
-    if object.name().is_empty() && !object.meta_str("generateName").is_empty() {
-        let base: String = object
-            .meta_str("generateName")
-            .chars()
-            .take(GENERATED_BASE_MAX)
-            .collect();
-        let name = format!("{base}{}", state.names.suffix(&base));
-        object.set_meta("name", name);
-    }
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {

@@ -149,7 +149,8 @@ fn what_cannot_be_scaled_is_told() {
         post(&cluster, DEPLOYMENTS, deployment(json!({}))).await;
         cluster.run_for(Duration::from_secs(15)).await;
         let told = events(&cluster).await;
-        let why = "failed to get cpu utilization: unable to get metrics for resource cpu: no metrics returned from resource metrics API";
+        let why = "failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from \
+            resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)";
         assert!(
             told.contains(&format!("FailedGetResourceMetric: {why}")),
             "{told:#?}"

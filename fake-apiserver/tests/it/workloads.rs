@@ -244,9 +244,9 @@ fn a_stateful_set_goes_one_by_one() {
         assert_eq!(
             said[..3],
             [
-                "SuccessfulCreate: create Claim data-w-0 Pod w-0 in StatefulSet w success",
-                "SuccessfulCreate: create Pod w-0 in StatefulSet w successful",
-                "SuccessfulCreate: create Claim data-w-1 Pod w-1 in StatefulSet w success",
+                "SuccessfulCreate: Create Claim data-w-0 Pod w-0 in StatefulSet w success",
+                "SuccessfulCreate: Create Pod w-0 in StatefulSet w successful",
+                "SuccessfulCreate: Create Claim data-w-1 Pod w-1 in StatefulSet w success",
             ]
         );
         let set = get(&cluster, &format!("{APPS}/statefulsets/w")).await;
@@ -275,9 +275,9 @@ fn a_stateful_set_goes_one_by_one() {
         assert_eq!(
             deleted,
             [
-                "SuccessfulDelete: delete Pod w-2 in StatefulSet w successful",
-                "SuccessfulDelete: delete Pod w-1 in StatefulSet w successful",
-                "SuccessfulDelete: delete Pod w-0 in StatefulSet w successful",
+                "SuccessfulDelete: Delete Pod w-2 in StatefulSet w successful",
+                "SuccessfulDelete: Delete Pod w-1 in StatefulSet w successful",
+                "SuccessfulDelete: Delete Pod w-0 in StatefulSet w successful",
             ]
         );
         merge(

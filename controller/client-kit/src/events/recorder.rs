@@ -102,6 +102,14 @@ impl EventRecorder {
         self
     }
 
+    /// The same recorder under another component's name.
+    #[must_use]
+    pub fn named(&self, component: &str) -> Self {
+        let mut other = self.clone();
+        other.source.component = component.to_owned();
+        other
+    }
+
     /// Records that `reason` happened to `object`. Returns at once; the event is written later, after all earlier ones.
     /// When too many wait it is dropped, with a warning in the log.
     pub fn event(&self, object: &ObjectReference, kind: EventType, reason: &str, message: String) {

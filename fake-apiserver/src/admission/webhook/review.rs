@@ -44,8 +44,8 @@ pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     });
-    if !attributes.name.is_empty() {
-        request["name"] = Value::from(attributes.name.clone());
+    if !attributes.known_name().is_empty() {
+        request["name"] = Value::from(attributes.known_name());
     }
     if !attributes.subresource.is_empty() {
         request["subResource"] = Value::from(attributes.subresource.clone());

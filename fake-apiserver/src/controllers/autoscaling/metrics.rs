@@ -142,7 +142,10 @@ fn pods_metric(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) 
     let name = text(source, "metric.name");
     let wanted = at(source, "target").and_then(average_value).unwrap_or(0);
     let found = propose(current, pods, name, name, Target::Average(wanted), now).map_err(|why| {
-        let why = why.replace("resource metrics API", "custom metrics API");
+        let why = why.replace(
+            "from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)",
+            "from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered",
+        );
         why.replace("metrics for resource", "metric")
     })?;
     let found = Proposal {
@@ -174,11 +177,13 @@ fn elsewhere(
     else {
         return Err(match field {
             "external" => format!(
-                "unable to get external metric {}/{name}/nil: no metrics returned from external metrics API",
+                "unable to get external metric {}/{name}/nil: unable to fetch metrics from external metrics API: the server \
+                 could not find the requested resource (get {name}.external.metrics.k8s.io)",
                 text(autoscaler, "metadata.namespace")
             ),
             _ => format!(
-                "unable to get metric {name}: {} on {} {}/no metrics returned from custom metrics API",
+                "unable to get metric {name}: {} on {} {}/unable to fetch metrics from custom metrics API: no custom \
+                 metrics API (custom.metrics.k8s.io) registered",
                 text(source, "describedObject.kind"),
                 text(autoscaler, "metadata.namespace"),
                 text(source, "describedObject.name")
@@ -259,20 +264,22 @@ pub(super) fn evaluate(
         };
         match found {
             Ok(one) => {
-                if outcome.statuses.is_empty() || one.replicas > outcome.replicas {
+                if failed.len() == outcome.statuses.len() || one.replicas > outcome.replicas {
                     outcome.replicas = one.replicas;
                     outcome.metric = one.name;
                 }
                 outcome.statuses.push(one.status);
             }
             Err(message) => {
+                // Its place in the status stays empty.
+                outcome.statuses.push(json!({"type": ""}));
                 let (reason, what) = texts(kind, spec);
                 first.get_or_insert_with(|| format!("failed to get {what}: {message}"));
                 failed.push(Failed { reason, message });
             }
         }
     }
-    let none = outcome.statuses.is_empty();
+    let none = failed.len() == outcome.statuses.len();
     let why = first.filter(|_| none || outcome.replicas < wanted).map(|first| {
         format!(
             "invalid metrics ({} invalid out of {}), first error is: {first}",
@@ -348,9 +355,9 @@ mod tests {
     #[case::one_fails_and_the_other_shrinks(vec![
         json!({"type": "Pods", "pods": {"metric": {"name": "x"}, "target": {"averageValue": "5"}}}),
         external(json!({"averageValue": "100"}))],
-        Err("invalid metrics (1 invalid out of 2), first error is: failed to get pods metric value: unable to get metric x: no metrics returned from custom metrics API"))]
+        Err("invalid metrics (1 invalid out of 2), first error is: failed to get pods metric value: unable to get metric x: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"))]
     #[case::unknown(vec![json!({"type": "Resource", "resource": {"name": "memory", "target": {"averageUtilization": 5}}})],
-        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: unable to get metrics for resource memory: no metrics returned from resource metrics API"))]
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: unable to get metrics for resource memory: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"))]
     fn what_metrics_ask_for(#[case] metrics: Vec<Value>, #[case] expected: Result<(i64, &str), &str>) {
         let annotations = json!({
             "metrics.fake-apiserver/cpu": "1100m", "metrics.fake-apiserver/hits": "10",

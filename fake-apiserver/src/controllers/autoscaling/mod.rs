@@ -27,6 +27,8 @@ pub(super) struct Autoscalers {
     memories: BTreeMap<Key, Memory>,
     /// The plural of a kind, by its API version and itself.
     plurals: BTreeMap<(String, String), String>,
+    /// The pods that each autoscaler's target has, as a selector.
+    selectors: BTreeMap<Key, String>,
 }
 
 /// A pass over one autoscaler: what its status will be.
@@ -138,6 +140,7 @@ impl Autoscalers {
                 self.compute_failed(cx, autoscaler, "selector is required");
                 return pass;
             }
+            let written = selector.to_owned();
             let Ok(selector) = LabelSelector::parse(selector) else {
                 let message = format!(
                     "couldn't convert selector into a corresponding internal selector object: {selector}"
@@ -151,6 +154,18 @@ impl Autoscalers {
                 .filter(|pod| selector.matches(string_map(pod, "labels")))
                 .cloned()
                 .collect();
+            self.selectors.insert(key.clone(), written.clone());
+            let rivals = self.rivals(cx.cache, key, &pods);
+            if rivals.len() > 1 {
+                let message = format!(
+                    "pods by selector {written} are controlled by multiple HPAs: [{}]",
+                    rivals.join(" ")
+                );
+                cx.warning(Res::Autoscalers, autoscaler, "AmbiguousSelector", message.clone());
+                pass.set("ScalingActive", false, "AmbiguousSelector", message.clone());
+                self.compute_failed(cx, autoscaler, &message);
+                return pass;
+            }
             let (outcome, unknown) = metrics::evaluate(
                 autoscaler,
                 &pods,
@@ -215,6 +230,25 @@ impl Autoscalers {
         pass
     }
 
+    /// The autoscalers that size the same pods.
+    fn rivals(&self, cache: &Cache, key: &Key, pods: &[Arc<Value>]) -> Vec<String> {
+        let of_same_pods = |selector: &str| {
+            LabelSelector::parse(selector)
+                .is_ok_and(|selector| pods.iter().any(|pod| selector.matches(string_map(pod, "labels"))))
+        };
+        self.selectors
+            .iter()
+            .filter(|(other, _)| other.namespace == key.namespace)
+            .filter(|(other, _)| {
+                cache
+                    .get(Res::Autoscalers, &other.namespace, &other.name)
+                    .is_some()
+            })
+            .filter(|(_, selector)| of_same_pods(selector))
+            .map(|(other, _)| format!("{}/{}", other.namespace, other.name))
+            .collect()
+    }
+
     fn compute_failed(&self, cx: &Cx<'_>, autoscaler: &Value, why: &str) {
         let reason = "FailedComputeMetricsReplicas";
         cx.warning(Res::Autoscalers, autoscaler, reason, why.to_owned());
@@ -269,7 +303,7 @@ impl Controller for Autoscalers {
         }
     }
 
-    fn delay(&self, _: Res) -> Duration {
+    fn delay(&self, _: Res, _: &Value, _: Option<&Value>) -> Duration {
         PERIOD
     }
 
@@ -277,6 +311,7 @@ impl Controller for Autoscalers {
         let found = cx.cache.get(Res::Autoscalers, &key.namespace, &key.name);
         let Some(autoscaler) = found.cloned() else {
             self.memories.remove(key);
+            self.selectors.remove(key);
             return Ok(Next::Change);
         };
         let pass = self.pass(cx, key, &autoscaler).await;

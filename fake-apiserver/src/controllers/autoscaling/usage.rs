@@ -176,7 +176,8 @@ pub(super) fn propose(
 ) -> Result<Proposal, String> {
     if pods.iter().all(|pod| used(pod, key).is_none()) {
         return Err(format!(
-            "unable to get metrics for resource {metric}: no metrics returned from resource metrics API"
+            "unable to get metrics for resource {metric}: unable to fetch metrics from resource metrics API: the server \
+             could not find the requested resource (get pods.metrics.k8s.io)"
         ));
     }
     let groups = groups(pods, metric, key, now);
@@ -283,7 +284,9 @@ mod tests {
         "-/1000 -/1000",
         Target::Utilization(50),
         2,
-        Err("unable to get metrics for resource cpu: no metrics returned from resource metrics API")
+        Err(
+            "unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"
+        )
     )]
     #[case::no_request(
         "100 100/1000",

@@ -18,6 +18,8 @@ pub(in crate::controllers) struct Cache {
     by_uid: BTreeMap<String, (Res, Key)>,
     /// Uids that were deleted by us and that the watch still has to tell as gone.
     buried: BTreeSet<String>,
+    /// By uid: what was known before our own writes that the watch still has to tell.
+    before: BTreeMap<String, Arc<Value>>,
 }
 
 impl Cache {
@@ -51,6 +53,34 @@ impl Cache {
             .flatten()
             .filter_map(|key| self.objects.get(&res)?.get(key).cloned())
             .collect()
+    }
+
+    /// Takes what we have written ourselves.
+    pub(in crate::controllers) fn keep(&mut self, res: Res, object: Value) {
+        let known = self
+            .objects
+            .get(&res)
+            .and_then(|objects| objects.get(&Key::of(&object)));
+        if let Some(known) =
+            known.filter(|known| known.uid() == object.uid() && known.revision() < object.revision())
+        {
+            self.before
+                .entry(object.uid().to_owned())
+                .or_insert_with(|| Arc::clone(known));
+        }
+        self.put(res, object);
+    }
+
+    /// Takes what a watch tells. Gives what was known before, also before our own writes; none of it is taken if something
+    /// newer is known.
+    pub(in crate::controllers) fn told(
+        &mut self,
+        res: Res,
+        object: Value,
+    ) -> Option<(Arc<Value>, Option<Arc<Value>>)> {
+        let (object, known) = self.put(res, object)?;
+        let before = self.before.remove(object.uid());
+        Some((object, before.or(known)))
     }
 
     /// Takes an object as it is now. Gives what was known before; none of it is taken if something newer is known.
@@ -108,6 +138,7 @@ impl Cache {
     /// The watch has told that an object is gone; gives its last known state.
     pub(in crate::controllers) fn gone(&mut self, uid: &str) -> Option<Arc<Value>> {
         self.buried.remove(uid);
+        self.before.remove(uid);
         let (res, key) = self.by_uid.get(uid).cloned()?;
         self.take(res, &key)
     }
@@ -115,6 +146,7 @@ impl Cache {
     /// We have deleted an object, and it is gone; the watch will tell so, too.
     pub(in crate::controllers) fn bury(&mut self, res: Res, key: &Key) {
         if let Some(object) = self.take(res, key) {
+            self.before.remove(object.uid());
             self.buried.insert(object.uid().to_owned());
         }
     }
@@ -148,6 +180,26 @@ mod tests {
         assert!(cache.put(Res::Pods, pod("a", "1", 6, "x")).is_some());
         assert!(cache.owned(Res::Pods, "o").is_empty());
         assert_eq!(cache.owned(Res::Pods, "x").len(), 1);
+    }
+
+    #[test]
+    fn what_we_wrote_is_a_change_to_others() {
+        let mut cache = Cache::default();
+        let of = |told: Option<(Arc<Value>, Option<Arc<Value>>)>| {
+            told.map(|(_, old)| old.map(|old| old.resource_version().to_owned()))
+        };
+        assert_eq!(of(cache.told(Res::Pods, pod("a", "1", 5, "o"))), Some(None));
+        cache.keep(Res::Pods, pod("a", "1", 6, "o"));
+        cache.keep(Res::Pods, pod("a", "1", 7, "o"));
+        assert_eq!(of(cache.told(Res::Pods, pod("a", "1", 6, "o"))), None);
+        assert_eq!(
+            of(cache.told(Res::Pods, pod("a", "1", 7, "o"))),
+            Some(Some("5".to_owned()))
+        );
+        assert_eq!(
+            of(cache.told(Res::Pods, pod("a", "1", 8, "o"))),
+            Some(Some("7".to_owned()))
+        );
     }
 
     #[test]

@@ -54,6 +54,15 @@ impl Cx<'_> {
             .await
     }
 
+    /// Sends something to a path of the API whose answer is in no cache.
+    pub(in crate::controllers) async fn post(
+        &self,
+        path: &str,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        self.send(Method::POST, path, "application/json", object).await
+    }
+
     /// Replaces what is at a path of the API, and is in no cache.
     pub(in crate::controllers) async fn write(&self, path: &str, object: &Value) -> Result<(), kube::Error> {
         let answer = self.send(Method::PUT, path, "application/json", object).await;
@@ -61,7 +70,7 @@ impl Cx<'_> {
     }
 
     fn keep(&mut self, res: Res, object: &Value) {
-        self.cache.put(res, object.clone());
+        self.cache.keep(res, object.clone());
     }
 
     pub(in crate::controllers) async fn create(

@@ -46,7 +46,7 @@ pub(in crate::controllers) trait Controller: Send {
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key>;
 
     /// How long a change of that kind waits, so that several are looked at together.
-    fn delay(&self, _res: Res) -> Duration {
+    fn delay(&self, _res: Res, _object: &Value, _old: Option<&Value>) -> Duration {
         Duration::ZERO
     }
 
@@ -60,6 +60,8 @@ pub(in crate::controllers) trait Controller: Send {
 pub enum BuiltIn {
     /// ReplicaSets.
     ReplicaSet,
+    /// ReplicationControllers.
+    ReplicationController,
     /// Deployments.
     Deployment,
     /// StatefulSets.
@@ -74,6 +76,8 @@ pub enum BuiltIn {
     TtlAfterFinished,
     /// EndpointSlices and Endpoints of services.
     EndpointSlice,
+    /// EndpointSlices of Endpoints that somebody else keeps.
+    EndpointSliceMirroring,
     /// The status of disruption budgets.
     Disruption,
     /// The status of resource quotas.
@@ -88,12 +92,21 @@ pub enum BuiltIn {
     HorizontalPodAutoscaler,
     /// Rules of aggregated cluster roles.
     ClusterRoleAggregation,
+    /// Claims of volumes that live as long as their pods.
+    EphemeralVolume,
+    /// Tokens that are kept in Secrets.
+    ServiceAccountToken,
+    /// The status of validating admission policies.
+    AdmissionPolicyStatus,
+    /// The status of service networks.
+    ServiceCidr,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::ReplicaSet,
+        Self::ReplicationController,
         Self::Deployment,
         Self::StatefulSet,
         Self::DaemonSet,
@@ -101,6 +114,7 @@ impl BuiltIn {
         Self::CronJob,
         Self::TtlAfterFinished,
         Self::EndpointSlice,
+        Self::EndpointSliceMirroring,
         Self::Disruption,
         Self::ResourceQuota,
         Self::PersistentVolume,
@@ -108,6 +122,10 @@ impl BuiltIn {
         Self::PodGarbage,
         Self::HorizontalPodAutoscaler,
         Self::ClusterRoleAggregation,
+        Self::EphemeralVolume,
+        Self::ServiceAccountToken,
+        Self::AdmissionPolicyStatus,
+        Self::ServiceCidr,
     ];
 }
 
@@ -192,7 +210,7 @@ impl ControllerManager {
                 self.unsynced.remove(&res);
                 return;
             }
-            JsonChange::Present(object) => match self.cache.put(res, object) {
+            JsonChange::Present(object) => match self.cache.told(res, object) {
                 Some((object, old)) => (object, old),
                 None => return,
             },
@@ -208,7 +226,7 @@ impl ControllerManager {
                 continue;
             }
             for key in controller.affected(&self.cache, res, &object, old.as_deref()) {
-                let delay = controller.delay(res);
+                let delay = controller.delay(res, &object, old.as_deref());
                 if delay.is_zero() {
                     self.queue.add((index, key));
                 } else {

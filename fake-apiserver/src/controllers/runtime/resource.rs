@@ -16,6 +16,7 @@ pub(in crate::controllers) enum Res {
     ServiceAccounts,
     StorageClasses,
     ReplicaSets,
+    ReplicationControllers,
     Deployments,
     StatefulSets,
     DaemonSets,
@@ -27,10 +28,12 @@ pub(in crate::controllers) enum Res {
     Leases,
     ClusterRoles,
     Autoscalers,
+    AdmissionPolicies,
+    ServiceCidrs,
 }
 
 /// Group and version, plural, kind.
-const TABLE: [(Res, &str, &str, &str); 24] = [
+const TABLE: [(Res, &str, &str, &str); 27] = [
     (Res::Namespaces, "v1", "namespaces", "Namespace"),
     (Res::Nodes, "v1", "nodes", "Node"),
     (Res::Pods, "v1", "pods", "Pod"),
@@ -54,6 +57,12 @@ const TABLE: [(Res, &str, &str, &str); 24] = [
         "StorageClass",
     ),
     (Res::ReplicaSets, "apps/v1", "replicasets", "ReplicaSet"),
+    (
+        Res::ReplicationControllers,
+        "v1",
+        "replicationcontrollers",
+        "ReplicationController",
+    ),
     (Res::Deployments, "apps/v1", "deployments", "Deployment"),
     (Res::StatefulSets, "apps/v1", "statefulsets", "StatefulSet"),
     (Res::DaemonSets, "apps/v1", "daemonsets", "DaemonSet"),
@@ -89,6 +98,18 @@ const TABLE: [(Res, &str, &str, &str); 24] = [
         "autoscaling/v2",
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
+    ),
+    (
+        Res::AdmissionPolicies,
+        "admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+    ),
+    (
+        Res::ServiceCidrs,
+        "networking.k8s.io/v1",
+        "servicecidrs",
+        "ServiceCIDR",
     ),
 ];
 

@@ -9,8 +9,16 @@ use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
 
-fn selects(owner: &Value, object: &Value) -> bool {
+fn selects(res: Res, owner: &Value, object: &Value) -> bool {
     let selector = owner.pointer("/spec/selector");
+    if res == Res::ReplicationControllers {
+        // The older form: labels alone.
+        let wanted = selector.and_then(Value::as_object);
+        let have = string_map(object, "labels");
+        return wanted.is_some_and(|wanted| {
+            !wanted.is_empty() && wanted.iter().all(|(key, value)| have.get(key) == Some(value))
+        });
+    }
     let empty = selector.is_some_and(|selector| {
         let is_empty = |field: &str| {
             selector.get(field).is_none_or(|part| {
@@ -34,7 +42,7 @@ pub(in crate::controllers) async fn claim(
     let owned = cx.cache.owned(res, owner.uid());
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     for object in owned {
-        if selects(owner, &object) {
+        if selects(owner_res, owner, &object) {
             kept.push(object);
         } else if !object.is_terminating() {
             lost.push(object);
@@ -44,7 +52,7 @@ pub(in crate::controllers) async fn claim(
         .cache
         .in_namespace(res, owner.namespace())
         .filter(|object| {
-            controller_of(object).is_none() && !object.is_terminating() && selects(owner, object)
+            controller_of(object).is_none() && !object.is_terminating() && selects(owner_res, owner, object)
         })
         .cloned()
         .collect();
@@ -113,7 +121,7 @@ pub(in crate::controllers) fn concerned(
         keys.extend(
             cache
                 .in_namespace(res, object.namespace())
-                .filter(|owner| selects(owner, object))
+                .filter(|owner| selects(res, owner, object))
                 .map(|owner| Key::of(owner)),
         );
     }

@@ -105,15 +105,23 @@ impl CronJobs {
                 };
                 let text = format!("Saw completed job: {}, condition: {how}", job.name());
                 cx.normal(Res::CronJobs, cron, "SawCompletedJob", text);
-                let succeeded = time(job, "status.completionTime").filter(|_| is_true(job, "Complete"));
-                if let Some(at) = succeeded
-                    && time(status, "lastSuccessfulTime").is_none_or(|before| before < at)
-                {
-                    status["lastSuccessfulTime"] = Value::from(rfc3339(at));
-                }
-            } else if !listed && !is_finished(job) && !job.is_terminating() {
-                active.push(reference(job));
+            } else if !listed && !is_finished(job) {
+                let text = format!(
+                    "Saw a job that the controller did not create or forgot: {}",
+                    job.name()
+                );
+                cx.warning(Res::CronJobs, cron, "UnexpectedJob", text);
             }
+        }
+        // A job counts as a success whoever made it.
+        let succeeded = jobs.iter().filter(|job| is_true(job, "Complete"));
+        let last = succeeded
+            .filter_map(|job| time(job, "status.completionTime"))
+            .max();
+        if let Some(at) = last
+            && time(status, "lastSuccessfulTime").is_none_or(|before| before < at)
+        {
+            status["lastSuccessfulTime"] = Value::from(rfc3339(at));
         }
         active.retain(|entry| {
             let there = jobs.iter().any(|job| job.uid() == text(entry, "uid"));

@@ -349,9 +349,16 @@ async fn act(
         };
         if plan.failed.contains(name) {
             let (namespace, node) = (set.namespace(), node_of(pod));
-            let text =
-                format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
-            cx.warning(Res::DaemonSets, set, "FailedDaemonPod", text);
+            if text(pod, "status.phase") == "Succeeded" {
+                let text = format!(
+                    "Found succeeded daemon pod {namespace}/{name} on node {node}, will try to delete it"
+                );
+                cx.normal(Res::DaemonSets, set, "SucceededDaemonPod", text);
+            } else {
+                let text =
+                    format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
+                cx.warning(Res::DaemonSets, set, "FailedDaemonPod", text);
+            }
         }
         cx.delete(Res::Pods, pod, None).await?;
         cx.normal(

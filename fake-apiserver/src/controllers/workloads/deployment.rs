@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::claim::{claim, concerned};
 use super::deployment_plan::{
-    DESIRED, MAX, REVISION, REVISION_HISTORY, Scale, View, is_complete, is_scaling, max_surge,
+    DESIRED, MAX, NO_DEADLINE, REVISION, REVISION_HISTORY, Scale, View, is_complete, is_scaling, max_surge,
     new_set_condition, new_size, proportional, replicas, rolling, scale, set_condition, status,
 };
 use super::pods::{is_over, owner_reference, sort_by_age};
@@ -65,6 +65,7 @@ impl Controller for Deployments {
         };
         let mut sets = claim(cx, Res::Deployments, &d, Res::ReplicaSets).await?;
         sort_by_age(&mut sets);
+        let mut rolls = false;
         if !d.is_terminating() {
             d = check_paused(cx, d).await?;
             let paused = is_paused(&d);
@@ -80,19 +81,22 @@ impl Controller for Deployments {
                     clean(cx, &d, &old).await?;
                 }
             } else if text(&d, "spec.strategy.type") == "Recreate" {
+                rolls = true;
                 recreate(cx, &mut d, new, &old).await?;
             } else {
+                rolls = true;
                 let new = ensure(cx, &mut d, new, &old).await?;
                 let steps = rolling(&d, &new, &old);
                 apply(cx, &d, &steps).await?;
             }
         }
-        self.finish(cx, key).await
+        self.finish(cx, key, rolls).await
     }
 }
 
 impl Deployments {
-    async fn finish(&self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+    /// Tells the status; of progress only while nothing is paused or resized.
+    async fn finish(&self, cx: &mut Cx<'_>, key: &Key, rolls: bool) -> Result<Next, kube::Error> {
         let Some(d) = cx.cache.get(Res::Deployments, &key.namespace, &key.name).cloned() else {
             return Ok(Next::Change);
         };
@@ -104,6 +108,7 @@ impl Deployments {
             deployment: &d,
             new: new.as_ref(),
             old: &old,
+            rolls,
             now: cx.now(),
             stamp: &stamp,
         });
@@ -156,6 +161,9 @@ fn revision(object: &Value) -> i64 {
 
 /// Tells that a deployment was paused or goes on again, so that its deadline does not run meanwhile.
 async fn check_paused(cx: &mut Cx<'_>, d: Arc<Value>) -> Result<Arc<Value>, kube::Error> {
+    if number(&d, "spec.progressDeadlineSeconds", 600) == NO_DEADLINE {
+        return Ok(d);
+    }
     let current = condition(&d, "Progressing").map(|condition| text(condition, "reason").to_owned());
     let reason = current.as_deref();
     if reason == Some("ProgressDeadlineExceeded") {
@@ -247,8 +255,13 @@ async fn take(
 fn annotations_of_existing(d: &Value, set: &Value, number: i64) -> Value {
     let mut wanted = annotations(d, Some(set), number);
     for key in [DESIRED, MAX] {
-        if let Some(present) = string_map(set, "annotations").get(key) {
-            wanted[key] = present.clone();
+        match string_map(set, "annotations").get(key) {
+            Some(present) => wanted[key] = present.clone(),
+            None => {
+                if let Some(wanted) = wanted.as_object_mut() {
+                    wanted.remove(key);
+                }
+            }
         }
     }
     wanted

@@ -15,8 +15,9 @@ pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-his
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX: &str = "deployment.kubernetes.io/max-replicas";
 const PROGRESSING: &str = "Progressing";
+const FAILURE: &str = "ReplicaFailure";
 /// What stands for "no deadline".
-const NO_DEADLINE: i64 = 2_147_483_647;
+pub(super) const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// A ReplicaSet and how many pods it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,6 +251,8 @@ pub(super) struct View<'a> {
     pub deployment: &'a Value,
     pub new: Option<&'a Arc<Value>>,
     pub old: &'a [Arc<Value>],
+    /// Whether it is a rollout, whose progress is told.
+    pub rolls: bool,
     pub now: Timestamp,
     pub stamp: &'a str,
 }
@@ -337,9 +340,30 @@ pub(super) fn status(view: &View<'_>) -> (Value, Option<Duration>) {
             )
         },
     );
-    let next = progress(view, &status, &mut conditions);
+    let next = if view.rolls {
+        let next = progress(view, &status, &mut conditions);
+        match failure_of_sets(view) {
+            Some(failure) => set_condition(&mut conditions, failure),
+            None => conditions.retain(|condition| condition["type"] != FAILURE),
+        }
+        next
+    } else {
+        None
+    };
     status["conditions"] = Value::Array(conditions);
     (status, next)
+}
+
+/// Why a set could not make or delete its pods: of the new set first.
+fn failure_of_sets(view: &View<'_>) -> Option<Value> {
+    let failed = view
+        .new
+        .into_iter()
+        .chain(view.old)
+        .find_map(|set| condition(set, FAILURE))?;
+    let mut told = failed.clone();
+    told["lastUpdateTime"] = told["lastTransitionTime"].clone();
+    Some(told)
 }
 
 /// Whether all that is wanted is there and new.
@@ -352,16 +376,12 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
 fn progress(view: &View<'_>, status: &Value, conditions: &mut Vec<Value>) -> Option<Duration> {
     let d = view.deployment;
     let deadline = number(d, "spec.progressDeadlineSeconds", 600);
-    let paused = d.pointer("/spec/paused").and_then(Value::as_bool) == Some(true);
     let current = condition(d, PROGRESSING);
     let reason = current
         .map(|condition| text(condition, "reason"))
         .unwrap_or_default();
     if deadline == NO_DEADLINE {
         conditions.retain(|condition| condition["type"] != PROGRESSING);
-        return None;
-    }
-    if paused {
         return None;
     }
     let count = |object: &Value, field: &str| number(object, field, 0);

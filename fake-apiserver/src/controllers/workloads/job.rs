@@ -92,8 +92,13 @@ impl Controller for Jobs {
         }
     }
 
-    fn delay(&self, res: Res) -> Duration {
-        if res == Res::Pods { BATCH } else { Duration::ZERO }
+    fn delay(&self, res: Res, object: &Value, old: Option<&Value>) -> Duration {
+        let own_status = old.is_some_and(|old| old.generation() == object.generation());
+        if res == Res::Pods || own_status {
+            BATCH
+        } else {
+            Duration::ZERO
+        }
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
@@ -171,7 +176,7 @@ impl Jobs {
         let stamp = cx.stamp();
         let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
         let mut conditions = list(job, "status.conditions").to_vec();
-        let mut start = at(job, "status.startTime").cloned();
+        let (mut start, mut told) = (at(job, "status.startTime").cloned(), None);
         if suspended && plan.end.is_none() {
             if condition(job, "Suspended").is_none_or(|known| text(known, "status") != "True") {
                 put_condition(
@@ -182,7 +187,7 @@ impl Jobs {
                     "Job suspended",
                     &stamp,
                 );
-                cx.normal(Res::Jobs, job, "Suspended", "Job suspended".to_owned());
+                told = Some(("Suspended", "Job suspended"));
             }
             start = None;
         } else {
@@ -195,11 +200,14 @@ impl Jobs {
                     "Job resumed",
                     &stamp,
                 );
-                cx.normal(Res::Jobs, job, "Resumed", "Job resumed".to_owned());
+                told = Some(("Resumed", "Job resumed"));
             }
             start = start.or_else(|| Some(Value::from(stamp.clone())));
         }
         let (deleted, created, result) = self.pods(cx, job, pods, &plan).await;
+        if let Some((reason, message)) = told {
+            cx.normal(Res::Jobs, job, reason, message.to_owned());
+        }
         let active = plan.active - deleted + created;
         let mut status = json!({"terminating": plan.terminating + deleted, "uncountedTerminatedPods": {}});
         for (field, value) in [
@@ -297,7 +305,14 @@ impl Jobs {
             None => {}
         }
         result?;
-        Ok(plan.next.into())
+        // What was written is looked at again, together with what else happens.
+        let wrote = deleted > 0 || !plan.count.is_empty();
+        let next = if wrote {
+            Some(plan.next.map_or(BATCH, |next| next.min(BATCH)))
+        } else {
+            plan.next
+        };
+        Ok(next.into())
     }
 
     /// Deletes and makes pods; gives how many of each.
@@ -313,6 +328,14 @@ impl Jobs {
             let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
                 continue;
             };
+            // Of a job that goes on, or ends well, they are not to count as failed.
+            let counts = matches!(plan.end, Some(End::Failed { .. }));
+            if !counts
+                && pod.finalizers().contains(&FINALIZER)
+                && let Err(error) = unhold(cx, pod).await
+            {
+                return (deleted, created, Err(error));
+            }
             if let Err(error) = cx.delete(Res::Pods, pod, None).await {
                 return (deleted, created, Err(error));
             }

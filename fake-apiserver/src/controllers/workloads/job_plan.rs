@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::pods::{is_over, is_ready};
-use crate::controllers::runtime::{is_true, list, number, text, time, until};
+use super::pods::{is_over, is_ready, sort_for_deletion};
+use crate::controllers::runtime::{condition, is_true, list, number, text, time, until};
 use crate::meta::{ObjectMeta as _, at, string_map};
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
@@ -70,10 +70,6 @@ pub(super) fn is_limited_by_index(job: &Value) -> bool {
     is_indexed(job) && at(job, "spec.backoffLimitPerIndex").is_some_and(Value::is_number)
 }
 
-fn has_failed(pod: &Value) -> bool {
-    text(pod, "status.phase") == "Failed"
-}
-
 fn failures_of(pod: &Value) -> i64 {
     let said = string_map(pod, "annotations").get(FAILURES);
     said.and_then(Value::as_str)
@@ -120,17 +116,41 @@ fn ranges(numbers: &BTreeSet<i64>) -> String {
     parts.join(",")
 }
 
-/// When the pod's last container ended.
+/// When the pod ended: its last container, or as much as is known of it.
 fn finished_at(pod: &Value) -> Option<Timestamp> {
-    list(pod, "status.containerStatuses")
+    let of_containers = list(pod, "status.containerStatuses")
         .iter()
-        .filter_map(|status| time(status, "state.terminated.finishedAt"))
-        .max()
+        .map(|status| time(status, "state.terminated.finishedAt"))
+        .collect::<Option<Vec<Timestamp>>>()
+        .and_then(|times| times.into_iter().max());
+    let unready = || {
+        condition(pod, "Ready")
+            .filter(|ready| text(ready, "status") == "False")
+            .and_then(|ready| time(ready, "lastTransitionTime"))
+    };
+    let asked_to_go = || {
+        let at = time(pod, "metadata.deletionTimestamp")?;
+        let grace = number(pod, "metadata.deletionGracePeriodSeconds", 0);
+        at.checked_sub(Duration::from_secs(grace.unsigned_abs())).ok()
+    };
+    of_containers
+        .or_else(unready)
+        .or_else(asked_to_go)
+        .or_else(|| time(pod, "metadata.creationTimestamp"))
 }
 
 impl View<'_> {
     fn uncounted(&self, pod: &Value) -> bool {
         pod.finalizers().contains(&FINALIZER)
+    }
+
+    /// Whether the pod counts as failed. One that is deleted does as well, unless only those that have ended are replaced; and
+    /// even then if it will never end by itself, or goes because the job has failed.
+    fn has_failed(&self, pod: &Value) -> bool {
+        let phase = text(pod, "status.phase");
+        let replaced_early = text(self.job, "spec.podReplacementPolicy") != "Failed";
+        let counts = replaced_early || is_true(self.job, "FailureTarget") || is_gone_for_good(pod);
+        phase == "Failed" || (pod.is_terminating() && counts && phase != "Succeeded")
     }
 
     /// What a rule of the failure policy says of a failed pod: its action, and why.
@@ -193,8 +213,15 @@ impl View<'_> {
         let mut restarts = 0;
         let mut active: Vec<&Arc<Value>> = Vec::new();
         for pod in self.pods {
-            if is_over(pod) || (pod.is_terminating() && self.uncounted(pod) && is_gone_for_good(pod)) {
-                if has_failed(pod) {
+            let failed = self.has_failed(pod);
+            if pod.is_terminating() && !is_over(pod) {
+                plan.terminating += 1;
+                if !failed {
+                    continue;
+                }
+            }
+            if is_over(pod) || failed {
+                if failed {
                     last_failure = last_failure.max(finished_at(pod));
                     if let Some(index) = index_of(pod).filter(|_| by_index) {
                         let failures = failures_of(pod) + i64::from(!self.is_ignored(pod));
@@ -204,7 +231,10 @@ impl View<'_> {
                             let last = retries.entry(index).or_insert(at);
                             *last = at.max(*last);
                         }
-                        if failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))) {
+                        // Pods that go because the job has failed say nothing of their indexes.
+                        let gives_up = !is_true(job, "FailureTarget")
+                            && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
+                        if gives_up {
                             given_up.insert(index);
                         }
                     }
@@ -226,8 +256,6 @@ impl View<'_> {
                         _ => plan.failed += 1,
                     }
                 }
-            } else if pod.is_terminating() {
-                plan.terminating += 1;
             } else {
                 restarts += list(pod, "status.containerStatuses")
                     .iter()
@@ -371,6 +399,35 @@ impl View<'_> {
         over.and_then(|at| until(at, self.now)).filter(|_| failures > 0)
     }
 
+    /// Which of the active pods are too many: those of indexes that are not wanted or have two pods, then as elsewhere.
+    fn surplus(&self, active: &[&Arc<Value>], at_least: usize) -> Vec<String> {
+        let mut left: Vec<Arc<Value>> = active.iter().map(|pod| Arc::clone(pod)).collect();
+        sort_for_deletion(&mut left, &[]);
+        let mut gone: Vec<String> = Vec::new();
+        if is_indexed(self.job) {
+            let completions = number(self.job, "spec.completions", 0);
+            let mut by_index: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+            for pod in &left {
+                match index_of(pod).filter(|index| *index < completions) {
+                    Some(index) => by_index.entry(index).or_default().push(pod.name().to_owned()),
+                    None => gone.push(pod.name().to_owned()),
+                }
+            }
+            for mut names in by_index.into_values() {
+                names.pop();
+                gone.extend(names);
+            }
+        }
+        let more = left
+            .iter()
+            .map(|pod| pod.name().to_owned())
+            .filter(|name| !gone.contains(name));
+        let missing = at_least.saturating_sub(gone.len());
+        let more: Vec<String> = more.take(missing).collect();
+        gone.extend(more);
+        gone
+    }
+
     /// Makes or removes pods so that as many run as are wanted. `completions`: how many there are to be, and how many have
     /// ended. `closed`: indexes that get no pod now.
     fn fill(
@@ -388,12 +445,11 @@ impl View<'_> {
             Some((all, ended)) => (all - ended).min(parallelism),
         };
         let surplus = usize::try_from((plan.active - wanted).max(0)).unwrap_or_default();
-        plan.delete = active
-            .iter()
-            .take(surplus)
-            .map(|pod| pod.name().to_owned())
-            .collect();
+        plan.delete = self.surplus(active, surplus);
         let replaced_only_when_gone = text(self.job, "spec.podReplacementPolicy") == "Failed";
+        if !plan.delete.is_empty() {
+            return;
+        }
         let present = plan.active
             + if replaced_only_when_gone {
                 plan.terminating
@@ -441,8 +497,8 @@ mod tests {
 
     use super::*;
 
-    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, an exit code
-    /// behind `!`, failures before it behind `~`.
+    /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
+    /// node, an exit code behind `!`, failures before it behind `~`.
     fn pod(short: &str) -> Arc<Value> {
         let mut parts = short.split(' ');
         let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
@@ -450,6 +506,10 @@ mod tests {
         for part in parts {
             if part == "c" {
                 pod["metadata"]["finalizers"] = json!([]);
+            } else if part == "t" {
+                pod["spec"]["nodeName"] = json!("n");
+                pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:04:00Z");
+                pod["metadata"]["deletionGracePeriodSeconds"] = json!(300);
             } else if let Some(code) = part.strip_prefix('!') {
                 let code: i64 = code.parse().unwrap();
                 pod["status"]["containerStatuses"] = json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": "1970-01-01T00:00:00Z"}}}]);
@@ -522,6 +582,10 @@ mod tests {
         json!({}), &["a Failed 0 !42", "b Running 1"], "#a")]
     #[case::index_that_failed_before(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
         json!({"failedIndexes": "0"}), &["b Running 1"], "")]
+    #[case::deleted_counts(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Running t"], "+ #a")]
+    #[case::deleted_is_waited_for(json!({"completions": 1, "parallelism": 1, "podReplacementPolicy": "Failed"}), json!({}), &["a Running t"], "")]
+    #[case::too_many_of_an_index(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed"}),
+        json!({}), &["a Running 0", "b Running 1", "c Running 2"], "-c")]
     #[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
     fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
         let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});

@@ -18,8 +18,8 @@ use crate::meta::{ObjectMeta as _, string_map};
 const BURST_MAX: usize = 500;
 const FAILURE: &str = "ReplicaFailure";
 
-/// The controller.
-pub(in crate::controllers) struct ReplicaSets;
+/// The controller, of ReplicaSets or of the ReplicationControllers that were before them.
+pub(in crate::controllers) struct ReplicaSets(pub(in crate::controllers) Res);
 
 /// What a pass does.
 #[derive(Debug, PartialEq, Default)]
@@ -53,6 +53,7 @@ pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: &[Arc<Value>]) -> 
 
 /// The status, and when a pod will become available.
 pub(super) fn status(
+    res: Res,
     set: &Value,
     pods: &[Arc<Value>],
     failure: Option<(&str, &str)>,
@@ -84,9 +85,10 @@ pub(super) fn status(
         .iter()
         .filter(|pod| pod.is_terminating() && !is_over(pod))
         .count();
-    let mut status = json!({
-        "replicas": active.len(), "observedGeneration": set.generation(), "terminatingReplicas": terminating,
-    });
+    let mut status = json!({"replicas": active.len(), "observedGeneration": set.generation()});
+    if res == Res::ReplicaSets {
+        status["terminatingReplicas"] = Value::from(terminating);
+    }
     for (field, count) in [
         (
             "fullyLabeledReplicas",
@@ -108,16 +110,14 @@ pub(super) fn status(
             status[field] = Value::from(count);
         }
     }
-    let mut conditions: Vec<Value> = list(set, "status.conditions")
-        .iter()
-        .filter(|condition| text(condition, "type") != FAILURE)
-        .cloned()
-        .collect();
-    if let Some((reason, message)) = failure {
-        let since = condition(set, FAILURE).map_or(stamp, |condition| text(condition, "lastTransitionTime"));
-        conditions.push(json!({
-            "type": FAILURE, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since,
-        }));
+    // What is told of the first failure stays until there is none.
+    let mut conditions = list(set, "status.conditions").to_vec();
+    match failure {
+        None => conditions.retain(|condition| text(condition, "type") != FAILURE),
+        Some((reason, message)) if condition(set, FAILURE).is_none() => conditions.push(json!({
+            "type": FAILURE, "status": "True", "reason": reason, "message": message, "lastTransitionTime": stamp,
+        })),
+        Some(_) => {}
     }
     if !conditions.is_empty() {
         status["conditions"] = Value::Array(conditions);
@@ -126,7 +126,7 @@ pub(super) fn status(
 }
 
 /// The words of the API server when it refuses something.
-pub(super) fn refusal(error: &kube::Error) -> String {
+pub(in crate::controllers) fn refusal(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
@@ -136,43 +136,48 @@ pub(super) fn refusal(error: &kube::Error) -> String {
 #[async_trait]
 impl Controller for ReplicaSets {
     fn name(&self) -> &'static str {
-        "replicaset-controller"
+        match self.0 {
+            Res::ReplicationControllers => "replication-controller",
+            _ => "replicaset-controller",
+        }
     }
 
     fn watches(&self) -> &'static [Res] {
-        &[Res::ReplicaSets, Res::Pods]
+        match self.0 {
+            Res::ReplicationControllers => &[Res::ReplicationControllers, Res::Pods],
+            _ => &[Res::ReplicaSets, Res::Pods],
+        }
     }
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
-            Res::ReplicaSets => vec![Key::of(object)],
-            _ => concerned(cache, Res::ReplicaSets, object, old),
+            Res::Pods => concerned(cache, self.0, object, old),
+            _ => vec![Key::of(object)],
         }
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
-        let Some(set) = cx.cache.get(Res::ReplicaSets, &key.namespace, &key.name).cloned() else {
+        let Some(set) = cx.cache.get(self.0, &key.namespace, &key.name).cloned() else {
             return Ok(Next::Change);
         };
-        let pods = claim(cx, Res::ReplicaSets, &set, Res::Pods).await?;
-        let mut failure = None;
+        let pods = claim(cx, self.0, &set, Res::Pods).await?;
+        let (mut failure, mut acted) = (None, false);
         if !set.is_terminating() {
             let related = related(cx.cache, &set);
             let plan = plan(&set, &pods, &related);
-            if let Err(error) = act(cx, &set, &pods, plan).await {
+            acted = plan != Plan::default();
+            if let Err(error) = act(cx, self.0, &set, &pods, plan).await {
                 failure = Some(error);
             }
         }
-        let Some(set) = cx.cache.get(Res::ReplicaSets, &key.namespace, &key.name).cloned() else {
-            return Ok(Next::Change);
-        };
-        let pods = cx.cache.owned(Res::Pods, set.uid());
+        // As the real one does, the status tells of the pods that were there before; those made now are told in the next pass.
         let told = failure.as_ref().map(|(reason, error)| (*reason, refusal(error)));
         let told = told.as_ref().map(|(reason, message)| (*reason, message.as_str()));
-        let (status, next) = status(&set, &pods, told, cx.now(), &cx.stamp());
-        cx.set_status(Res::ReplicaSets, &set, &status).await?;
+        let (status, next) = status(self.0, &set, &pods, told, cx.now(), &cx.stamp());
+        cx.set_status(self.0, &set, &status).await?;
         match failure {
             Some((_, error)) => Err(error),
+            None if acted => Ok(Next::After(Duration::ZERO)),
             None => Ok(next.into()),
         }
     }
@@ -193,11 +198,12 @@ fn related(cache: &Cache, set: &Value) -> Vec<Arc<Value>> {
 
 async fn act(
     cx: &mut Cx<'_>,
+    res: Res,
     set: &Value,
     pods: &[Arc<Value>],
     plan: Plan,
 ) -> Result<(), (&'static str, kube::Error)> {
-    let owner = owner_reference("apps/v1", "ReplicaSet", set);
+    let owner = owner_reference(res.api_version(), res.kind(), set);
     for _ in 0..plan.create {
         let template = set.pointer("/spec/template").cloned().unwrap_or_default();
         let mut pod = from_template(&template, owner.clone());
@@ -205,7 +211,7 @@ async fn act(
         match cx.create(Res::Pods, set.namespace(), pod).await {
             Ok(created) => {
                 cx.normal(
-                    Res::ReplicaSets,
+                    res,
                     set,
                     "SuccessfulCreate",
                     format!("Created pod: {}", created.name()),
@@ -213,7 +219,7 @@ async fn act(
             }
             Err(error) => {
                 cx.warning(
-                    Res::ReplicaSets,
+                    res,
                     set,
                     "FailedCreate",
                     format!("Error creating: {}", refusal(&error)),
@@ -227,15 +233,10 @@ async fn act(
             continue;
         };
         match cx.delete(Res::Pods, pod, None).await {
-            Ok(()) => cx.normal(
-                Res::ReplicaSets,
-                set,
-                "SuccessfulDelete",
-                format!("Deleted pod: {name}"),
-            ),
+            Ok(()) => cx.normal(res, set, "SuccessfulDelete", format!("Deleted pod: {name}")),
             Err(error) => {
                 cx.warning(
-                    Res::ReplicaSets,
+                    res,
                     set,
                     "FailedDelete",
                     format!("Error deleting: {}", refusal(&error)),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::claim::{claim, concerned};
-use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
+use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
 use super::replicaset::refusal;
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
@@ -29,8 +29,10 @@ pub(super) enum Step {
     Create { ordinal: i64, update: bool },
     /// Delete a pod that has ended, to make it anew.
     Replace(String),
-    /// Delete a pod that is too many, or not of the revision that it should be.
+    /// Delete a pod that is too many.
     Delete(String),
+    /// Delete a pod that is not of the revision that it should be.
+    Renew(String),
 }
 
 /// What a set is and has.
@@ -66,11 +68,17 @@ fn is_parallel(set: &Value) -> bool {
 }
 
 impl View<'_> {
+    fn is_available(&self, pod: &Value) -> bool {
+        availability(pod, number(self.set, "spec.minReadySeconds", 0), self.now).0
+    }
+
+    fn is_unavailable(&self, pod: &Value) -> bool {
+        !self.is_available(pod) || pod.is_terminating()
+    }
+
+    /// Whether the next pod may be made or deleted, where that is done one after the other.
     fn is_healthy(&self, pod: &Value) -> bool {
-        let min_ready = number(self.set, "spec.minReadySeconds", 0);
-        text(pod, "status.phase") == "Running"
-            && !pod.is_terminating()
-            && availability(pod, min_ready, self.now).0
+        text(pod, "status.phase") == "Running" && !self.is_unavailable(pod)
     }
 
     /// Whether a pod that is made now is of the new revision.
@@ -122,11 +130,23 @@ impl View<'_> {
             .filter(|(ordinal, _)| **ordinal < start || **ordinal >= start + count)
             .map(|(_, pod)| pod)
             .collect();
+        // One that is not available may go all the same if it is the first of all that are not.
+        let in_range = by_ordinal
+            .iter()
+            .filter(|(ordinal, _)| **ordinal >= start && **ordinal < start + count)
+            .map(|(_, pod)| pod);
+        let first_unavailable = in_range
+            .chain(beyond.iter().copied())
+            .find(|pod| self.is_unavailable(pod));
         for pod in beyond.iter().rev() {
             if pod.is_terminating() {
                 if parallel {
                     continue;
                 }
+                return steps;
+            }
+            let is_first = first_unavailable.is_some_and(|first| first.name() == pod.name());
+            if !parallel && !self.is_healthy(pod) && !is_first {
                 return steps;
             }
             steps.push(Step::Delete(pod.name().to_owned()));
@@ -141,66 +161,53 @@ impl View<'_> {
         steps
     }
 
-    fn updates(&self, start: i64, count: i64, pods: &BTreeMap<i64, &Arc<Value>>) -> Vec<Step> {
+    /// The last pod of another revision, unless one behind it is not available yet.
+    fn updates(&self, start: i64, count: i64, pods: &BTreeMap<i64, &Arc<Value>>) -> Option<Step> {
         let set = self.set;
         if text(set, "spec.updateStrategy.type") == "OnDelete" {
-            return Vec::new();
+            return None;
         }
-        let rolling = set
-            .pointer("/spec/updateStrategy/rollingUpdate")
-            .cloned()
-            .unwrap_or_else(|| json!({}));
-        let partition = number(&rolling, "partition", 0);
-        let allowed = scaled(rolling.get("maxUnavailable"), count, true, 1).max(1);
-        let mut unavailable = (start..start + count)
-            .filter(|ordinal| pods.get(ordinal).is_none_or(|pod| !self.is_healthy(pod)))
-            .count();
-        let mut steps = Vec::new();
+        let partition = number(set, "spec.updateStrategy.rollingUpdate.partition", 0);
         for ordinal in (start + partition..start + count).rev() {
-            let Some(pod) = pods.get(&ordinal) else { continue };
-            if i64::try_from(unavailable).unwrap_or(i64::MAX) >= allowed && self.is_healthy(pod) {
-                return steps;
-            }
+            let pod = pods.get(&ordinal)?;
             if revision_of(pod) != self.update && !pod.is_terminating() {
-                if self.is_healthy(pod) {
-                    unavailable += 1;
-                }
-                steps.push(Step::Delete(pod.name().to_owned()));
-                if allowed == 1 {
-                    return steps;
-                }
-            } else if !self.is_healthy(pod) && allowed == 1 {
-                return steps;
+                return Some(Step::Renew(pod.name().to_owned()));
+            }
+            if self.is_unavailable(pod) {
+                return None;
             }
         }
-        steps
+        None
     }
 
     /// The status, and when a pod will have been ready for long enough.
-    pub(super) fn status(&self, collisions: i64) -> (Value, Option<Duration>) {
+    /// `steps` are what is done now: it is told of the pods that are there before, as the real one does.
+    pub(super) fn status(&self, collisions: i64, steps: &[Step]) -> (Value, Option<Duration>) {
         let set = self.set;
         let min_ready = number(set, "spec.minReadySeconds", 0);
-        let (start, count) = (first(set), number(set, "spec.replicas", 1));
+        let count = number(set, "spec.replicas", 1);
         let (mut replicas, mut ready, mut available, mut current, mut updated) = (0, 0, 0, 0, 0);
         let mut next: Option<Duration> = None;
         for pod in self.pods {
             replicas += 1;
-            let in_range =
-                ordinal(set, pod).is_some_and(|ordinal| ordinal >= start && ordinal < start + count);
             if is_ready(pod) && text(pod, "status.phase") == "Running" {
                 ready += 1;
                 let (is, left) = availability(pod, min_ready, self.now);
                 available += i64::from(is);
                 next = [next, left].into_iter().flatten().min();
             }
-            if !pod.is_terminating() && in_range {
+            if !pod.is_terminating() {
                 current += i64::from(revision_of(pod) == self.current);
                 updated += i64::from(revision_of(pod) == self.update);
             }
         }
+        let renewed = steps.iter().filter(|step| matches!(step, Step::Renew(_))).count();
+        current -= i64::try_from(renewed).unwrap_or_default();
         let mut current_revision = self.current;
-        let complete =
-            updated == replicas && ready == replicas && text(set, "spec.updateStrategy.type") != "OnDelete";
+        let complete = updated == count
+            && ready == count
+            && replicas == count
+            && text(set, "spec.updateStrategy.type") == "RollingUpdate";
         if complete {
             current_revision = self.update;
             current = updated;
@@ -233,6 +240,7 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = Value::from(name.clone());
     pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = Value::from(ordinal.to_string());
     pod["metadata"]["labels"][REVISION_LABEL] = Value::from(revision);
+    pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
     pod["metadata"]["name"] = Value::from(name.clone());
     pod["spec"]["hostname"] = Value::from(name);
     let service = text(set, "spec.serviceName");
@@ -261,7 +269,8 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     pod
 }
 
-async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(), kube::Error> {
+/// Makes the claims of a pod that are not there; or tells which could not be made.
+async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(), (String, kube::Error)> {
     for template in list(set, "spec.volumeClaimTemplates") {
         let name = claim_name(template, set, ordinal);
         if cx.cache.get(Res::Claims, set.namespace(), &name).is_some() {
@@ -291,7 +300,7 @@ async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(),
         {
             Ok(_) => {
                 let text = format!(
-                    "create Claim {name} Pod {pod} in StatefulSet {} success",
+                    "Create Claim {name} Pod {pod} in StatefulSet {} success",
                     set.name()
                 );
                 cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
@@ -300,11 +309,11 @@ async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(),
             Err(error) => {
                 let why = refusal(&error);
                 let text = format!(
-                    "create Claim {name} for Pod {pod} in StatefulSet {} failed error: {why}",
+                    "Create Claim {name} for Pod {pod} in StatefulSet {} failed error: {why}",
                     set.name()
                 );
                 cx.warning(Res::StatefulSets, set, "FailedCreate", text);
-                return Err(error);
+                return Err((name, error));
             }
         }
     }
@@ -372,7 +381,16 @@ async fn act(
 ) -> Result<(), kube::Error> {
     match step {
         Step::Create { ordinal, update } => {
-            ensure_claims(cx, set, ordinal).await?;
+            if let Err((claim, error)) = ensure_claims(cx, set, ordinal).await {
+                let text = format!(
+                    "Create Pod {}-{ordinal} in StatefulSet {} failed error: failed to create PVC {claim}: {}",
+                    set.name(),
+                    set.name(),
+                    refusal(&error)
+                );
+                cx.warning(Res::StatefulSets, set, "FailedCreate", text);
+                return Err(error);
+            }
             let revision = if update { history.update.name() } else { current };
             let found = history
                 .all
@@ -384,13 +402,17 @@ async fn act(
             let name = format!("{}-{ordinal}", set.name());
             match cx.create(Res::Pods, set.namespace(), pod).await {
                 Ok(_) => {
-                    let text = format!("create Pod {name} in StatefulSet {} successful", set.name());
+                    let text = format!("Create Pod {name} in StatefulSet {} successful", set.name());
                     cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
                 }
-                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                // Somebody else's pod has the name: nothing is said about it.
+                Err(error) if matches!(&error, kube::Error::Api(status) if status.reason == "AlreadyExists") =>
+                {
+                    return Err(error);
+                }
                 Err(error) => {
                     let text = format!(
-                        "create Pod {name} in StatefulSet {} failed error: {}",
+                        "Create Pod {name} in StatefulSet {} failed error: {}",
                         set.name(),
                         refusal(&error)
                     );
@@ -399,20 +421,12 @@ async fn act(
                 }
             }
         }
-        Step::Replace(name) | Step::Delete(name) => {
+        Step::Replace(name) | Step::Delete(name) | Step::Renew(name) => {
             let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
                 return Ok(());
             };
-            if is_over(pod) {
-                let text = format!(
-                    "StatefulSet {}/{} is recreating failed Pod {name}",
-                    set.namespace(),
-                    set.name()
-                );
-                cx.warning(Res::StatefulSets, set, "RecreatingFailedPod", text);
-            }
             cx.delete(Res::Pods, pod, None).await?;
-            let text = format!("delete Pod {name} in StatefulSet {} successful", set.name());
+            let text = format!("Delete Pod {name} in StatefulSet {} successful", set.name());
             cx.normal(Res::StatefulSets, set, "SuccessfulDelete", text);
         }
     }
@@ -457,31 +471,30 @@ impl Controller for StatefulSets {
             known if history.all.iter().any(|revision| revision.name() == known) => known.to_owned(),
             _ => history.update.name().to_owned(),
         };
-        let view = |set: &Value, pods: &[Arc<Value>], now: Timestamp| {
-            let view = View {
-                set,
-                pods,
-                current: &current,
-                update: history.update.name(),
-                now,
-            };
-            (view.steps(), view.status(collisions))
-        };
         if !set.is_terminating() {
             retain_claims(cx, &set, &pods).await?;
         }
-        let (steps, _) = view(&set, &pods, cx.now());
-        let mut result = Ok(());
+        let view = View {
+            set: &set,
+            pods: &pods,
+            current: &current,
+            update: history.update.name(),
+            now: cx.now(),
+        };
+        let steps = view.steps();
+        let (status, next) = view.status(collisions, &steps);
+        let (mut result, acts) = (Ok(()), !steps.is_empty());
         for step in steps {
             result = act(cx, &set, &pods, step, &history, &current).await;
             if result.is_err() {
                 break;
             }
         }
-        let pods: Vec<Arc<Value>> = cx.cache.owned(Res::Pods, set.uid());
-        let (_, (status, next)) = view(&set, &pods, cx.now());
         cx.set_status(Res::StatefulSets, &set, &status).await?;
         result?;
+        if acts {
+            return Ok(Next::After(Duration::ZERO));
+        }
         let mut live: Vec<&str> = pods.iter().map(|pod| revision_of(pod)).collect();
         live.push(text(&status, "currentRevision"));
         if !set.is_terminating() {
@@ -605,11 +618,18 @@ mod tests {
         &["0 a r", "1 a r", "2 b r"],
         &[]
     )]
-    #[case(
-        json!({"replicas": 3, "podManagementPolicy": "Parallel", "updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}),
-        &["0 a r", "1 a r", "2 a r"],
-        &["-s-2", "-s-1"]
+    #[case::the_last_goes_though_it_is_not_ready(
+        json!({"replicas": 2, "podManagementPolicy": "Parallel"}),
+        &["0 a r", "1 a"],
+        &["-s-1"]
     )]
+    #[case::one_after_the_other(
+        json!({"replicas": 3, "podManagementPolicy": "Parallel"}),
+        &["0 a r", "1 a r", "2 b"],
+        &[]
+    )]
+    #[case::too_many_and_not_ready(json!({"replicas": 1}), &["0 b r", "1 b r", "2 b"], &["-s-2"])]
+    #[case::too_many_and_one_before_is_not_ready(json!({"replicas": 1}), &["0 b r", "1 b", "2 b"], &[])]
     #[case(json!({"replicas": 2, "updateStrategy": {"type": "OnDelete"}}), &["0 a r", "1 a r"], &[])]
     #[case(
         json!({"replicas": 2, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}),
@@ -638,7 +658,7 @@ mod tests {
                     ordinal,
                     update: false,
                 } => format!("+{ordinal} old"),
-                Step::Delete(name) => format!("-{name}"),
+                Step::Delete(name) | Step::Renew(name) => format!("-{name}"),
                 Step::Replace(name) => format!("!{name}"),
             })
             .collect();

@@ -72,7 +72,29 @@ pub(in super::super) fn preferred(pod: &Value, node: &NodeInfo) -> i64 {
         .sum()
 }
 
+/// Whether a pod is meant for other nodes, by their names: if each of its terms names some, all others are left out before
+/// they are looked at.
+fn is_named_out(pod: &Value, node: &str) -> bool {
+    let terms = at(pod, REQUIRED)
+        .map(|required| list(required, "nodeSelectorTerms"))
+        .unwrap_or_default();
+    let named = |term: &Value| -> Option<bool> {
+        let fields = list(term, "matchFields")
+            .iter()
+            .filter(|field| text(field, "key") == "metadata.name" && text(field, "operator") == "In");
+        fields
+            .map(|field| list(field, "values").iter().any(|name| name == node))
+            .reduce(|one, other| one && other)
+    };
+    !terms.is_empty() && terms.iter().all(|term| named(term) == Some(false))
+}
+
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
+    if is_named_out(&cycle.pod.object, node.object.name()) {
+        return Some(Refusal::hopeless(
+            "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        ));
+    }
     (!node_matches(&cycle.pod.object, &node.object))
         .then(|| Refusal::hopeless("node(s) didn't match Pod's node affinity/selector"))
 }

@@ -1,6 +1,8 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::super::message::{self, Preemption};
+use super::super::preemption;
 use super::*;
 
 fn merge(object: &mut Value, change: &Value) {
@@ -71,6 +73,8 @@ fn place(spec: Value, change: Value) -> String {
 
 const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 
+const NAMED: &str = "(node(s) didn't satisfy plugin(s) [NodeAffinity]!)";
+
 #[rstest]
 #[case(json!({}), json!({}), "a b c")]
 #[case(json!({}), json!({"nodes": {"b": {"spec": {"unschedulable": true}}}}), "a (node(s) were unschedulable!) c")]
@@ -90,7 +94,7 @@ const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["2"]}]}]}}}}), json!({}), &format!("a b {AFFINITY}"))]
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}), json!({}), &format!("{AFFINITY} b {AFFINITY}"))]
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}), json!({}), &format!("{NAMED} b {NAMED}"))]
 #[case(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["3"]}]}]}}}}), json!({}), "a b c")]
 #[case(
@@ -152,4 +156,133 @@ const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 )]
 fn where_pods_fit(#[case] spec: Value, #[case] change: Value, #[case] expected: &str) {
     assert_eq!(place(spec, change), expected);
+}
+
+/// What is said of a pod that fits nowhere, or where it can go.
+fn said(spec: Value, change: Value) -> String {
+    let cluster = cluster(change);
+    let never = spec["preemptionPolicy"] == "Never";
+    let pod = json!({"metadata": {"uid": "p", "name": "p", "namespace": "d", "labels": {"app": "web"}}, "spec": spec});
+    let pod = Arc::new(PodInfo::new(pod));
+    let cycle = match Cycle::new(&pod, &cluster) {
+        Ok(cycle) => cycle,
+        Err(why) => return message::hopeless(cluster.nodes.len(), &why),
+    };
+    let mut refusals = Vec::new();
+    for node in cluster.nodes.values() {
+        match cycle.refuse(node) {
+            Some(refusal) => refusals.push((node, refusal)),
+            None => return format!("fits {}", node.name()),
+        }
+    }
+    let outcome = match (never, preemption::find(&cycle, &refusals)) {
+        (true, _) => Preemption::Never,
+        (false, Some(_)) => Preemption::Found,
+        (false, None) => Preemption::Vain,
+    };
+    let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
+    message::refused(&refusals, &outcome)
+}
+
+/// As kube-scheduler 1.36.2 said it, on the same nodes: what is wrong with them, and what drivings away would come to.
+#[rstest]
+#[case(json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}]}), json!({}), "3 Insufficient cpu", "3 useless")]
+#[case(json!({"containers": [{"resources": {"requests": {"memory": "2Gi"}}}]}), json!({}), "3 Insufficient memory", "3 useless")]
+#[case(
+    json!({"containers": [{"resources": {"requests": {"cpu": "3", "memory": "2Gi"}}}]}), json!({}),
+    "3 Insufficient cpu, 3 Insufficient memory", "3 useless"
+)]
+#[case(json!({"containers": [{"resources": {"requests": {"e.com/gpu": "1"}}}]}), json!({}), "3 Insufficient e.com/gpu", "3 useless")]
+#[case(json!({"nodeSelector": {"zone": "9"}}), json!({}), "3 node(s) didn't match Pod's node affinity/selector", "3 useless")]
+#[case(
+    json!({"nodeSelector": {"zone": "1"}, "containers": [{"resources": {"requests": {"cpu": "3"}}}]}), json!({}),
+    "1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient cpu", "3 useless"
+)]
+#[case(
+    json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["zz"]}]}]}}}}),
+    json!({}), "3 node(s) didn't satisfy plugin(s) [NodeAffinity]", "3 useless"
+)]
+#[case(
+    json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}], "affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]}}}}),
+    json!({}), "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]", "1 without victims, 2 useless"
+)]
+#[case(
+    json!({}),
+    json!({"nodes": {
+        "a": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+        "b": {"spec": {"taints": [{"key": "l", "effect": "NoExecute"}]}},
+        "c": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}, {"key": "m", "effect": "NoSchedule"}]}},
+    }}),
+    "3 node(s) had untolerated taint(s)", "3 useless"
+)]
+#[case(
+    json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}]}),
+    json!({"nodes": {"a": {"spec": {"unschedulable": true}}}}),
+    "1 node(s) were unschedulable, 2 Insufficient cpu", "3 useless"
+)]
+#[case(
+    json!({"nodeSelector": {"kubernetes.io/hostname": "a"}, "containers": [{"ports": [{"hostPort": 80}]}]}), json!({}),
+    "1 node(s) didn't have free ports for the requested pod ports, 2 node(s) didn't match Pod's node affinity/selector",
+    "1 without victims, 2 useless"
+)]
+#[case(
+    json!({}),
+    json!({"nodes": {"a": {"status": {"allocatable": {"pods": "0"}}}, "b": {"status": {"allocatable": {"pods": "0"}}},
+        "c": {"status": {"allocatable": {"pods": "0"}}}}}),
+    "3 Too many pods", "3 without victims"
+)]
+#[case(
+    json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    json!({}), "3 node(s) didn't match pod affinity rules", "3 useless"
+)]
+#[case(
+    json!({"nodeSelector": {"kubernetes.io/hostname": "a"}, "affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    json!({}),
+    "1 node(s) didn't match pod anti-affinity rules, 2 node(s) didn't match Pod's node affinity/selector",
+    "1 without victims, 2 useless"
+)]
+#[case(
+    json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}}]}),
+    json!({"nodes": {"c": {"status": {"allocatable": {"pods": "0"}}}}}),
+    "1 Too many pods, 2 node(s) didn't match pod topology spread constraints", "3 without victims"
+)]
+#[case(
+    json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}}]}),
+    json!({}), "3 node(s) didn't match pod topology spread constraints (missing required label)", "3 useless"
+)]
+#[case(json!({"volumes": [{"persistentVolumeClaim": {"claimName": "none"}}]}), json!({}), "persistentvolumeclaim \"none\" not found", "")]
+#[case(
+    json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}),
+    json!({"claims": [{"metadata": {"name": "x"}, "spec": {"storageClassName": "nope"}}]}),
+    "pod has unbound immediate PersistentVolumeClaims", ""
+)]
+#[case(
+    json!({"preemptionPolicy": "Never", "nodeSelector": {"zone": "9"}}), json!({}),
+    "3 node(s) didn't match Pod's node affinity/selector", "never"
+)]
+fn what_is_said(#[case] spec: Value, #[case] change: Value, #[case] why: &str, #[case] preemption: &str) {
+    let rest = match preemption {
+        "" => "not found".to_owned(),
+        "never" => {
+            "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.".to_owned()
+        }
+        short => {
+            let long = short
+                .replace("useless", "Preemption is not helpful for scheduling")
+                .replace("without victims", "No preemption victims found for incoming pod");
+            format!("no new claims to deallocate, preemption: 0/3 nodes are available: {long}.")
+        }
+    };
+    assert_eq!(
+        said(spec, change),
+        format!("0/3 nodes are available: {why}. {rest}")
+    );
 }
