@@ -15,10 +15,12 @@ use super::replicaset::refusal;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text,
 };
-use crate::meta::{ObjectMeta as _, at};
+use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).
 const BATCH: Duration = Duration::from_secs(1);
+
+const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 
 /// The controller.
 pub(in crate::controllers) struct Jobs;
@@ -119,7 +121,8 @@ impl Controller for Jobs {
         }
         .plan();
         if job.is_terminating() {
-            return release(cx, &pods).await.map(|()| Next::Change);
+            let left = left_behind(cx.cache, key);
+            return release(cx, &left).await.map(|()| Next::Change);
         }
         if is_finished(&job) {
             release(cx, &pods).await?;
@@ -129,11 +132,12 @@ impl Controller for Jobs {
     }
 }
 
-/// The pods that are still held for a job that is gone: nobody else would let them go.
+/// The pods that are still held for a job that goes or is gone, also those that it does not own any more: nobody else would let
+/// them go.
 fn left_behind(cache: &Cache, key: &Key) -> Vec<Arc<Value>> {
-    let of_job = |pod: &Value| {
-        controller_of(pod)
-            .is_some_and(|owner| text(owner, "kind") == "Job" && text(owner, "name") == key.name)
+    let of_job = |pod: &Value| match controller_of(pod) {
+        Some(owner) => text(owner, "kind") == "Job" && text(owner, "name") == key.name,
+        None => string_map(pod, "labels").get(NAME_LABEL).and_then(Value::as_str) == Some(key.name.as_str()),
     };
     cache
         .in_namespace(Res::Pods, &key.namespace)
