@@ -163,7 +163,8 @@ impl Verdict {
         still_that_kind(attributes, &concern.resource, &patched)?;
         let mut patched = from_version(attributes, &concern.resource, patched);
         // The answer is read as a request would be: what the type does not know is dropped, what it leaves out is filled in.
-        if let Some(schema) = attributes.resource.schema() {
+        let own = attributes.is_of_own_kind();
+        if let Some(schema) = attributes.resource.schema().filter(|_| !own) {
             schema.prune(&mut patched);
             if !attributes.resource.is_custom() {
                 schema
