@@ -23,3 +23,20 @@ fn nothing_that_must_not_happen_happens() {
         bad.join("\n")
     );
 }
+
+/// A history is a function of its seed, whatever was played before it in the same process, and whatever goes wrong in it.
+#[test]
+fn a_history_is_played_again_the_same() {
+    let play = |seed| histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
+    let first = play(62);
+    assert!(first.struck > 0, "the weather was fair");
+    play(3);
+    let again = play(62);
+    let differs = first
+        .story
+        .iter()
+        .zip(&again.story)
+        .find(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!(first.struck, again.struck);
+}

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
-use tokio::sync::watch;
 
+use super::bell::{Bell, Listener};
 use super::event::Event;
 use super::key::Revision;
 use crate::meta::at;
@@ -26,7 +26,7 @@ struct Part {
     revisions: VecDeque<Revision>,
     /// The newest one that was taken off `revisions`.
     dropped: Revision,
-    latest: watch::Sender<Revision>,
+    bell: Bell,
     watchers: usize,
 }
 
@@ -73,7 +73,7 @@ impl Parts {
         &mut self,
         scope: &Scope,
         known: impl FnOnce() -> VecDeque<Revision>,
-    ) -> Option<watch::Receiver<Revision>> {
+    ) -> Option<Listener> {
         let slot = match scope {
             Scope::All => return None,
             Scope::Namespace(namespace) => self.by_namespace.entry(namespace.clone()),
@@ -82,11 +82,11 @@ impl Parts {
         let part = slot.or_insert_with(|| Part {
             revisions: known(),
             dropped: Revision::default(),
-            latest: watch::Sender::new(Revision::default()),
+            bell: Bell::default(),
             watchers: 0,
         });
         part.watchers += 1;
-        Some(part.latest.subscribe())
+        Some(part.bell.listener())
     }
 
     /// A watcher of a part is gone.
@@ -140,7 +140,7 @@ impl Parts {
     pub(super) fn wake(&self) {
         let fields = self.by_field.values().flat_map(BTreeMap::values);
         for part in self.by_namespace.values().chain(fields) {
-            part.latest.send_modify(|_| {});
+            part.bell.ring();
         }
     }
 
@@ -165,7 +165,7 @@ impl Part {
             self.dropped = self.revisions.pop_front().unwrap_or(self.dropped);
         }
         self.revisions.push_back(revision);
-        self.latest.send_replace(revision);
+        self.bell.ring();
     }
 }
 

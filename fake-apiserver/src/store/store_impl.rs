@@ -214,13 +214,13 @@ impl Store {
                 compacted: table.compacted,
             });
         }
-        let latest = table.subscribe(&scope, from);
+        let bell = table.subscribe(&scope, from);
         Ok(Watcher::new(
             Arc::clone(self),
             table_id.clone(),
             scope,
             from,
-            latest,
+            bell,
         ))
     }
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
 use super::key::{ObjectKey, Revision};
 use super::scope::{Parts, Scope};
@@ -84,7 +83,7 @@ pub(super) struct Table {
     log_bytes: usize,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
-    latest: watch::Sender<Revision>,
+    bell: Bell,
     parts: Parts,
 }
 
@@ -95,13 +94,13 @@ impl Table {
             log: VecDeque::new(),
             log_bytes: 0,
             compacted,
-            latest: watch::Sender::new(Revision::default()),
+            bell: Bell::default(),
             parts: Parts::default(),
         }
     }
 
     /// Another watcher of the events after `from`.
-    pub(super) fn subscribe(&mut self, scope: &Scope, from: Revision) -> watch::Receiver<Revision> {
+    pub(super) fn subscribe(&mut self, scope: &Scope, from: Revision) -> Listener {
         let start = self.log.partition_point(|logged| logged.revision() <= from);
         let log = &self.log;
         let known = || {
@@ -110,7 +109,7 @@ impl Table {
             concerned.map(|event| event.revision).collect()
         };
         let part = self.parts.join(scope, known);
-        part.unwrap_or_else(|| self.latest.subscribe())
+        part.unwrap_or_else(|| self.bell.listener())
     }
 
     /// A watcher is gone.
@@ -128,7 +127,6 @@ impl Table {
                     .insert(event.object.key.clone(), Arc::clone(&event.object));
             }
         }
-        let revision = event.revision;
         self.log.push_back(Logged::Whole(Arc::clone(&event)));
         let old = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
         if let Some(old) = old
@@ -151,7 +149,7 @@ impl Table {
             self.log_bytes = self.log_bytes.saturating_sub(dropped.bytes());
             self.compacted = dropped.revision();
         }
-        self.latest.send_replace(revision);
+        self.bell.ring();
         self.parts.tell(&event, self.compacted);
     }
 
@@ -168,7 +166,7 @@ impl Table {
         }
         self.compacted = self.compacted.max(revision);
         // Wakes the watchers that are now too far behind.
-        self.latest.send_modify(|_| {});
+        self.bell.ring();
         self.parts.wake();
     }
 

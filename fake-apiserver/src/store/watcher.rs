@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use super::bell::Listener;
 use super::event::Event;
 use super::key::{GroupResource, Revision};
 use super::scope::Scope;
@@ -21,7 +20,7 @@ pub struct Watcher {
     /// The newest revision that this watcher has seen all events of its scope up to.
     position: Revision,
     taken: VecDeque<Arc<Event>>,
-    latest: watch::Receiver<Revision>,
+    bell: Listener,
 }
 
 impl Watcher {
@@ -30,7 +29,7 @@ impl Watcher {
         table: GroupResource,
         scope: Scope,
         position: Revision,
-        latest: watch::Receiver<Revision>,
+        bell: Listener,
     ) -> Self {
         Self {
             store,
@@ -38,7 +37,7 @@ impl Watcher {
             scope,
             position,
             taken: VecDeque::new(),
-            latest,
+            bell,
         }
     }
 
@@ -56,7 +55,7 @@ impl Watcher {
     /// [`Compacted`] if the watcher fell behind what the log keeps.
     pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Compacted> {
         if self.taken.is_empty() {
-            self.latest.mark_unchanged();
+            self.bell.hush();
             let (events, now) =
                 self.store
                     .events_after(&self.table, &self.scope, self.position, BATCH_EVENTS)?;
@@ -72,10 +71,8 @@ impl Watcher {
 
     /// Waits until there may be another event. Cancel-safe.
     pub async fn changed(&mut self) {
-        if self.latest.changed().await.is_err() {
-            // The table went away with its store: nothing will ever come.
-            std::future::pending::<()>().await;
-        }
+        // Of a table that has gone away with its store nothing will ever come.
+        self.bell.rung().await;
     }
 }
 
