@@ -212,6 +212,41 @@ fn a_deployment_comes_up(#[case] text: &str) {
     });
 }
 
+/// A deleted pod goes in the end, whatever its kubelet is told when it lets it go.
+#[rstest]
+#[case::conflicts("{refuse: {code: 409}}")]
+#[case::failures("{refuse: {code: 500}}")]
+#[case::not_answered("loseAnswer")]
+fn a_pod_goes(#[case] what: &str) {
+    let text =
+        format!("- {{on: {{verbs: [delete, patch], userAgents: [kubelet]}}, skip: 1, times: 3, do: {what}}}");
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let pods = "/api/v1/namespaces/default/pods";
+        let pod =
+            json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}});
+        request(&cluster, "POST", pods, &pod).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        let handles: Vec<_> = faults(&text)
+            .into_iter()
+            .map(|fault| cluster.faults().add(fault))
+            .collect();
+        request(&cluster, "DELETE", &format!("{pods}/p"), &Value::Null).await;
+        cluster.run_for(Duration::from_secs(60)).await;
+        assert_eq!(
+            request(&cluster, "GET", &format!("{pods}/p"), &Value::Null)
+                .await
+                .0,
+            404
+        );
+        let struck: u32 = handles
+            .iter()
+            .map(fake_apiserver::faults::FaultHandle::strikes)
+            .sum();
+        assert!(struck > 0, "nothing was struck");
+    });
+}
+
 #[test]
 fn a_handle_counts_and_lifts() {
     simulate(move || async move {

@@ -495,8 +495,7 @@ impl PodWorker {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!(%error, pod = %self.pod.name(), "let a pod go");
-                // Gone already, or another one of that name.
-                matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409))
+                matches!(&error, kube::Error::Api(status) if status.is_not_found())
             }
         }
     }
