@@ -321,10 +321,9 @@ impl Kubelet {
         self: &Arc<Self>,
         workers: &mut BTreeMap<String, Mailbox>,
         addresses: &mut Addresses,
-        pod: Value,
+        pod: Arc<Value>,
     ) {
         let uid = pod.uid().to_owned();
-        let pod = Arc::new(pod);
         match workers.get(&uid) {
             Some(mailbox) => {
                 mailbox.send_modify(|mail| mail.pod = pod);
