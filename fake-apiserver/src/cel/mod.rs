@@ -18,6 +18,7 @@ pub(crate) mod policies;
 pub(crate) mod rules;
 mod sizes;
 mod ty;
+pub(crate) mod type_check;
 mod types;
 pub(crate) mod values;
 

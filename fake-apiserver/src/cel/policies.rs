@@ -124,31 +124,8 @@ impl Names {
     }
 
     fn check<'a>(&'a self, read: &Expression) -> types::Checked<'a> {
-        let named = |name| Ty::Named(name);
-        let mut names = vec![
-            ("object".to_owned(), Ty::Dyn),
-            ("oldObject".to_owned(), Ty::Dyn),
-            ("request".to_owned(), Ty::Object(Shape::Record(&REQUEST))),
-            (
-                "namespaceObject".to_owned(),
-                Ty::Object(Shape::Record(&NAMESPACE)),
-            ),
-            (
-                "authorizer".to_owned(),
-                named("kubernetes.authorization.Authorizer"),
-            ),
-            (
-                "authorizer.requestResource".to_owned(),
-                named("kubernetes.authorization.ResourceCheck"),
-            ),
-        ];
-        if self.params {
-            names.push(("params".to_owned(), Ty::Dyn));
-        }
-        if let Some(variables) = &self.variables {
-            names.push(("variables".to_owned(), Ty::Object(Shape::Variables(variables))));
-        }
-        types::check(&read.tree, names)
+        let params = self.params.then_some(Ty::Dyn);
+        types::check(&read.tree, environment(Ty::Dyn, params, self.variables.as_ref()))
     }
 
     /// What is wrong with an expression, if anything is.
@@ -178,8 +155,37 @@ impl Names {
     }
 }
 
+/// The names that an expression may use, and their types: `object` is that of the object before and after, `params` none where there are none.
+pub(super) fn environment<'a>(
+    object: Ty<'a>,
+    params: Option<Ty<'a>>,
+    variables: Option<&'a BTreeMap<String, Ty<'a>>>,
+) -> Vec<(String, Ty<'a>)> {
+    let mut names = vec![
+        ("object".to_owned(), object.clone()),
+        ("oldObject".to_owned(), object),
+        ("request".to_owned(), Ty::Object(Shape::Record(&REQUEST))),
+        (
+            "namespaceObject".to_owned(),
+            Ty::Object(Shape::Record(&NAMESPACE)),
+        ),
+        (
+            "authorizer".to_owned(),
+            Ty::Named("kubernetes.authorization.Authorizer"),
+        ),
+        (
+            "authorizer.requestResource".to_owned(),
+            Ty::Named("kubernetes.authorization.ResourceCheck"),
+        ),
+    ];
+    names.extend(params.map(|params| ("params".to_owned(), params)));
+    names
+        .extend(variables.map(|variables| ("variables".to_owned(), Ty::Object(Shape::Variables(variables)))));
+    names
+}
+
 /// The type, without what is borrowed: what is declared by a schema is not known of variables.
-fn lasting(ty: &Ty<'_>) -> Ty<'static> {
+pub(super) fn lasting(ty: &Ty<'_>) -> Ty<'static> {
     let inner = |of: &Ty<'_>| Box::new(lasting(of));
     match ty {
         Ty::Null => Ty::Null,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 use super::functions::{overloads, parse};
-use super::ty::{Found, Shape, Ty};
+use super::ty::{Found, Record, Shape, Ty};
 use super::values::escape;
 use crate::types::{Kind, Schema};
 
@@ -83,8 +83,23 @@ pub(super) fn of(schema: &Schema) -> Option<Ty<'_>> {
         },
         Kind::Bytes => Ty::Bytes,
         Kind::IntOrString => Ty::Dyn,
-        _ => return None,
+        Kind::Time | Kind::MicroTime => Ty::Timestamp,
+        // Built-in types that may hold anything are objects of which no field is known.
+        Kind::Any if is_opaque(schema) => Ty::Object(Shape::Record(&OPAQUE)),
+        // An amount is a number or text, which is no type.
+        Kind::Quantity | Kind::Any => return None,
     })
+}
+
+static OPAQUE: Record = Record {
+    name: "object",
+    fields: &[],
+    records: &[],
+};
+
+fn is_opaque(schema: &Schema) -> bool {
+    let name = schema.name.as_deref().unwrap_or_default();
+    name.ends_with(".FieldsV1") || name.ends_with(".RawExtension")
 }
 
 /// The type of a custom resource.
@@ -278,6 +293,9 @@ impl<'a> Checker<'a> {
             Ty::Var(_) => {
                 self.found.accepts(&[Ty::Dyn], &[target]);
                 Ty::Dyn
+            }
+            Ty::Named(name) if name.starts_with("kubernetes.") => {
+                self.complain(id, format!("unexpected failed resolution of '{name}'"))
             }
             other if other.is_open() || optional => Ty::Dyn,
             other => {

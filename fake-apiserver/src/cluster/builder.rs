@@ -241,7 +241,7 @@ impl ClusterBuilder {
             tasks.spawn(NamespaceController::new(manager.clone()).run());
         }
         if self.controllers.has_garbage() {
-            tasks.spawn(GarbageCollector::new(manager.clone()).run());
+            tasks.spawn(GarbageCollector::new(manager.clone(), Arc::clone(&clock)).run());
         }
         let built_in = self.controllers.built_in();
         if !built_in.is_empty() {

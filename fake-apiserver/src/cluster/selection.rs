@@ -14,7 +14,7 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 24] = [
+const NAMES: [(&str, Choice); 25] = [
     (
         "clusterrole-aggregation-controller",
         Choice::BuiltIn(BuiltIn::ClusterRoleAggregation),
@@ -58,6 +58,10 @@ const NAMES: [(&str, Choice); 24] = [
     (
         "replicationcontroller-controller",
         Choice::BuiltIn(BuiltIn::ReplicationController),
+    ),
+    (
+        "resourceclaim-controller",
+        Choice::BuiltIn(BuiltIn::ResourceClaim),
     ),
     (
         "resourcequota-controller",

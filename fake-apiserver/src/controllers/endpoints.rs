@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
+use super::subsets::{Address, repack, sorted};
 use super::workloads::pods::{is_over, owner_reference};
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::server::rfc3339;
@@ -88,7 +90,7 @@ fn port_on(port: &Value, pod: &Value) -> Option<i64> {
 
 /// The ports of a slice for a pod.
 fn ports(service: &Value, pod: &Value) -> Vec<Value> {
-    list(service, "spec.ports")
+    let ports = list(service, "spec.ports")
         .iter()
         .filter_map(|port| {
             let number = port_on(port, pod)?;
@@ -99,7 +101,8 @@ fn ports(service: &Value, pod: &Value) -> Vec<Value> {
             }
             Some(out)
         })
-        .collect()
+        .collect();
+    sorted(ports, slice_port_hash)
 }
 
 fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
@@ -380,6 +383,30 @@ async fn slices(
     Ok(())
 }
 
+/// An endpoint as an address of Endpoints, and whether it is ready; none of a pod that is on its way out.
+fn address(entry: &Value) -> Option<Address> {
+    if at(entry, "conditions.terminating") == Some(&json!(true)) {
+        return None;
+    }
+    let mut address = json!({"ip": entry["addresses"][0], "targetRef": entry["targetRef"]});
+    for field in ["nodeName", "hostname"] {
+        if let Some(value) = entry.get(field) {
+            address[field] = value.clone();
+        }
+    }
+    Some((address, at(entry, "conditions.ready") == Some(&json!(true))))
+}
+
+/// A port of Endpoints, where a name is a text: none is the same as an empty one.
+fn without_empty_name(mut port: Value) -> Value {
+    if text(&port, "name").is_empty()
+        && let Some(map) = port.as_object_mut()
+    {
+        map.remove("name");
+    }
+    port
+}
+
 /// The older form: subsets of addresses that share ports.
 async fn endpoints(
     cx: &mut Cx<'_>,
@@ -387,52 +414,17 @@ async fn endpoints(
     wanted: &[(Vec<Value>, Vec<Value>)],
     trigger: Option<Timestamp>,
 ) -> Result<(), kube::Error> {
-    let mut subsets = Vec::new();
-    for (ports, entries) in wanted {
-        // Where a service has ports and a pod none of them, it has no endpoint there.
-        if ports.is_empty() && !list(service, "spec.ports").is_empty() {
-            continue;
-        }
-        let mut subset = json!({});
-        for (field, ready) in [("addresses", true), ("notReadyAddresses", false)] {
-            let mut addresses: Vec<Value> = entries
-                .iter()
-                .filter(|entry| at(entry, "conditions.terminating") != Some(&json!(true)))
-                .filter(|entry| (at(entry, "conditions.ready") == Some(&json!(true))) == ready)
-                .map(|entry| {
-                    let mut address = json!({"ip": entry["addresses"][0], "targetRef": entry["targetRef"]});
-                    for field in ["nodeName", "hostname"] {
-                        if let Some(value) = entry.get(field) {
-                            address[field] = value.clone();
-                        }
-                    }
-                    address
-                })
-                .collect();
-            addresses.sort_by_key(|address| text(address, "ip").parse::<std::net::IpAddr>().ok());
-            if !addresses.is_empty() {
-                subset[field] = Value::Array(addresses);
-            }
-        }
-        if subset.as_object().is_some_and(|subset| !subset.is_empty()) {
-            if !ports.is_empty() {
-                let ports: Vec<Value> = ports
-                    .iter()
-                    .map(|port| {
-                        let mut port = port.clone();
-                        if text(&port, "name").is_empty()
-                            && let Some(map) = port.as_object_mut()
-                        {
-                            map.remove("name");
-                        }
-                        port
-                    })
-                    .collect();
-                subset["ports"] = Value::Array(ports);
-            }
-            subsets.push(subset);
-        }
-    }
+    // Where a service has ports and a pod none of them, it has no endpoint there.
+    let has_ports = !list(service, "spec.ports").is_empty();
+    let served: Vec<(Vec<Value>, Vec<Address>)> = wanted
+        .iter()
+        .filter(|(ports, _)| !(ports.is_empty() && has_ports))
+        .map(|(ports, entries)| {
+            let ports = ports.iter().cloned().map(without_empty_name).collect();
+            (ports, entries.iter().filter_map(address).collect())
+        })
+        .collect();
+    let subsets = repack(&served);
     let mut labels = labels_of(service, json!({}));
     labels["endpoints.kubernetes.io/managed-by"] = json!("endpoint-controller");
     match cx

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use client_kit::{EventRecorder, EventType, SharedClock};
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use super::graph::{Graph, Node, Owner};
+use super::graph::{Graph, Node, Owner, Stranger};
 use super::watching::{Change, ServedKind, served_kinds, watch, watch_metadata};
 use crate::meta::{ObjectMeta, at};
 
@@ -29,13 +31,16 @@ pub struct GarbageCollector {
     graph: Graph,
     /// Uids to look at again, and how often each has been.
     again: BTreeMap<String, u32>,
+    recorder: EventRecorder,
 }
 
 impl GarbageCollector {
-    /// A collector over `client`.
+    /// A collector over `client`. Must be made within a tokio runtime.
     #[must_use]
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: Client, clock: SharedClock) -> Self {
+        let recorder = EventRecorder::new(client.clone(), "garbage-collector-controller", None, clock);
         Self {
+            recorder: recorder.with_reporting(true),
             client,
             kinds: Vec::new(),
             graph: Graph::default(),
@@ -103,7 +108,8 @@ impl GarbageCollector {
         };
         match change {
             Change::Present(object) => {
-                self.graph.put(&kind, &object);
+                let strangers = self.graph.put(&kind, &object);
+                self.report(&strangers);
                 if kind.kind == DEFINITION && is_established(&object) {
                     self.find_kinds(changes).await;
                 }
@@ -123,6 +129,34 @@ impl GarbageCollector {
                     self.look(&owner.uid).await;
                 }
             }
+        }
+    }
+
+    /// Says of objects that they name owners which are in another namespace.
+    fn report(&self, strangers: &[Stranger]) {
+        for (uid, owner) in strangers {
+            let Some(node) = self.graph.get(uid) else {
+                continue;
+            };
+            let reference = ObjectReference {
+                api_version: Some(node.kind.api_version.clone()),
+                kind: Some(node.kind.kind.clone()),
+                name: Some(node.name.clone()),
+                namespace: Some(node.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                uid: Some(uid.clone()),
+                ..ObjectReference::default()
+            };
+            let namespace = &node.namespace;
+            let message = format!(
+                "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace \"{namespace}\"",
+                owner.api_version, owner.kind, owner.name, owner.uid
+            );
+            self.recorder.event(
+                &reference,
+                EventType::Warning,
+                "OwnerRefInvalidNamespace",
+                message,
+            );
         }
     }
 

@@ -32,6 +32,14 @@ pub(super) struct Owner {
     pub entry: Value,
 }
 
+/// The uid of an object, and the entry of its owner that is in another namespace.
+pub(super) type Stranger = (String, Owner);
+
+/// Whether an owner in a namespace is none for what is in another one.
+fn is_elsewhere(owner: &str, dependent: &str) -> bool {
+    !owner.is_empty() && owner != dependent
+}
+
 /// The objects and their owners, by uid. Its cost follows the change, not the number of objects.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
@@ -65,11 +73,26 @@ pub(super) fn owners_of(object: &Value) -> Vec<Owner> {
 }
 
 impl Graph {
-    /// Takes in an object as it is now.
-    pub(super) fn put(&mut self, kind: &ApiResource, object: &Value) {
+    /// Takes in an object as it is now. Gives those who are seen for the first time to name an owner in another namespace.
+    pub(super) fn put(&mut self, kind: &ApiResource, object: &Value) -> Vec<Stranger> {
         let uid = object.uid().to_owned();
         self.unlink(&uid);
         let owners = owners_of(object);
+        let before = self.nodes.get(&uid).map_or(&[][..], |node| &node.owners);
+        let own = owners
+            .iter()
+            .filter(|owner| !before.iter().any(|one| one.uid == owner.uid))
+            .find(|owner| {
+                let found = self.nodes.get(&owner.uid);
+                found.is_some_and(|found| is_elsewhere(&found.namespace, object.namespace()))
+            });
+        let mut strangers: Vec<Stranger> = own
+            .map(|owner| (uid.clone(), owner.clone()))
+            .into_iter()
+            .collect();
+        if !self.nodes.contains_key(&uid) {
+            strangers.extend(self.strangers_to(&uid, object.namespace()));
+        }
         for owner in &owners {
             self.dependents
                 .entry(owner.uid.clone())
@@ -86,6 +109,17 @@ impl Graph {
             version: object.resource_version().to_owned(),
         };
         self.nodes.insert(uid, node);
+        strangers
+    }
+
+    /// Who named an owner before it was seen, and is not in its namespace.
+    fn strangers_to(&self, uid: &str, namespace: &str) -> Vec<Stranger> {
+        let dependents = self.dependents_of(uid).into_iter().filter_map(|dependent| {
+            let node = self.nodes.get(&dependent)?;
+            let owner = node.owners.iter().find(|owner| owner.uid == uid)?;
+            is_elsewhere(namespace, &node.namespace).then(|| (dependent, owner.clone()))
+        });
+        dependents.collect()
     }
 
     fn unlink(&mut self, uid: &str) {
@@ -141,6 +175,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn tells_of_owners_in_other_namespaces_once() {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let object = |uid: &str, namespace: &str, owners: &[&str]| {
+            let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid})).collect();
+            json!({"metadata": {"uid": uid, "namespace": namespace, "ownerReferences": owners}})
+        };
+        let mut graph = Graph::default();
+        let mut check = |put: Value, expected: &[(&str, &str)]| {
+            let found = graph.put(&kind, &put);
+            let found: Vec<(&str, &str)> = found
+                .iter()
+                .map(|(uid, owner)| (uid.as_str(), owner.uid.as_str()))
+                .collect();
+            assert_eq!(found, expected, "{put}");
+        };
+        check(object("a", "x", &[]), &[]);
+        check(object("cluster", "", &[]), &[]);
+        check(object("same", "x", &["a"]), &[]);
+        check(object("of-cluster", "y", &["cluster"]), &[]);
+        check(object("other", "y", &["a"]), &[("other", "a")]);
+        check(object("other", "y", &["a"]), &[]);
+        check(object("other", "y", &["cluster", "a"]), &[]);
+        // Its owner is seen later.
+        check(object("early", "y", &["late"]), &[]);
+        check(object("late", "x", &[]), &[("early", "late")]);
+        check(object("late", "x", &[]), &[]);
+        // Of several only the first is told of.
+        check(object("two", "z", &["a", "late"]), &[("two", "a")]);
+        check(object("without", "", &["a"]), &[("without", "a")]);
+    }
 
     #[test]
     fn follows_owners() {

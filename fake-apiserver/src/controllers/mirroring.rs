@@ -7,7 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
+use super::subsets::sorted;
 use super::workloads::pods::owner_reference;
 use crate::meta::{ObjectMeta as _, at, string_map};
 
@@ -58,6 +60,7 @@ fn wanted(endpoints: &Value) -> Vec<Wanted> {
                 port
             })
             .collect();
+        let ports = sorted(ports, slice_port_hash);
         let of = |field: &str, ready: bool| {
             list(subset, field)
                 .iter()

@@ -6,6 +6,7 @@ mod autoscaling;
 mod cluster_roles;
 mod custom_resources;
 mod disruption;
+mod dump;
 mod endpoints;
 mod ephemeral;
 mod garbage;
@@ -14,10 +15,13 @@ mod mirroring;
 mod namespaces;
 mod node_lifecycle;
 mod pod_garbage;
+mod policy_types;
 mod quota;
+mod resource_claims;
 mod runtime;
 mod service_accounts;
 mod statuses;
+mod subsets;
 mod tokens;
 mod volumes;
 mod watching;
@@ -54,7 +58,8 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
         BuiltIn::EphemeralVolume => Box::new(ephemeral::EphemeralVolumes),
         BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),
-        BuiltIn::AdmissionPolicyStatus => Box::new(statuses::AdmissionPolicies),
+        BuiltIn::AdmissionPolicyStatus => Box::new(policy_types::AdmissionPolicies),
+        BuiltIn::ResourceClaim => Box::new(resource_claims::ResourceClaims::default()),
         BuiltIn::ServiceCidr => Box::new(statuses::ServiceCidrs),
         BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
         BuiltIn::HorizontalPodAutoscaler => Box::new(autoscaling::Autoscalers::default()),

@@ -1,41 +1,12 @@
-//! Statuses that say no more than that an object was seen: of admission policies and of service networks.
+//! Statuses that say no more than that an object was seen: of service networks.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, number};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true};
 use crate::meta::ObjectMeta as _;
 
 const CIDR_FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
-
-/// The status of validating admission policies. The types of their expressions are not checked.
-pub(super) struct AdmissionPolicies;
-
-#[async_trait]
-impl Controller for AdmissionPolicies {
-    fn name(&self) -> &'static str {
-        "validatingadmissionpolicy-status"
-    }
-
-    fn watches(&self) -> &'static [Res] {
-        &[Res::AdmissionPolicies]
-    }
-
-    fn affected(&self, _: &Cache, _: Res, object: &Value, _: Option<&Value>) -> Vec<Key> {
-        vec![Key::of(object)]
-    }
-
-    async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
-        let Some(policy) = cx.cache.get(Res::AdmissionPolicies, "", &key.name).cloned() else {
-            return Ok(Next::Change);
-        };
-        if number(&policy, "status.observedGeneration", 0) != policy.generation() {
-            let status = json!({"observedGeneration": policy.generation(), "typeChecking": {}});
-            cx.set_status(Res::AdmissionPolicies, &policy, &status).await?;
-        }
-        Ok(Next::Change)
-    }
-}
 
 /// The status of service networks, and the finalizer that keeps them while they are used.
 pub(super) struct ServiceCidrs;

@@ -1,6 +1,6 @@
 //! The kubelet of a simulated node: watches its pods and gives each a worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +23,10 @@ use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
 use super::node::NodeSpec;
 use super::pod::PodWorker;
-use super::pressure::{self, Shortage};
+use super::pressure::{self, Eviction, Shortage};
+use super::resources::{Count, Insufficient, amounts, insufficient, requests};
+use super::scheduler::node_matches;
+use super::status::condition_of;
 use super::timing::Timing;
 use crate::meta::{ObjectMeta as _, at};
 use crate::server::rfc3339;
@@ -49,6 +52,10 @@ pub struct Kubelet {
     connected: Connected,
     /// What it is short of, as its conditions show it.
     shortage: Mutex<Shown>,
+    /// The pods here, by uid.
+    pods: Mutex<BTreeMap<String, Mailbox>>,
+    /// Those whose resize waits for room, by uid.
+    waiting: Mutex<BTreeSet<String>>,
 }
 
 /// The shortages of a node.
@@ -66,7 +73,9 @@ pub(super) struct Mail {
     /// The newest pod.
     pub pod: Arc<Value>,
     /// The pod has to go, for this reason.
-    pub eviction: Option<Arc<str>>,
+    pub eviction: Option<Arc<Eviction>>,
+    /// How often the node has asked to look at a resize again.
+    pub resize_asked: u32,
 }
 
 type Mailbox = watch::Sender<Mail>;
@@ -100,6 +109,8 @@ impl Kubelet {
             heartbeat: None,
             connected: Connected::always(),
             shortage: Mutex::default(),
+            pods: Mutex::default(),
+            waiting: Mutex::default(),
         }
     }
 
@@ -158,7 +169,6 @@ impl Kubelet {
         let mut pods = watch_json(kubelet.client.clone(), "/api/v1/pods", &query, false);
         let own = format!("fieldSelector=metadata.name%3D{}", kubelet.spec.name);
         let mut node = watch_metadata(kubelet.client.clone(), "/api/v1/nodes", &own);
-        let mut workers: BTreeMap<String, Mailbox> = BTreeMap::new();
         let mut addresses = Addresses {
             network: kubelet.spec.pod_network.clone(),
             next: 2,
@@ -175,17 +185,19 @@ impl Kubelet {
                         kubelet.shortage().now = found;
                     }
                 }
-                () = kubelet.monitoring() => kubelet.relieve(&workers).await,
+                () = kubelet.monitoring() => kubelet.relieve().await,
                 change = pods.next() => {
                     let Some(change) = change else { return Ok(()) };
                     connected.hold().await;
                     match change {
-                        JsonChange::Present(pod) => kubelet.update(&mut workers, &mut addresses, pod),
+                        JsonChange::Present(pod) => kubelet.update(&mut addresses, pod),
                         JsonChange::Gone(pod) => {
                             if let Some(containers) = &kubelet.containers {
                                 containers.forget(pod.uid());
                             }
-                            workers.remove(pod.uid());
+                            lock(&kubelet.pods).remove(pod.uid());
+                            kubelet.resized(pod.uid());
+                            kubelet.ask_again();
                         }
                         JsonChange::Synced => {}
                     }
@@ -236,7 +248,7 @@ impl Kubelet {
     }
 
     /// Shows what the node is short of, and evicts a pod for it.
-    async fn relieve(&self, workers: &BTreeMap<String, Mailbox>) {
+    async fn relieve(&self) {
         let shortages = self.shortage().now.clone();
         let before = self.pressures();
         let now = Instant::now();
@@ -273,23 +285,84 @@ impl Kubelet {
         };
         let message = format!("Attempting to reclaim {}", shortage.signal.resource);
         self.node_event(EventType::Warning, "EvictionThresholdMet", message);
-        let mut active: Vec<(Arc<Value>, &Mailbox)> = Vec::new();
-        for mailbox in workers.values() {
-            let mail = mailbox.borrow();
-            let phase = at(&mail.pod, "status.phase").and_then(Value::as_str);
-            let over = matches!(phase, Some("Succeeded" | "Failed"));
-            if mail.eviction.is_none() && !mail.pod.is_terminating() && !over {
-                active.push((Arc::clone(&mail.pod), mailbox));
-            }
-        }
-        active.sort_by(|(a, _), (b, _)| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-        let pods: Vec<&Arc<Value>> = active.iter().map(|(pod, _)| pod).collect();
+        let pods = self.active();
         let Some(victim) = pressure::victim(shortage, &pods) else {
             return;
         };
-        let eviction: Arc<str> = pressure::message(shortage, victim).into();
-        if let Some((_, mailbox)) = active.iter().find(|(pod, _)| pod.uid() == victim.uid()) {
+        let eviction = Arc::new(pressure::eviction(shortage, victim));
+        if let Some(mailbox) = lock(&self.pods).get(victim.uid()) {
             mailbox.send_modify(|mail| mail.eviction = Some(eviction));
+        }
+    }
+
+    /// The pods that run here, or are to, by namespace and name.
+    fn active(&self) -> Vec<Arc<Value>> {
+        let mut active = Vec::new();
+        for mailbox in lock(&self.pods).values() {
+            let mail = mailbox.borrow();
+            if mail.eviction.is_none() && !mail.pod.is_terminating() && !is_over(&mail.pod) {
+                active.push(Arc::clone(&mail.pod));
+            }
+        }
+        active.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        active
+    }
+
+    /// What the node has too little of for a pod, beside the others here; none if there is room.
+    pub(super) fn room_for(&self, pod: &Value) -> Option<Insufficient> {
+        let waiting = lock(&self.waiting).clone();
+        let mut others = Vec::new();
+        for mailbox in lock(&self.pods).values() {
+            let mail = mailbox.borrow();
+            if mail.pod.uid() != pod.uid() && !is_over(&mail.pod) {
+                let waits = waiting.contains(mail.pod.uid());
+                let count = if waits { Count::Given } else { Count::Most };
+                others.push(requests(&mail.pod, count));
+            }
+        }
+        let node = self.spec.object("");
+        let allocatable = amounts(at(&node, "status.allocatable"));
+        insufficient(&requests(pod, Count::Asked), &allocatable, &others)
+    }
+
+    /// Why a pod that nobody has scheduled cannot be here, if it cannot: reason and message.
+    pub(super) fn misfit(&self, pod: &Value) -> Option<(String, String)> {
+        if let Some(lacking) = self.room_for(pod) {
+            return Some((lacking.reason, lacking.message));
+        }
+        if !node_matches(pod, &self.spec.object("")) {
+            let message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+            return Some(("NodeAffinity".to_owned(), message.to_owned()));
+        }
+        None
+    }
+
+    /// The resize of a pod waits for room.
+    pub(super) fn deferred(&self, uid: &str) {
+        lock(&self.waiting).insert(uid.to_owned());
+    }
+
+    /// The resize of a pod waits no longer.
+    pub(super) fn resized(&self, uid: &str) {
+        lock(&self.waiting).remove(uid);
+    }
+
+    /// Has the resizes that wait looked at again: those first that ask for no more than before, then those of the highest priority, then
+    /// guaranteed ones, then those that wait longest.
+    fn ask_again(&self) {
+        let waiting = lock(&self.waiting).clone();
+        if waiting.is_empty() {
+            return;
+        }
+        let pods = lock(&self.pods);
+        let mut asked: Vec<(Order, &Mailbox)> = waiting
+            .iter()
+            .filter_map(|uid| pods.get(uid))
+            .map(|mailbox| (order(&mailbox.borrow().pod), mailbox))
+            .collect();
+        asked.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (_, mailbox) in asked {
+            mailbox.send_modify(|mail| mail.resize_asked += 1);
         }
     }
 
@@ -317,29 +390,76 @@ impl Kubelet {
         }
     }
 
-    fn update(
-        self: &Arc<Self>,
-        workers: &mut BTreeMap<String, Mailbox>,
-        addresses: &mut Addresses,
-        pod: Arc<Value>,
-    ) {
+    fn update(self: &Arc<Self>, addresses: &mut Addresses, pod: Arc<Value>) {
         let uid = pod.uid().to_owned();
-        match workers.get(&uid) {
+        let mut pods = lock(&self.pods);
+        match pods.get(&uid) {
             Some(mailbox) => {
+                let frees = !lock(&self.waiting).is_empty() && frees(&mailbox.borrow().pod, &pod);
                 mailbox.send_modify(|mail| mail.pod = pod);
+                drop(pods);
+                if frees {
+                    self.ask_again();
+                }
             }
             None => {
                 let (mailbox, inbox) = watch::channel(Mail {
                     pod: Arc::clone(&pod),
                     eviction: None,
+                    resize_asked: 0,
                 });
                 let random: Random = self.seed.fork(&pod_name(&pod)).random();
                 let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random);
                 tokio::spawn(worker.run());
-                workers.insert(uid, mailbox);
+                pods.insert(uid, mailbox);
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a pod shows a phase that it never leaves.
+fn is_over(pod: &Value) -> bool {
+    let phase = at(pod, "status.phase").and_then(Value::as_str);
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether a change of a pod leaves more room to others: it is over, or asks for less.
+fn frees(old: &Value, new: &Value) -> bool {
+    if is_over(new) && !is_over(old) {
+        return true;
+    }
+    let (before, now) = (requests(old, Count::Most), requests(new, Count::Most));
+    ["cpu", "memory"].into_iter().any(|name| {
+        now.get(name).copied().unwrap_or_default() < before.get(name).copied().unwrap_or_default()
+    })
+}
+
+/// Before which others a resize that waits is looked at.
+type Order = (bool, std::cmp::Reverse<i64>, bool, String, String);
+
+fn order(pod: &Value) -> Order {
+    let (asked, given) = (requests(pod, Count::Asked), requests(pod, Count::Given));
+    let grows = ["cpu", "memory"].into_iter().any(|name| {
+        asked.get(name).copied().unwrap_or_default() > given.get(name).copied().unwrap_or_default()
+    });
+    let text = |path: &str| at(pod, path).and_then(Value::as_str).unwrap_or_default();
+    let since =
+        condition_of(pod, "PodResizePending").and_then(|pending| pending.get("lastTransitionTime")?.as_str());
+    (
+        grows,
+        std::cmp::Reverse(
+            at(pod, "spec.priority")
+                .and_then(Value::as_i64)
+                .unwrap_or_default(),
+        ),
+        text("status.qosClass") != "Guaranteed",
+        since.unwrap_or_default().to_owned(),
+        pod_name(pod),
+    )
 }
 
 /// Waits for the next heartbeat, if there are any.

@@ -14,6 +14,7 @@ mod node;
 mod pod;
 mod pressure;
 mod programs;
+mod resources;
 mod scheduler;
 mod status;
 mod timing;

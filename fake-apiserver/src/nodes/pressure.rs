@@ -178,9 +178,19 @@ pub(super) fn victim<'a, P: AsRef<Value>>(shortage: &Shortage, pods: &'a [P]) ->
     })
 }
 
-/// Why a pod is evicted, in the kubelet's words.
-pub(super) fn message(shortage: &Shortage, pod: &Value) -> String {
+/// Why a pod has to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Eviction {
+    /// In the kubelet's words.
+    pub message: String,
+    /// The annotations of the event that tells of it.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Why a pod is evicted: the resource, and the containers that use more than they asked for.
+pub(super) fn eviction(shortage: &Shortage, pod: &Value) -> Eviction {
     let resource = shortage.signal.resource;
+    let (mut names, mut amounts) = (Vec::new(), Vec::new());
     let mut out = format!(
         "The node was low on resource: {resource}. Threshold quantity: {}, available: {}. ",
         binary(shortage.threshold),
@@ -189,6 +199,8 @@ pub(super) fn message(shortage: &Shortage, pod: &Value) -> String {
     for (index, container) in containers(pod).enumerate() {
         let requested = request(container, resource);
         if let Some(used) = used(pod, index, container, resource).filter(|used| *used > requested) {
+            names.push(name(container));
+            amounts.push(binary(used));
             out.push_str(&format!(
                 "Container {} was using {}, request is {}, has larger consumption of {resource}. ",
                 name(container),
@@ -197,7 +209,15 @@ pub(super) fn message(shortage: &Shortage, pod: &Value) -> String {
             ));
         }
     }
-    out
+    let annotations = [
+        ("starved_resource", resource.to_owned()),
+        ("offending_containers", names.join(",")),
+        ("offending_containers_usage", amounts.join(",")),
+    ];
+    Eviction {
+        message: out,
+        annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
+    }
 }
 
 /// Why a pod may not come to a node that shows these conditions; none if it may.
@@ -293,7 +313,17 @@ mod tests {
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. "
     )]
     fn messages(#[case] available: &str, #[case] pod: Arc<Value>, #[case] expected: &str) {
-        assert_eq!(message(&memory(available), &pod), expected);
+        let eviction = eviction(&memory(available), &pod);
+        assert_eq!(eviction.message, expected);
+        let told = |key: &str| eviction.annotations.get(key).map(String::as_str);
+        assert_eq!(told("starved_resource"), Some("memory"));
+        let offends = expected.contains("Container main was using");
+        assert_eq!(
+            told("offending_containers"),
+            Some(if offends { "main" } else { "" })
+        );
+        let usage = told("offending_containers_usage").unwrap();
+        assert!(usage.is_empty() != offends && expected.contains(usage), "{usage}");
     }
 
     #[rstest]

@@ -596,7 +596,7 @@ fn resources_that_change() {
     };
     let (status, said) = live(of("NotRequired"));
     assert_eq!(status, "Running ready a:running");
-    assert_eq!(said.len(), 3, "{said:#?}");
+    assert_eq!(said.len(), 5, "{said:#?}");
     let (status, said) = live(of("RestartContainer"));
     assert_eq!(status, "Running ready a:runningx1");
     assert!(

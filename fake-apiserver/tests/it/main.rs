@@ -13,6 +13,7 @@ mod nodes;
 mod patches;
 mod pods;
 mod process;
+mod resizing;
 mod rules;
 mod runtime;
 mod served;

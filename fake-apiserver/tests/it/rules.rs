@@ -248,8 +248,8 @@ fn a_policy_asks_who_may_do_what() {
         "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let undeclared = format!(
-        "Invalid value: \"{account}\": compilation failed: ERROR: <input>:1:59: type \
-         'kubernetes.authorization.Authorizer' does not support field selection\n | {account}\n | {}^",
+        "Invalid value: \"{account}\": compilation failed: ERROR: <input>:1:59: unexpected \
+         failed resolution of 'kubernetes.authorization.Authorizer'\n | {account}\n | {}^",
         ".".repeat(58)
     );
     play(

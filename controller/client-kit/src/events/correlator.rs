@@ -182,6 +182,7 @@ mod tests {
             first: now,
             last: now,
             count: 1,
+            annotations: std::collections::BTreeMap::new(),
         }
     }
 

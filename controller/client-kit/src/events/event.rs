@@ -1,5 +1,6 @@
 //! An event of the core API as a recorder makes it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -57,6 +58,8 @@ pub struct Event {
     pub last: Timestamp,
     /// How often it was seen.
     pub count: u32,
+    /// Its annotations; as a rule there are none.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl Event {
@@ -84,10 +87,14 @@ impl Event {
                 String::new()
             }
         };
+        let mut metadata = json!({ "name": self.name, "namespace": self.namespace() });
+        if !self.annotations.is_empty() {
+            metadata["annotations"] = json!(self.annotations);
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": { "name": self.name, "namespace": self.namespace() },
+            "metadata": metadata,
             "involvedObject": self.object,
             "reason": self.reason,
             "message": self.message,

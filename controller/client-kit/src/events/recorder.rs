@@ -1,5 +1,6 @@
 //! Takes events and writes them in the background.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -113,6 +114,18 @@ impl EventRecorder {
     /// Records that `reason` happened to `object`. Returns at once; the event is written later, after all earlier ones.
     /// When too many wait it is dropped, with a warning in the log.
     pub fn event(&self, object: &ObjectReference, kind: EventType, reason: &str, message: String) {
+        self.annotated_event(object, BTreeMap::new(), kind, reason, message);
+    }
+
+    /// The same with annotations on the event.
+    pub fn annotated_event(
+        &self,
+        object: &ObjectReference,
+        annotations: BTreeMap<String, String>,
+        kind: EventType,
+        reason: &str,
+        message: String,
+    ) {
         let now = self.clock.now();
         let stamp = self
             .stamps
@@ -129,6 +142,7 @@ impl EventRecorder {
             first: now,
             last: now,
             count: 1,
+            annotations,
         };
         if let Err(error) = self.queue.try_send(event) {
             tracing::warn!(component = self.source.component, reason, %error, "dropped an event");

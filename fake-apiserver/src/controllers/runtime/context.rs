@@ -117,6 +117,29 @@ impl Cx<'_> {
         Ok(patched)
     }
 
+    /// Applies fields of the status for `manager`, who takes them from whoever had them.
+    pub(in crate::controllers) async fn apply_status(
+        &mut self,
+        res: Res,
+        object: &Value,
+        status: Value,
+        manager: &str,
+    ) -> Result<(), kube::Error> {
+        let applied = json!({
+            "apiVersion": res.api_version(), "kind": res.kind(),
+            "metadata": {"name": object.name(), "namespace": object.namespace()}, "status": status,
+        });
+        let path = format!(
+            "{}/{}/status?fieldManager={manager}&force=true",
+            res.path(object.namespace()),
+            object.name()
+        );
+        let kind = "application/apply-patch+yaml";
+        let updated = self.send(Method::PATCH, &path, kind, &applied).await?;
+        self.keep(res, &updated);
+        Ok(())
+    }
+
     /// Replaces the status if it differs. Gives whether it did.
     pub(in crate::controllers) async fn set_status(
         &mut self,

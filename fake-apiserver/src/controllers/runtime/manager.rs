@@ -100,11 +100,13 @@ pub enum BuiltIn {
     AdmissionPolicyStatus,
     /// The status of service networks.
     ServiceCidr,
+    /// Claims of devices that pods have by templates, and for whom claims are reserved.
+    ResourceClaim,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::Deployment,
@@ -126,6 +128,7 @@ impl BuiltIn {
         Self::ServiceAccountToken,
         Self::AdmissionPolicyStatus,
         Self::ServiceCidr,
+        Self::ResourceClaim,
     ];
 }
 

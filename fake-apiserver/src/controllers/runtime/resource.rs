@@ -30,10 +30,12 @@ pub(in crate::controllers) enum Res {
     Autoscalers,
     AdmissionPolicies,
     ServiceCidrs,
+    ResourceClaims,
+    ResourceClaimTemplates,
 }
 
 /// Group and version, plural, kind.
-const TABLE: [(Res, &str, &str, &str); 27] = [
+const TABLE: [(Res, &str, &str, &str); 29] = [
     (Res::Namespaces, "v1", "namespaces", "Namespace"),
     (Res::Nodes, "v1", "nodes", "Node"),
     (Res::Pods, "v1", "pods", "Pod"),
@@ -110,6 +112,18 @@ const TABLE: [(Res, &str, &str, &str); 27] = [
         "networking.k8s.io/v1",
         "servicecidrs",
         "ServiceCIDR",
+    ),
+    (
+        Res::ResourceClaims,
+        "resource.k8s.io/v1",
+        "resourceclaims",
+        "ResourceClaim",
+    ),
+    (
+        Res::ResourceClaimTemplates,
+        "resource.k8s.io/v1",
+        "resourceclaimtemplates",
+        "ResourceClaimTemplate",
     ),
 ];
 

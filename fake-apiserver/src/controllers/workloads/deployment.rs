@@ -12,7 +12,8 @@ use super::deployment_plan::{
 };
 use super::pods::{is_over, owner_reference, sort_by_age};
 use super::replicaset::refusal;
-use super::revisions::{go_json, template_hash};
+use super::revisions::go_json;
+use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, number, text,
 };

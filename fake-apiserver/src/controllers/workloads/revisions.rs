@@ -34,24 +34,12 @@ pub(super) fn go_json(value: &Value) -> String {
         .replace('&', "\\u0026")
 }
 
-/// FNV-1 over bytes, 32 bits (of revisions); with `first_xor` FNV-1a (of pod templates).
-fn fnv(parts: &[&[u8]], first_xor: bool) -> u32 {
-    let mut hash = 0x811c_9dc5_u32;
-    for byte in parts.iter().flat_map(|part| part.iter()) {
-        if first_xor {
-            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        } else {
-            hash = hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte);
-        }
-    }
-    hash
-}
-
-/// The hash of a pod template in the names of ReplicaSets. (The real one is taken over a dump of a Go struct.)
-pub(super) fn template_hash(template: &Value, collisions: Option<i64>) -> String {
-    let text = go_json(template);
-    let count = collisions.map(|count| count.to_string()).unwrap_or_default();
-    safe_encode(&fnv(&[text.as_bytes(), count.as_bytes()], true).to_string())
+/// FNV-1 over bytes, 32 bits.
+fn fnv(parts: &[&[u8]]) -> u32 {
+    let bytes = parts.iter().flat_map(|part| part.iter());
+    bytes.fold(0x811c_9dc5_u32, |hash, byte| {
+        hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte)
+    })
 }
 
 /// The data of a revision: the template, to be put in place of the old one.
@@ -66,13 +54,7 @@ pub(super) fn data(object: &Value) -> Value {
 
 /// The hash of a revision's data, with the count of collisions.
 pub(super) fn data_hash(data: &Value, collisions: i64) -> String {
-    safe_encode(
-        &fnv(
-            &[go_json(data).as_bytes(), collisions.to_string().as_bytes()],
-            false,
-        )
-        .to_string(),
-    )
+    safe_encode(&fnv(&[go_json(data).as_bytes(), collisions.to_string().as_bytes()]).to_string())
 }
 
 /// The revisions of an object, and which of them its template is now.
@@ -206,6 +188,5 @@ mod tests {
         let data = data(&json!({"spec": {"template": {"spec": {}}}}));
         assert_eq!(data_hash(&data, 0), data_hash(&data, 0));
         assert_ne!(data_hash(&data, 0), data_hash(&data, 1));
-        assert_ne!(template_hash(&data, None), template_hash(&data, Some(1)));
     }
 }

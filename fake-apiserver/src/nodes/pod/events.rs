@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::worker::PodWorker;
 use crate::meta::ObjectMeta as _;
+use crate::nodes::pressure::{self, Eviction};
 use crate::nodes::status::Kind;
 
 impl PodWorker {
@@ -31,9 +32,25 @@ impl PodWorker {
         self.write_event(None, severity, reason, message);
     }
 
+    /// The event that tells of an eviction.
+    pub(super) fn evicted_event(&self, eviction: &Eviction) {
+        self.kubelet.recorder.annotated_event(
+            &self.reference(None),
+            eviction.annotations.clone(),
+            EventType::Warning,
+            pressure::REASON,
+            eviction.message.clone(),
+        );
+    }
+
     fn write_event(&self, field_path: Option<String>, severity: EventType, reason: &str, message: String) {
+        let object = self.reference(field_path);
+        self.kubelet.recorder.event(&object, severity, reason, message);
+    }
+
+    fn reference(&self, field_path: Option<String>) -> ObjectReference {
         let text = |value: &str| Some(value.to_owned());
-        let object = ObjectReference {
+        ObjectReference {
             api_version: text("v1"),
             kind: text("Pod"),
             name: text(self.pod.name()),
@@ -41,7 +58,6 @@ impl PodWorker {
             uid: text(self.pod.uid()),
             resource_version: text(self.pod.resource_version()),
             field_path,
-        };
-        self.kubelet.recorder.event(&object, severity, reason, message);
+        }
     }
 }

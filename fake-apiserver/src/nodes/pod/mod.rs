@@ -2,13 +2,15 @@
 //!
 //! [`worker`] is its life and what wakes it; [`sync`] brings the containers to where the spec wants them, [`start`] and
 //! [`stop`] are the ways there and back; [`probes`] asks running containers; [`environment`] and [`volumes`] are what a
-//! container needs before it can start; [`backoff`] says when something that failed may be tried again.
+//! container needs before it can start; [`backoff`] says when something that failed may be tried again,
+//! [`resize`] whether a pod gets the resources that it asks for now.
 
 mod backoff;
 mod environment;
 mod events;
 mod hooks;
 mod probes;
+mod resize;
 mod start;
 mod stop;
 mod sync;

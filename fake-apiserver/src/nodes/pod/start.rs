@@ -218,7 +218,8 @@ impl PodWorker {
             container.restarts += 1;
         }
         image.clone_into(&mut container.spec_image);
-        container.resources = spec.get("resources").cloned().unwrap_or(Value::Null);
+        let given = container.allocated.as_ref().or_else(|| spec.get("resources"));
+        container.resources = given.cloned().unwrap_or(Value::Null);
         let simple = container.kind == Kind::Init || container.kind == Kind::Ephemeral;
         container.started = simple || spec.get("startupProbe").is_none();
         container.ready = simple || spec.get("readinessProbe").is_none();

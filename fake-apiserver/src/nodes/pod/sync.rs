@@ -33,6 +33,7 @@ impl PodWorker {
         if !self.can_go_on() {
             return self.complete().await;
         }
+        self.finish_resize();
         self.write_status().await;
         if self.is_terminating() {
             return Ok(());
@@ -59,11 +60,14 @@ impl PodWorker {
             }
             self.relisted();
             self.record.shows_address = true;
+            self.finish_resize();
             self.write_status().await;
             // Seen by that list: a gate that opens now waits for the next one.
             self.listed_before_this_pass();
             self.sync_again();
         } else if done.resized {
+            self.pause(self.timing().observe).await?;
+            self.finish_resize();
             self.write_status().await;
         }
         Ok(())
@@ -168,20 +172,21 @@ impl PodWorker {
     }
 
     /// The node is short of something, and the pod has to go.
-    pub(super) async fn evict(&mut self, message: &str) -> Result<(), Gone> {
-        self.pod_event(EventType::Warning, pressure::REASON, message.to_owned());
+    pub(super) async fn evict(&mut self, eviction: &pressure::Eviction) -> Result<(), Gone> {
+        let message = &eviction.message;
+        self.evicted_event(eviction);
         self.record.failed = true;
-        self.record.failure = Some((pressure::REASON.to_owned(), message.to_owned()));
-        self.record.disrupted = Some(message.to_owned());
+        self.record.failure = Some((pressure::REASON.to_owned(), message.clone()));
+        self.record.disrupted = Some(message.clone());
         self.complete_within(Some(pressure::EVICTION_GRACE)).await
     }
 
     /// The node does not take the pod.
-    pub(super) async fn refuse(&mut self, message: String) {
-        self.pod_event(EventType::Warning, pressure::REASON, message.clone());
+    pub(super) async fn refuse(&mut self, reason: &str, message: String) {
+        self.pod_event(EventType::Warning, reason, message.clone());
         let told = format!("Pod was rejected: {message}");
         self.record.failed = true;
-        self.record.failure = Some((pressure::REASON.to_owned(), told));
+        self.record.failure = Some((reason.to_owned(), told));
         self.record.over = true;
         self.write_status().await;
     }
@@ -201,7 +206,10 @@ impl PodWorker {
                 );
                 doomed.insert(container.name.clone(), text);
                 done.redefined = true;
-            } else if container.is_running() && needs_restart_for(&container.resources, spec) {
+            } else if container.is_running()
+                && container.allocated.is_none()
+                && needs_restart_for(&container.resources, spec)
+            {
                 let text = format!("Container {} resize requires restart", container.name);
                 doomed.insert(container.name.clone(), text);
             }
@@ -228,7 +236,7 @@ impl PodWorker {
         Ok(())
     }
 
-    /// A resize that needs no restart is simply done. Whether there was one.
+    /// A resize that the node has taken up and that needs no restart is simply done. Whether there was one.
     fn take_resources(&mut self) -> bool {
         let mut resized = false;
         for container in &mut self.record.containers {
@@ -237,6 +245,7 @@ impl PodWorker {
                 .find(|spec| name_of(spec) == container.name);
             if let Some(resources) = spec.and_then(|spec| spec.get("resources"))
                 && container.is_running()
+                && container.allocated.is_none()
             {
                 resized |= container.resources != *resources;
                 container.resources = resources.clone();

@@ -76,8 +76,12 @@ pub(in crate::nodes) struct PodWorker {
     /// When a status that could not be written is tried again.
     rewrite_at: Option<Instant>,
     /// Why the node wants to be rid of it, if it does.
-    eviction: Option<Arc<str>>,
+    eviction: Option<Arc<pressure::Eviction>>,
     deadline: Option<Instant>,
+    /// When a resize that the node had no room for is looked at again, at the latest.
+    pub(super) resize_at: Option<Instant>,
+    /// How often the node has asked to look again.
+    resize_asked: u32,
 }
 
 /// Whether one of the pod's readiness gates says no; one that says nothing yet does not count.
@@ -136,6 +140,8 @@ impl PodWorker {
             rewrite_at: None,
             eviction: None,
             deadline: None,
+            resize_at: None,
+            resize_asked: 0,
         }
     }
 
@@ -147,6 +153,7 @@ impl PodWorker {
         }
         // Ending is no failure: the pod is gone, and nobody waits for the worker.
         let _gone = self.live().await;
+        self.kubelet.resized(self.pod.uid());
         self.processes.clear();
         self.kubelet.access.forget(self.pod.uid());
     }
@@ -154,8 +161,8 @@ impl PodWorker {
     async fn live(&mut self) -> Result<(), Gone> {
         if !self.record.over {
             self.pause(self.timing().admit).await?;
-            if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
-                self.refuse(message).await;
+            if let Some((reason, message)) = self.refusal() {
+                self.refuse(&reason, message).await;
             }
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
             self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -164,8 +171,8 @@ impl PodWorker {
             if self.is_terminating() {
                 return self.terminate().await;
             }
-            if let Some(message) = self.eviction.take().filter(|_| !self.record.failed) {
-                self.evict(&message).await?;
+            if let Some(eviction) = self.eviction.take().filter(|_| !self.record.failed) {
+                self.evict(&eviction).await?;
             } else if self.record.over {
                 match self.rewrite_at {
                     Some(at) => self.until(at).await?,
@@ -181,6 +188,17 @@ impl PodWorker {
                 self.wait().await?;
             }
         }
+    }
+
+    /// Why the node does not take the pod, if it does not. What a scheduler has placed here fits.
+    fn refusal(&self) -> Option<(String, String)> {
+        if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
+            return Some((pressure::REASON.to_owned(), message));
+        }
+        if condition_of(&self.pod, "PodScheduled").is_some() {
+            return None;
+        }
+        self.kubelet.misfit(&self.pod)
     }
 
     /// How long things take on this node for this pod.
@@ -260,6 +278,7 @@ impl PodWorker {
             self.rewrite_at,
             self.probes.next_due(),
             self.deadline,
+            self.resize_at,
         ];
         let due = times.into_iter().flatten().min();
         let sleep = async {
@@ -299,6 +318,10 @@ impl PodWorker {
         }
         if self.rewrite_at.is_some_and(|at| at <= now) {
             self.write_status().await;
+            return Ok(());
+        }
+        if self.resize_at.is_some_and(|at| at <= now) {
+            self.consider_resize();
             return Ok(());
         }
         if self.retry_at.is_some_and(|at| at <= now) {
@@ -363,6 +386,7 @@ impl PodWorker {
         if old.get("spec") != self.pod.get("spec") {
             self.redefined_at = Instant::now();
         }
+        self.note_resize(&old);
         if changed {
             self.record.add_containers(&self.pod);
             self.pending = true;
@@ -400,8 +424,12 @@ impl PodWorker {
         let Mail {
             pod: newest,
             eviction,
+            resize_asked,
         } = self.inbox.borrow_and_update().clone();
         self.eviction = eviction;
+        if std::mem::replace(&mut self.resize_asked, resize_asked) != resize_asked {
+            self.resize_at = Some(Instant::now());
+        }
         // The answer to our own write may be newer than what the watch has brought so far.
         if newest.revision() >= self.pod.revision() {
             self.pod = newest;

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::types::Quantity;
-
-/// Amounts by resource, in parts of 10^-9.
-pub(super) type Amounts = BTreeMap<String, i128>;
+pub(super) use crate::nodes::resources::Amounts;
+use crate::nodes::resources::{Count, add, amounts, requests};
 
 /// A list in an object; empty if there is none.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
@@ -22,53 +20,6 @@ pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
 /// A text in an object; empty if there is none.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn amounts(value: Option<&Value>) -> Amounts {
-    let entries = value.and_then(Value::as_object);
-    entries
-        .into_iter()
-        .flatten()
-        .map(|(name, amount)| (name.clone(), Quantity::of(amount).nanos()))
-        .collect()
-}
-
-fn add(sum: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        *sum.entry(name.clone()).or_default() += amount;
-    }
-}
-
-fn at_least(sum: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        let present = sum.entry(name.clone()).or_default();
-        *present = (*present).max(*amount);
-    }
-}
-
-/// What a pod asks for: its containers and sidecars together, or the largest init container if that is more, and overhead.
-fn requests(pod: &Value) -> Amounts {
-    let of = |container: &Value| amounts(at(container, "resources.requests"));
-    let mut total = Amounts::new();
-    for container in list(pod, "spec.containers") {
-        add(&mut total, &of(container));
-    }
-    let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for container in list(pod, "spec.initContainers") {
-        if text(container, "restartPolicy") == "Always" {
-            add(&mut sidecars, &of(container));
-            at_least(&mut peak, &sidecars);
-        } else {
-            let mut now = of(container);
-            add(&mut now, &sidecars);
-            at_least(&mut peak, &now);
-        }
-    }
-    add(&mut total, &sidecars);
-    at_least(&mut total, &peak);
-    at_least(&mut total, &amounts(at(pod, "spec.resources.requests")));
-    add(&mut total, &amounts(at(pod, "spec.overhead")));
-    total
 }
 
 /// Host ports: protocol, address, number.
@@ -115,7 +66,7 @@ impl PodInfo {
     pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
         let object = object.into();
         Self {
-            requests: requests(&object),
+            requests: requests(&object, Count::Most),
             ports: host_ports(&object),
             priority: at(&object, "spec.priority")
                 .and_then(Value::as_i64)
@@ -146,7 +97,7 @@ impl PodInfo {
         }
         Self {
             object: Arc::new(object),
-            requests: requests(pod),
+            requests: requests(pod, Count::Most),
             ports: host_ports(pod),
             priority: at(pod, "spec.priority")
                 .and_then(Value::as_i64)
@@ -311,7 +262,7 @@ mod tests {
     )]
     #[case(json!({"containers": [{}], "overhead": {"cpu": "100m"}}), 100)]
     fn what_pods_ask_for(#[case] spec: Value, #[case] milli: i128) {
-        let amounts = requests(&json!({"spec": spec}));
+        let amounts = requests(&json!({"spec": spec}), Count::Asked);
         assert_eq!(amounts.get("cpu").copied().unwrap_or_default() / 1_000_000, milli);
     }
 

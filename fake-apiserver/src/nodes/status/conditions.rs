@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::record::{Kind, PodRecord};
+use super::record::{Kind, PodRecord, ResizeCondition};
 use crate::meta::{ObjectMeta, at};
 
 /// A condition before it has its transition time.
@@ -36,31 +36,56 @@ impl Condition {
 /// The conditions as they are to be shown, in the order in which the kubelet writes them.
 pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, now: &str) -> Vec<Value> {
     let generation = pod.generation();
-    conditions_of(record, pod, phase)
-        .into_iter()
-        .map(|condition| {
-            let status = if condition.met { "True" } else { "False" };
-            // The time stays while the status does; one that another writer left empty is filled in.
-            let since = condition_of(pod, condition.kind)
-                .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
-                .and_then(|old| old.get("lastTransitionTime"))
-                .and_then(Value::as_str)
-                .unwrap_or(now);
-            let mut out = json!({
-                "type": condition.kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
-            });
-            if generation > 0 {
-                out["observedGeneration"] = Value::from(generation);
+    let own = conditions_of(record, pod, phase).into_iter().map(|condition| {
+        let status = if condition.met { "True" } else { "False" };
+        // The time stays while the status does; one that another writer left empty is filled in.
+        let since = condition_of(pod, condition.kind)
+            .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
+            .and_then(|old| old.get("lastTransitionTime"))
+            .and_then(Value::as_str)
+            .unwrap_or(now);
+        let mut out = json!({
+            "type": condition.kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
+        });
+        if generation > 0 {
+            out["observedGeneration"] = Value::from(generation);
+        }
+        if !condition.reason.is_empty() {
+            out["reason"] = Value::from(condition.reason);
+        }
+        if !condition.message.is_empty() {
+            out["message"] = Value::from(condition.message);
+        }
+        out
+    });
+    resizing(record).into_iter().chain(own).collect()
+}
+
+/// What is told of a resize, which is nothing once the pod is over.
+fn resizing(record: &PodRecord) -> Vec<Value> {
+    let Some(resizing) = record.resizing.as_ref().filter(|_| !record.over) else {
+        return Vec::new();
+    };
+    let shown = |kind: &str, condition: &ResizeCondition| {
+        let mut out = json!({
+            "type": kind, "status": "True", "lastProbeTime": condition.probed, "lastTransitionTime": condition.since,
+        });
+        if condition.generation > 0 {
+            out["observedGeneration"] = Value::from(condition.generation);
+        }
+        for (field, text) in [("reason", &condition.reason), ("message", &condition.message)] {
+            if !text.is_empty() {
+                out[field] = Value::from(text.clone());
             }
-            if !condition.reason.is_empty() {
-                out["reason"] = Value::from(condition.reason);
-            }
-            if !condition.message.is_empty() {
-                out["message"] = Value::from(condition.message);
-            }
-            out
-        })
-        .collect()
+        }
+        out
+    };
+    let pending = resizing.pending.iter().map(|one| shown("PodResizePending", one));
+    let progress = resizing
+        .progress
+        .iter()
+        .map(|one| shown("PodResizeInProgress", one));
+    pending.chain(progress).collect()
 }
 
 fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition> {

@@ -95,11 +95,12 @@ fn container_status(pod_record: &PodRecord, record: &ContainerRecord, spec: &Val
     }
     if let Some(instance) = &record.current {
         status["containerID"] = Value::from(instance.id.clone());
-        let resources = Some(&record.resources).filter(|resources| resources.is_object());
-        let resources = resources.or_else(|| spec.get("resources")).cloned();
-        if let Some(requests) = resources.as_ref().and_then(|resources| resources.get("requests")) {
+        let allocated = record.allocated.as_ref().or_else(|| spec.get("resources"));
+        if let Some(requests) = allocated.and_then(|resources| resources.get("requests")) {
             status["allocatedResources"] = requests.clone();
         }
+        let actual = Some(&record.resources).filter(|resources| resources.is_object() && record.is_running());
+        let resources = actual.or(allocated).cloned();
         status["resources"] = resources.unwrap_or_else(|| json!({}));
     }
     let mounts = spec

@@ -16,7 +16,7 @@ use crate::meta::{ObjectMeta, at};
 pub(super) use conditions::condition_of;
 pub(super) use containers::{items, name_of, restart_policy, should_restart};
 pub(super) use patch::patch;
-pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord};
+pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord, ResizeCondition};
 
 /// The status that the kubelet would have the pod show, as far as it is the kubelet's.
 pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map<String, Value> {

@@ -6,7 +6,9 @@ use super::conditions::condition_of;
 use crate::meta::{ObjectMeta, at};
 
 /// The conditions that are the kubelet's own, in the order in which it writes them.
-const KUBELET_CONDITIONS: [&str; 5] = [
+const KUBELET_CONDITIONS: [&str; 7] = [
+    "PodResizePending",
+    "PodResizeInProgress",
     "PodReadyToStartContainers",
     "Initialized",
     "Ready",
@@ -37,11 +39,17 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map<String, Value>) -> Optio
             .unwrap_or_default()
             .to_owned()
     };
-    let differing: Vec<Value> = new
+    let mut differing: Vec<Value> = new
         .iter()
         .filter(|c| condition_of(pod, &kind_of(c)) != Some(*c))
         .cloned()
         .collect();
+    // A resize is told of only as long as there is one.
+    for kind in ["PodResizePending", "PodResizeInProgress"] {
+        if condition_of(pod, kind).is_some() && !new.iter().any(|c| kind_of(c) == kind) {
+            differing.push(json!({"$patch": "delete", "type": kind}));
+        }
+    }
     if changed.is_empty() && differing.is_empty() {
         return None;
     }

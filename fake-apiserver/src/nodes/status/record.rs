@@ -66,6 +66,8 @@ pub(in crate::nodes) struct ContainerRecord {
     pub blocked: Option<(String, String)>,
     /// The resources that it runs with.
     pub resources: Value,
+    /// The resources that the node has given it, while they are not those that the pod asks for.
+    pub allocated: Option<Value>,
 }
 
 impl ContainerRecord {
@@ -81,7 +83,13 @@ impl ContainerRecord {
             started: false,
             blocked: None,
             resources: Value::Null,
+            allocated: None,
         }
+    }
+
+    /// Whether its resources may change while it runs.
+    pub(in crate::nodes) fn is_resizable(&self) -> bool {
+        matches!(self.kind, Kind::Sidecar | Kind::Regular)
     }
 
     pub(in crate::nodes) fn is_running(&self) -> bool {
@@ -132,6 +140,27 @@ pub(in crate::nodes) struct PodRecord {
     pub failure: Option<(String, String)>,
     /// The node itself ended it, for this reason.
     pub disrupted: Option<String>,
+    /// A resize that is wanted or under way.
+    pub resizing: Option<Box<Resizing>>,
+}
+
+/// What is told of a resize: that the node has not taken it up, and that it is under way. Both may be, of two resizes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::nodes) struct Resizing {
+    pub pending: Option<ResizeCondition>,
+    pub progress: Option<ResizeCondition>,
+}
+
+/// One condition of a resize.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes) struct ResizeCondition {
+    pub reason: String,
+    pub message: String,
+    /// The pod's generation that asked for it.
+    pub generation: i64,
+    /// When it was last looked at, and since when it is so.
+    pub probed: String,
+    pub since: String,
 }
 
 impl PodRecord {
@@ -149,6 +178,7 @@ impl PodRecord {
             failed: false,
             failure: None,
             disrupted: None,
+            resizing: None,
         };
         record.add_containers(pod);
         record

@@ -1,0 +1,243 @@
+//! Hashes over Go's structs: the names of ReplicaSets, and the order of a service's ports.
+//!
+//! The real controllers print a struct with the library spew, as `dump.ForHash` of `k8s.io/utils` configures it, and hash
+//! that text. So the text must be what Go would print: every field in its order, those that are not set included, with the
+//! names of types. `types.txt` has what there is to know of the structs (`generators/go-structs` makes it); it is read when
+//! the first hash is asked for.
+
+mod quantity;
+mod table;
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use table::{Definition, Field, definition};
+
+/// The hash of a pod template in the names of ReplicaSets, with the count of collisions if there is one.
+pub(super) fn template_hash(template: &Value, collisions: Option<i64>) -> String {
+    let mut bytes = dump("v1.PodTemplateSpec", template).into_bytes();
+    if let Some(count) = collisions {
+        let count = u32::try_from(count).unwrap_or_default();
+        bytes.extend(count.to_le_bytes());
+        bytes.extend([0; 4]);
+    }
+    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
+    client_kit::safe_encode(&hash.to_string())
+}
+
+/// What the ports of EndpointSlices are sorted by.
+pub(super) fn slice_port_hash(port: &Value) -> u128 {
+    hash128("v1.EndpointPort@discovery", port)
+}
+
+/// What the ports of Endpoints are sorted by.
+pub(super) fn port_hash(port: &Value) -> u128 {
+    hash128("v1.EndpointPort", port)
+}
+
+/// What the subsets of Endpoints are sorted by.
+pub(super) fn subset_hash(subset: &Value) -> u128 {
+    hash128("v1.EndpointSubset", subset)
+}
+
+/// FNV-1a, 128 bits, over the text of a struct.
+fn hash128(ty: &str, value: &Value) -> u128 {
+    dump(ty, value)
+        .bytes()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
+        })
+}
+
+/// The text of a value of a Go type that `types.txt` knows. Empty lists and maps are nil: protobuf, which controllers read,
+/// knows no others.
+fn dump(ty: &str, value: &Value) -> String {
+    let mut out = String::with_capacity(4096);
+    write(&mut out, ty, value, true);
+    out
+}
+
+/// Writes a value, with its type in brackets before it if it is `typed` (not so for the items of lists and maps).
+fn write(out: &mut String, ty: &str, value: &Value, typed: bool) {
+    if let Some(inner) = ty.strip_prefix('*') {
+        match (value.is_null(), typed) {
+            (true, true) => out.extend(["(*", shown(inner), ")<nil>"]),
+            (true, false) => out.push_str("<nil>"),
+            (false, true) => out.extend(["(*", shown(inner), ")"]),
+            (false, false) => out.push_str("<*>"),
+        }
+        if !value.is_null() {
+            write(out, inner, value, false);
+        }
+        return;
+    }
+    if typed {
+        out.extend(["(", shown(ty), ")"]);
+    }
+    let mut ty = ty;
+    let mut found = definition(ty);
+    while let Some(Definition::Named(other)) = found {
+        ty = other;
+        found = definition(ty);
+    }
+    if let Some(Definition::Struct(fields)) = found {
+        return write_struct(out, fields, value);
+    }
+    if let Some(item) = ty.strip_prefix("[]") {
+        return write_list(out, item, value);
+    }
+    if let Some((_, item)) = ty.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
+        return write_map(out, item, value);
+    }
+    match ty {
+        "string" => out.push_str(value.as_str().unwrap_or_default()),
+        "bool" => out.push_str(if value.as_bool() == Some(true) {
+            "true"
+        } else {
+            "false"
+        }),
+        "resource.Quantity" => quantity::write(out, value.as_str().unwrap_or("0")),
+        "v1.Time" => write_time(out, value),
+        "intstr.IntOrString" => write_int_or_string(out, value),
+        "v1.FieldsV1" => out.push_str("{Raw:([]uint8)<nil>}"),
+        _ => {
+            let _ = write!(out, "{}", value.as_i64().unwrap_or_default());
+        }
+    }
+}
+
+/// The name of a type as Go prints it.
+fn shown(ty: &str) -> &str {
+    ty.split('@').next().unwrap_or(ty)
+}
+
+fn write_struct(out: &mut String, fields: &[Field], value: &Value) {
+    out.push('{');
+    for (at, field) in fields.iter().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        out.extend([field.name, ":"]);
+        let inner = match &field.json {
+            Some(json) => value.get(json).unwrap_or(&Value::Null),
+            None => value,
+        };
+        write(out, field.ty, inner, true);
+    }
+    out.push('}');
+}
+
+fn write_list(out: &mut String, item: &str, value: &Value) {
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    if items.is_empty() {
+        out.push_str("<nil>");
+        return;
+    }
+    for (at, value) in items.iter().enumerate() {
+        out.push(if at == 0 { '[' } else { ' ' });
+        write(out, item, value, false);
+    }
+    out.push(']');
+}
+
+fn write_map(out: &mut String, item: &str, value: &Value) {
+    let mut pairs: Vec<(&String, &Value)> = value.as_object().map(Map::iter).into_iter().flatten().collect();
+    if pairs.is_empty() {
+        out.push_str("<nil>");
+        return;
+    }
+    pairs.sort_by_key(|(key, _)| *key);
+    out.push_str("map[");
+    for (at, (key, value)) in pairs.into_iter().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        out.extend([key, ":"]);
+        write(out, item, value, false);
+    }
+    out.push(']');
+}
+
+/// A moment, in seconds since the year one; the zone, which would be that of the controller's machine, is left out.
+fn write_time(out: &mut String, value: &Value) {
+    let seconds = value
+        .as_str()
+        .and_then(|text| text.parse::<jiff::Timestamp>().ok())
+        .map_or(0, |at| at.as_second() + 62_135_596_800);
+    let _ = write!(
+        out,
+        "{{Time:(time.Time){{wall:(uint64)0 ext:(int64){seconds} loc:(*time.Location)<nil>}}}}"
+    );
+}
+
+fn write_int_or_string(out: &mut String, value: &Value) {
+    let (kind, number, text) = match value {
+        Value::String(text) => (1, 0, text.as_str()),
+        other => (0, other.as_i64().unwrap_or_default(), ""),
+    };
+    let _ = write!(
+        out,
+        "{{Type:(intstr.Type){kind} IntVal:(int32){number} StrVal:(string){text}}}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Every row was computed by Go: `generators/go-structs`.
+    #[test]
+    fn hashes_are_those_of_go() {
+        let mut rows = 0;
+        for line in include_str!("hashes.jsonl").lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            if let Some(template) = row.get("template") {
+                let hash = template_hash(template, row.get("collisions").and_then(Value::as_i64));
+                assert_eq!(hash, row["hash"], "{line}");
+            }
+            if let Some(subset) = row.get("subset") {
+                assert_eq!(format!("{:032x}", subset_hash(subset)), row["hash"], "{line}");
+            }
+            for (field, of) in [
+                ("ports", port_hash as fn(&Value) -> u128),
+                ("slicePorts", slice_port_hash),
+            ] {
+                let ports = row.get(field).and_then(Value::as_array).into_iter().flatten();
+                let hashes: Vec<String> = ports.map(|port| format!("{:032x}", of(port))).collect();
+                assert!(hashes.is_empty() || json!(hashes) == row["hashes"], "{line}");
+            }
+            rows += 1;
+        }
+        assert!(rows >= 40);
+    }
+
+    #[test]
+    fn collisions_make_another_name() {
+        let template = json!({"spec": {"containers": [{"name": "c"}]}});
+        assert_ne!(template_hash(&template, None), template_hash(&template, Some(0)));
+        assert_ne!(
+            template_hash(&template, Some(0)),
+            template_hash(&template, Some(1))
+        );
+    }
+
+    #[test]
+    fn bad_input_is_printed_all_the_same() {
+        for value in [
+            json!(null),
+            json!("text"),
+            json!([1]),
+            json!({"spec": 7, "metadata": {"labels": [1]}}),
+        ] {
+            assert!(
+                dump("v1.PodTemplateSpec", &value)
+                    .starts_with("(v1.PodTemplateSpec){ObjectMeta:(v1.ObjectMeta){Name:(string)")
+            );
+        }
+    }
+}
