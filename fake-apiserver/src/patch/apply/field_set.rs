@@ -2,7 +2,7 @@
 
 use super::path::PathElement;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
 /// A set of paths into an object.
 ///
@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    nodes: BTreeMap<PathElement, Node>,
+    /// By step, in order. Most levels have a handful of steps, and they come in order, too: a sorted list costs one allocation
+    /// where a tree of them takes several times the memory.
+    nodes: Vec<(PathElement, Node)>,
 }
 
 /// What is below one step. Never neither a member nor a parent of one.
@@ -60,44 +62,69 @@ impl FieldSet {
         at.entry(last).member = true;
     }
 
+    /// Where a step is, or belongs.
+    fn find(&self, element: &PathElement) -> Result<usize, usize> {
+        match self.nodes.last().map(|(last, _)| last.cmp(element)) {
+            None | Some(Ordering::Less) => Err(self.nodes.len()),
+            Some(Ordering::Equal) => Ok(self.nodes.len() - 1),
+            Some(Ordering::Greater) => self.nodes.binary_search_by(|(known, _)| known.cmp(element)),
+        }
+    }
+
+    fn get(&self, element: &PathElement) -> Option<&Node> {
+        let at = self.find(element).ok()?;
+        self.nodes.get(at).map(|(_, node)| node)
+    }
+
     /// The node of a step, made if need be; the step is cloned only then.
     fn entry(&mut self, element: &PathElement) -> &mut Node {
-        if !self.nodes.contains_key(element) {
-            self.nodes.insert(element.clone(), Node::default());
-        }
-        self.nodes.entry(element.clone()).or_default()
+        let at = self.find(element).unwrap_or_else(|at| {
+            self.nodes.insert(at, (element.clone(), Node::default()));
+            at
+        });
+        &mut self.nodes[at].1
     }
 
     /// Whether the path of this one step is in the set.
     pub(super) fn has(&self, element: &PathElement) -> bool {
-        self.nodes.get(element).is_some_and(|node| node.member)
+        self.get(element).is_some_and(|node| node.member)
     }
 
     /// What the set holds below a step, if anything.
     pub(super) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
-        self.nodes
-            .get(element)
+        self.get(element)
             .map(|node| &node.children)
             .filter(|children| !children.is_empty())
     }
 
     /// The paths of either set.
-    pub fn union(mut self, other: FieldSet) -> FieldSet {
+    pub fn union(self, other: FieldSet) -> FieldSet {
         if self.is_empty() {
             return other;
         }
-        for (element, node) in other.nodes {
-            let ours = self.nodes.entry(element).or_default();
-            ours.member |= node.member;
-            ours.children = std::mem::take(&mut ours.children).union(node.children);
+        if other.is_empty() {
+            return self;
         }
-        self
+        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
+        let mut theirs = other.nodes.into_iter().peekable();
+        for (element, mut node) in self.nodes {
+            while let Some(before) = theirs.next_if(|(other, _)| *other < element) {
+                nodes.push(before);
+            }
+            if let Some((_, same)) = theirs.next_if(|(other, _)| *other == element) {
+                node.member |= same.member;
+                node.children = std::mem::take(&mut node.children).union(same.children);
+            }
+            nodes.push((element, node));
+        }
+        nodes.extend(theirs);
+        FieldSet { nodes }
     }
 
     /// The paths of both sets.
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         let shared = self.nodes.iter().filter_map(|(element, ours)| {
-            let theirs = other.nodes.get(element)?;
+            let theirs = other.get(element)?;
             let node = Node {
                 member: ours.member && theirs.member,
                 children: ours.children.intersection(&theirs.children),
@@ -112,53 +139,38 @@ impl FieldSet {
     /// Whether any path is in both sets.
     pub fn intersects(&self, other: &FieldSet) -> bool {
         self.nodes.iter().any(|(element, ours)| {
-            other.nodes.get(element).is_some_and(|theirs| {
+            other.get(element).is_some_and(|theirs| {
                 (ours.member && theirs.member) || ours.children.intersects(&theirs.children)
             })
         })
     }
 
     /// The paths of this set that are not in the other. What lies below a path of the other set stays.
-    pub fn difference(&self, other: &FieldSet) -> FieldSet {
-        if other.is_empty() {
-            return self.clone();
-        }
-        let left = self.nodes.iter().filter_map(|(element, ours)| {
-            let Some(theirs) = other.nodes.get(element) else {
-                return Some((element.clone(), ours.clone()));
+    pub fn difference(mut self, other: &FieldSet) -> FieldSet {
+        self.nodes.retain_mut(|(element, node)| {
+            let Some(theirs) = other.get(element) else {
+                return true;
             };
-            let node = Node {
-                member: ours.member && !theirs.member,
-                children: ours.children.difference(&theirs.children),
-            };
-            node.is_some().then(|| (element.clone(), node))
+            node.member &= !theirs.member;
+            node.children = std::mem::take(&mut node.children).difference(&theirs.children);
+            node.is_some()
         });
-        FieldSet {
-            nodes: left.collect(),
-        }
+        self
     }
 
     /// The paths of this set that are neither in the other nor below a path of it.
-    pub fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
-        if other.is_empty() {
-            return self.clone();
-        }
-        let left = self.nodes.iter().filter_map(|(element, ours)| {
-            let Some(theirs) = other.nodes.get(element) else {
-                return Some((element.clone(), ours.clone()));
+    pub fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
+        self.nodes.retain_mut(|(element, node)| {
+            let Some(theirs) = other.get(element) else {
+                return true;
             };
             if theirs.member {
-                return None;
+                return false;
             }
-            let node = Node {
-                member: ours.member,
-                children: ours.children.recursive_difference(&theirs.children),
-            };
-            node.is_some().then(|| (element.clone(), node))
+            node.children = std::mem::take(&mut node.children).recursive_difference(&theirs.children);
+            node.is_some()
         });
-        FieldSet {
-            nodes: left.collect(),
-        }
+        self
     }
 
     /// The same set with every node marked for which `keep` says so, walking down with a context made by `descend`.
@@ -243,7 +255,7 @@ impl FieldSet {
             };
             let children = FieldSet::decode(below)?;
             let member = children.is_empty() || below.get(".").is_some();
-            set.nodes.insert(element, Node { member, children });
+            *set.entry(&element) = Node { member, children };
         }
         Ok(set)
     }

@@ -97,7 +97,7 @@ pub fn apply(
             manager: BEFORE_FIRST_APPLY,
             ..*operation
         };
-        record(&changes(of, &empty, &live, &before), &mut managed, &before);
+        record(changes(of, &empty, &live, &before), &mut managed, &before);
     }
     let mut force = force;
     loop {
@@ -165,7 +165,7 @@ fn merge_owned(
         owned.time = Some(operation.now.to_owned());
     }
     if let Some(owned) = managed.0.get_mut(&actor) {
-        owned.fields = owned.fields.difference(owners::stripped());
+        owned.fields = std::mem::take(&mut owned.fields).difference(owners::stripped());
         if owned.fields.is_empty() {
             managed.0.remove(&actor);
         }
@@ -234,7 +234,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
         return;
     }
     owners::reconcile(schema, &mut managed);
-    record(&changes, &mut managed, operation);
+    record(changes, &mut managed, operation);
     managed.cap();
     set_entries(new, &managed);
 }
@@ -249,12 +249,11 @@ fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) ->
 static MANAGED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["metadata", "managedFields"]]));
 
 /// Moves what changed to the operation's owner.
-fn record(changes: &Comparison, managed: &mut Managed, operation: &Operation<'_>) {
-    owners::take(managed, changes, None);
+fn record(changes: Comparison, managed: &mut Managed, operation: &Operation<'_>) {
+    owners::take(managed, &changes, None);
     let fields = changes
         .modified
-        .clone()
-        .union(changes.added.clone())
+        .union(changes.added)
         .difference(owners::stripped());
     if fields.is_empty() {
         return;

@@ -31,7 +31,7 @@ pub(super) fn take(managed: &mut Managed, changes: &Comparison, actor: Option<&M
         }
         for gone in [&changes.modified, &changes.added, &changes.removed] {
             if owned.fields.intersects(gone) {
-                owned.fields = owned.fields.difference(gone);
+                owned.fields = std::mem::take(&mut owned.fields).difference(gone);
             }
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn prune(of: Type<'_>, merged: Value, managed: &Managed, last: Option
         .fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
     let there = named(&to_field_set(of, &merged));
     let left = named(&to_field_set(of, &without)).union(named(&owned));
-    let pruned = remove_fields(of, merged.clone(), &there.difference(&left));
+    let pruned = remove_fields(of, merged.clone(), &there.clone().difference(&left));
     // And what was not the actor's in the first place.
     let left = named(&to_field_set(of, &pruned));
     remove_fields(of, merged, &there.difference(&left).intersection(&last))
