@@ -174,7 +174,7 @@ impl Controller for Volumes {
                     keys.extend(
                         cache
                             .all(Res::Claims)
-                            .filter(|claim| text(claim, "spec.volumeName").is_empty())
+                            .filter(|claim| text(claim, "spec.volumeName").is_empty() && fits(object, claim))
                             .map(|claim| Key::of(claim)),
                     );
                 }
@@ -184,7 +184,11 @@ impl Controller for Volumes {
             }
             Res::StorageClasses => cache
                 .all(Res::Claims)
-                .filter(|claim| text(claim, "spec.volumeName").is_empty())
+                .filter(|claim| {
+                    let takes =
+                        at(claim, "spec.storageClassName").is_none() || class_of(claim) == object.name();
+                    takes && text(claim, "spec.volumeName").is_empty()
+                })
                 .map(|claim| Key::of(claim))
                 .collect(),
             _ => {
