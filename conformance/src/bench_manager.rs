@@ -26,15 +26,35 @@ const PODS_PER_NODE: u32 = 100;
 const PODS_PER_SET: u32 = 5;
 /// How long anything may take, in the cluster's time.
 const LIMIT: Duration = Duration::from_secs(3600);
+/// How long it takes until nothing follows from the last write any more, and how long nothing is asked for then.
+const QUIET: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_secs(3600);
 /// The metric that counts passes.
 const PASSES: &str = "controller_runtime_reconcile_total";
 
 /// What one size took.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
-    passes_per_s: f64,
+    passes: Passes,
     update: Duration,
-    /// Bytes a pod, of a manager that has them all in its caches; none where the system does not tell.
+    start: Start,
+}
+
+/// A manager over many small sets.
+#[derive(Debug, Clone, Copy)]
+struct Passes {
+    per_s: f64,
+    /// How many it makes in an hour in which nobody wants anything, and how long that hour takes with all that the cluster does.
+    idle: f64,
+    idle_wall: Duration,
+}
+
+/// A manager that starts on a cluster with one large set.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    /// How long until its first pass.
+    first_pass: Duration,
+    /// Bytes a pod in its caches; none where the system does not tell.
     memory: Option<u64>,
 }
 
@@ -45,13 +65,13 @@ struct Figures {
 pub fn run(sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
     let mut before: Option<(u32, Figures)> = None;
     for pods in sizes.iter().copied() {
-        let passes_per_s = simulate_on(simulate, async || passes(pods).await)?;
-        let memory = simulate_on(simulate, async || memory(pods).await)?;
+        let passes = simulate_on(simulate, async || passes(pods).await)?;
+        let start = simulate_on(simulate, async || start(pods).await)?;
         let update = in_real_time(async || update(pods).await)?;
         let figures = Figures {
-            passes_per_s,
+            passes,
             update,
-            memory,
+            start,
         };
         let text = figures.text(pods, before);
         writeln!(out, "{text}").map_err(|source| Error::Write {
@@ -65,7 +85,7 @@ pub fn run(sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) 
 
 impl Figures {
     fn text(&self, pods: u32, before: Option<(u32, Self)>) -> String {
-        let memory = match self.memory {
+        let memory = match self.start.memory {
             Some(bytes) => format!(
                 "{:.2} KiB a pod, {:.1} MiB in all",
                 bytes as f64 / 1024.0,
@@ -74,19 +94,22 @@ impl Figures {
             None => "unknown on this system".to_owned(),
         };
         let mut text = format!(
-            "{pods} pods\n  passes over sets of {PODS_PER_SET}: {:.0} a second, each with the write that asks for it\n  one set updated in place, all at once, in real time: {} ({:.0} µs a pod)\n  memory of a manager that starts: {memory}",
-            self.passes_per_s,
+            "{pods} pods\n  passes over sets of {PODS_PER_SET}: {:.0} a second, each with the write that asks for it\n  an hour in which nobody wants anything: {:.0} passes, {} of this machine's time for the whole cluster\n  one set updated in place, all at once, in real time: {} ({:.0} µs a pod)\n  a manager that starts: first pass after {}, {memory}",
+            self.passes.per_s,
+            self.passes.idle,
+            ms(self.passes.idle_wall),
             ms(self.update),
             self.update.as_secs_f64() * 1e6 / f64::from(pods.max(1)),
+            ms(self.start.first_pass),
         );
         if let Some((fewer, then)) = before {
             let times = self.update.as_secs_f64() / then.update.as_secs_f64();
             text.push_str(&format!(
                 "\n  {fewer} -> {pods} pods ({:.0} times as many): updating takes {times:.1} times as long, passes are {:.1} times as fast",
                 f64::from(pods) / f64::from(fewer.max(1)),
-                self.passes_per_s / then.passes_per_s,
+                self.passes.per_s / then.passes.per_s,
             ));
-            if let (Some(now), Some(then)) = (self.memory, then.memory) {
+            if let (Some(now), Some(then)) = (self.start.memory, then.start.memory) {
                 text.push_str(&format!(
                     ", a pod takes {:.1} times the memory",
                     now as f64 / then.max(1) as f64
@@ -182,8 +205,8 @@ async fn until(client: &Client, name: &str, pointer: &str, wanted: u32) -> Resul
     }
 }
 
-/// How many passes a second over sets that need nothing, each asked for by a write.
-async fn passes(pods: u32) -> Result<f64, Error> {
+/// How many passes a second over sets that need nothing, each asked for by a write; and how many when nothing is.
+async fn passes(pods: u32) -> Result<Passes, Error> {
     let metrics = Arc::new(Metrics::default());
     let cluster = cluster(pods, Some(Arc::clone(&metrics))).await?;
     let client = cluster.client();
@@ -216,11 +239,20 @@ async fn passes(pods: u32) -> Result<f64, Error> {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    Ok((metrics.total(PASSES) - before) / stopwatch.elapsed().as_secs_f64())
+    let per_s = (metrics.total(PASSES) - before) / stopwatch.elapsed().as_secs_f64();
+    tokio::time::sleep(QUIET).await;
+    let before = metrics.total(PASSES);
+    let stopwatch = Stopwatch::start();
+    tokio::time::sleep(IDLE).await;
+    Ok(Passes {
+        per_s,
+        idle: metrics.total(PASSES) - before,
+        idle_wall: stopwatch.elapsed(),
+    })
 }
 
-/// Bytes a pod of a second manager that fills its caches from a cluster with so many pods.
-async fn memory(pods: u32) -> Result<Option<u64>, Error> {
+/// A second manager that fills its caches from a cluster with so many pods.
+async fn start(pods: u32) -> Result<Start, Error> {
     let cluster = cluster(pods, None).await?;
     create(&cluster.client(), "large", pods).await?;
     until(&cluster.client(), "large", "/status/readyReplicas", pods).await?;
@@ -232,18 +264,23 @@ async fn memory(pods: u32) -> Result<Option<u64>, Error> {
         ..Options::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stopwatch = Stopwatch::start();
     let manager = tokio::spawn(Manager::new(cluster.client(), options).run(stopped));
     while metrics.total(PASSES) < 1.0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    let first_pass = stopwatch.elapsed();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let after = resident();
     let _gone = stop.send(());
     let _ended = manager.await;
     let pods = u64::from(pods.max(1));
-    Ok(before
-        .zip(after)
-        .map(|(before, after)| after.saturating_sub(before) / pods))
+    Ok(Start {
+        first_pass,
+        memory: before
+            .zip(after)
+            .map(|(before, after)| after.saturating_sub(before) / pods),
+    })
 }
 
 /// How long the update in place of one set takes, by the clock on the wall: the nodes take their time, too.

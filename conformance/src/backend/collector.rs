@@ -94,7 +94,6 @@ fn translate(known: &mut Known, resource: &str, at_ms: i64, change: JsonChange) 
     let (kind, object) = match change {
         JsonChange::Present(object) => {
             let version = |object: &Value| text(object, "/metadata/resourceVersion");
-            let object = Arc::new(object);
             match known.insert(text(&object, "/metadata/uid"), Arc::clone(&object)) {
                 // A list after an interruption repeats what is known.
                 Some(before) if version(&before) == version(&object) => return None,
@@ -107,7 +106,7 @@ fn translate(known: &mut Known, resource: &str, at_ms: i64, change: JsonChange) 
             // What vanished during an interruption comes with no more than its uid.
             let object = match last {
                 Some(last) if object.get("kind").is_none() => last,
-                _ => Arc::new(object),
+                _ => object,
             };
             (ChangeKind::Deleted, object)
         }

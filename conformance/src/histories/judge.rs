@@ -10,6 +10,9 @@ use crate::history::{Change, ChangeKind};
 
 /// For so long after the user did something the controller may still act on what it knew before.
 const BEHIND_MS: i64 = 50;
+/// For so long after a watch of the controller was broken off it may act on an old view: it waits 0.8 s before it asks again,
+/// then twice as long.
+const BLIND_MS: i64 = 4000;
 
 /// What the user did: when, and the pods that it touched.
 #[derive(Debug, Default)]
@@ -20,6 +23,16 @@ pub struct Deeds {
     pub deleted: BTreeSet<String>,
     /// The pods that were named in `podsToDelete`, and when.
     pub named: Vec<(i64, String)>,
+    /// When the weather broke off a watch of the controller.
+    pub blinded_at_ms: Vec<i64>,
+}
+
+impl Deeds {
+    /// Whether the controller need not know yet how things are.
+    fn outrun(&self, at_ms: i64) -> bool {
+        let since = |moments: &[i64], ms| moments.iter().any(|at| (0..=ms).contains(&(at_ms - at)));
+        since(&self.at_ms, BEHIND_MS) || since(&self.blinded_at_ms, BLIND_MS)
+    }
 }
 
 /// What is wrong with a history; nothing if all is well.
@@ -40,11 +53,7 @@ pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
                     Some(after) => pods.insert(name.clone(), after.clone()),
                     None => pods.remove(&name),
                 };
-                let recent = deeds
-                    .at_ms
-                    .iter()
-                    .any(|at| (0..=BEHIND_MS).contains(&(change.at_ms - at)));
-                if let (Some(after), false) = (&after, recent) {
+                if let (Some(after), false) = (&after, deeds.outrun(change.at_ms)) {
                     let moment = Moment {
                         set: &set,
                         numbers: Numbers::of(&set),
@@ -65,13 +74,24 @@ pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
             .iter()
             .filter_map(|(at_ms, name)| overtaken(history, deeds, *at_ms, name)),
     );
-    // A later list replaces the one with its name.
-    if let Some((_, name)) = deeds.named.last()
+    // A later list replaces the one with its name; another pod may have taken the name since, with the claims.
+    if let Some((at_ms, name)) = deeds.named.last()
         && pods.get(name).is_some_and(|pod| !pod.ends && !pod.held)
+        && !went(history, *at_ms, name)
     {
         out.push(format!("{name} was to be deleted, and is there"));
     }
     out
+}
+
+/// Whether the pod that had the name at that time is gone.
+fn went(history: &[Change], named_ms: i64, name: &str) -> bool {
+    history.iter().any(|change| {
+        change.resource == "pods"
+            && change.kind == ChangeKind::Deleted
+            && change.at_ms >= named_ms
+            && change.name() == name
+    })
 }
 
 /// Whether a pod went for no reason of its own while one waited that was named to go: `name`, at `named_ms`.

@@ -74,6 +74,47 @@ fn a_fault_is_seen(#[case] history: Vec<Change>, #[case] expected: Option<&str>)
     }
 }
 
+/// While a watch of the controller is broken off, it cannot know.
+#[rstest]
+#[case(2, false)]
+#[case(4001, false)]
+#[case(4002, true)]
+fn who_sees_nothing_keeps_to_nothing(#[case] at_ms: i64, #[case] expected: bool) {
+    let one_too_many = vec![
+        set(0, 0),
+        pod(0, Added, "p", "old", "True", 0),
+        pod(at_ms, Added, "q", "old", "True", 0),
+    ];
+    let deeds = Deeds {
+        blinded_at_ms: vec![1],
+        ..Deeds::default()
+    };
+    assert_eq!(!wrongs(&one_too_many, &deeds).is_empty(), expected);
+}
+
+/// A pod that was named to go and stayed is seen; another one with its name is another one.
+#[rstest]
+#[case::it_stays(vec![set(0, 0), pod(1, Added, "p", "old", "True", 0)], true)]
+#[case::its_successor(
+    vec![
+        set(0, 0), pod(1, Added, "p", "old", "True", 0), pod(9, ChangeKind::Deleted, "p", "old", "True", 0),
+        pod(9, Added, "p", "old", "True", 0),
+    ],
+    false
+)]
+fn a_named_pod_goes(#[case] history: Vec<Change>, #[case] expected: bool) {
+    let deeds = Deeds {
+        named: vec![(5, "p".to_owned())],
+        ..Deeds::default()
+    };
+    let found = wrongs(&history, &deeds);
+    assert_eq!(
+        found.iter().any(|wrong| wrong.contains("was to be deleted")),
+        expected,
+        "{found:?}"
+    );
+}
+
 /// A pod that goes before one that was named is seen.
 #[test]
 fn an_overtaken_pod_is_seen() {

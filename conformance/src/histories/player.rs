@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use client_kit::Random;
-use fake_apiserver::faults::{Fault, FaultHandle};
+use fake_apiserver::faults::{Effect, Fault, FaultHandle};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -24,7 +24,8 @@ pub(super) struct Player {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     pub(super) deeds: Deeds,
-    weather: Vec<FaultHandle>,
+    /// What goes wrong, and whether it breaks off watches.
+    weather: Vec<(bool, FaultHandle)>,
 }
 
 fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
@@ -58,16 +59,27 @@ impl Player {
 
     /// Has these faults happen to the manager from now on.
     pub(super) fn weather(&mut self, faults: Vec<Fault>) {
-        let added = faults
-            .into_iter()
-            .filter_map(|fault| self.backend.add_fault(fault));
+        let added = faults.into_iter().filter_map(|fault| {
+            let breaks_watches = matches!(fault.effect, Effect::EndWatch | Effect::ExpireWatch);
+            Some((breaks_watches, self.backend.add_fault(fault)?))
+        });
         self.weather = added.collect();
     }
 
     /// Nothing goes wrong any more. Gives how often something has.
     pub(super) fn fair_weather(&mut self) -> u32 {
-        let struck = self.weather.iter().map(FaultHandle::strikes).sum();
-        for fault in self.weather.drain(..) {
+        let (now, clock) = (tokio::time::Instant::now(), self.backend.clock().now());
+        let now_ms = clock.as_millisecond() - self.backend.began().as_millisecond();
+        let mut struck = 0;
+        for (breaks_watches, fault) in self.weather.drain(..) {
+            struck += fault.strikes();
+            if breaks_watches {
+                let ago = fault.struck_at().into_iter().map(|at| now.duration_since(at));
+                let ago_ms = ago.map(|ago| i64::try_from(ago.as_millis()).unwrap_or(i64::MAX));
+                self.deeds
+                    .blinded_at_ms
+                    .extend(ago_ms.map(|ago_ms| now_ms - ago_ms));
+            }
             fault.lift();
         }
         struck

@@ -21,4 +21,4 @@ pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
 pub use seed::{Random, Seed};
-pub use watch::{JsonChange, watch_json, watch_metadata};
+pub use watch::{JsonChange, LeanObject, watch_json, watch_metadata};

@@ -6,40 +6,42 @@
 //! between failures.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt as _, TryStreamExt as _};
 use http::header::ACCEPT;
+use http_body_util::BodyExt as _;
 use kube::Client;
-use kube::core::WatchEvent;
-use serde_json::Value;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use lean::Lean;
+use lines::{Lines, Told};
+
+pub use lean::LeanObject;
 
 mod lean;
+mod lines;
 
 /// How long the first retry after a failure waits, and the longest that any waits (kube's and client-go's 800 ms and 30 s).
 const RETRY_MIN: Duration = Duration::from_millis(800);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// A watch that ends sooner than this and has told of nothing counts as a failure (client-go's reflector).
 const SHORT: Duration = Duration::from_secs(1);
-/// The annotation of the bookmark that ends the initial events.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// A change of an object.
+/// A change of an object. Watchers of one process that are told the same by a server in it share the object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonChange {
     /// The object is there, as it is now.
-    Present(Value),
+    Present(Arc<Value>),
     /// The object is gone; its last known state.
-    Gone(Value),
+    Gone(Arc<Value>),
     /// All objects that were there when the watch began have been told.
     Synced,
 }
-
-type WatchStream = BoxStream<'static, kube::Result<WatchEvent<Lean>>>;
 
 /// What a server is asked for when only metadata is wanted.
 const METADATA_ONLY: &str =
@@ -51,11 +53,11 @@ struct Watch {
     query: String,
     metadata_only: bool,
     /// Objects that are known to be there: their last version, by uid.
-    known: BTreeMap<String, Value>,
+    known: BTreeMap<String, Option<Arc<Value>>>,
     /// Which of them the list that is under way has told again.
     listed: Option<Vec<String>>,
     resource_version: String,
-    stream: Option<WatchStream>,
+    stream: Option<Lines>,
     opened: Instant,
     /// Whether the stream has told of anything.
     heard: bool,
@@ -113,19 +115,19 @@ impl Watch {
                 self.connect().await;
                 continue;
             };
-            match stream.try_next().await {
-                Ok(Some(WatchEvent::Error(status))) => {
-                    tracing::debug!(message = status.message, path = self.path, "watch");
-                    if status.code == 410 {
+            match stream.next().await {
+                Ok(Some(Told::Failed { code, message })) => {
+                    tracing::debug!(message, path = self.path, "watch");
+                    if code == 410 {
                         self.resource_version.clear();
                     }
                     self.stream = None;
                     self.pause().await;
                 }
-                Ok(Some(event)) => {
+                Ok(Some(told)) => {
                     self.heard = true;
                     self.delay = RETRY_MIN;
-                    if let Some(change) = self.take(event) {
+                    if let Some(change) = self.take(told) {
                         return change;
                     }
                 }
@@ -166,13 +168,13 @@ impl Watch {
         if self.metadata_only {
             request = request.header(ACCEPT, METADATA_ONLY);
         }
-        let opened = match request.body(Vec::new()) {
-            Ok(request) => self.client.request_events::<Lean>(request).await,
+        let opened = match request.body(Body::empty()) {
+            Ok(request) => open(&self.client, request, self.metadata_only).await,
             Err(error) => Err(kube::Error::HttpError(error)),
         };
         match opened {
             Ok(stream) => {
-                self.stream = Some(stream.boxed());
+                self.stream = Some(stream);
                 self.opened = Instant::now();
                 self.heard = false;
             }
@@ -184,28 +186,20 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, event: WatchEvent<Lean>) -> Option<JsonChange> {
-        match event {
-            WatchEvent::Added(Lean(object)) | WatchEvent::Modified(Lean(object)) => {
-                Some(self.present(object))
-            }
-            WatchEvent::Deleted(Lean(object)) => {
+    fn take(&mut self, told: Told) -> Option<JsonChange> {
+        match told {
+            Told::Present(object) => Some(self.present(object)),
+            Told::Gone(object) => {
                 self.note(&object);
                 self.known.remove(uid(&object));
                 Some(JsonChange::Gone(object))
             }
-            WatchEvent::Bookmark(bookmark) => {
-                self.resource_version
-                    .clone_from(&bookmark.metadata.resource_version);
-                let ends = bookmark
-                    .metadata
-                    .annotations
-                    .get(INITIAL_EVENTS_END)
-                    .is_some_and(|value| value == "true");
+            Told::Bookmark { version, ends } => {
+                self.resource_version = version;
                 if ends { self.synced() } else { None }
             }
             // Seen to before.
-            WatchEvent::Error(_) => None,
+            Told::Failed { .. } => None,
         }
     }
 
@@ -220,14 +214,13 @@ impl Watch {
         }
     }
 
-    fn present(&mut self, object: Value) -> JsonChange {
+    fn present(&mut self, object: Arc<Value>) -> JsonChange {
         self.note(&object);
         let uid = uid(&object).to_owned();
         if let Some(listed) = &mut self.listed {
             listed.push(uid.clone());
         }
-        self.known
-            .insert(uid, if self.keep { object.clone() } else { Value::Null });
+        self.known.insert(uid, self.keep.then(|| Arc::clone(&object)));
         JsonChange::Present(object)
     }
 
@@ -243,12 +236,31 @@ impl Watch {
             .collect();
         self.pending.push(JsonChange::Synced);
         for uid in gone {
-            let last = self.known.remove(&uid).filter(|last| !last.is_null());
-            let last = last.unwrap_or_else(|| serde_json::json!({"metadata": {"uid": uid}}));
+            let last = self.known.remove(&uid).flatten();
+            let last = last.unwrap_or_else(|| Arc::new(json!({"metadata": {"uid": uid}})));
             self.pending.push(JsonChange::Gone(last));
         }
         self.pending.pop()
     }
+}
+
+/// Opens a watch.
+async fn open(
+    client: &Client,
+    request: http::Request<Body>,
+    metadata_only: bool,
+) -> Result<Lines, kube::Error> {
+    let answer = client.send(request).await?;
+    if answer.status().is_success() {
+        return Ok(Lines::of(answer.into_body().into_data_stream(), !metadata_only));
+    }
+    let code = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+        let reason = code.canonical_reason().unwrap_or_default();
+        Status::failure(&String::from_utf8_lossy(&body), reason).with_code(code.as_u16())
+    });
+    Err(kube::Error::Api(Box::new(status)))
 }
 
 fn uid(object: &Value) -> &str {

@@ -39,6 +39,16 @@ pub(crate) struct Controller {
     pub(crate) metrics: Arc<Metrics>,
 }
 
+/// Writes to pods that the watch has not shown.
+enum Unseen {
+    /// None.
+    None,
+    /// They may still come, for so long.
+    For(Duration),
+    /// They will not: these pods are not as the cache has them.
+    TooLong(Vec<Arc<CachedPod>>),
+}
+
 impl Controller {
     /// One pass over the set `key`. Gives the time after which to look again, if any.
     ///
@@ -54,18 +64,32 @@ impl Controller {
         let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
             return Ok(None);
         };
-        if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
-            if age < EXPECTATION_TIMEOUT {
-                return Ok(Some(EXPECTATION_TIMEOUT - age));
+        match self.actor.expectations.of_set(key) {
+            Visible::Yes => {}
+            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => return Ok(Some(EXPECTATION_TIMEOUT - age)),
+            Visible::NotFor(_) => {
+                let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
+                self.metrics
+                    .add("cloneset_scale_expectation_leakage", &labels, 1.0);
+                self.heal(key).await?;
             }
-            let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
-            self.metrics
-                .add("cloneset_scale_expectation_leakage", &labels, 1.0);
-            self.heal(key).await?;
+            Visible::Doubtful => {
+                self.resolve(key).await?;
+                if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
+                    return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
+                }
+            }
         }
-        let mut observed = self.observe(key, set, &selector);
-        if let Some(delay) = self.unseen_writes(&observed) {
-            return Ok(Some(delay));
+        let mut observed = self.observe(key, set.clone(), &selector);
+        match self.unseen_writes(&observed) {
+            Unseen::None => {}
+            Unseen::For(delay) => return Ok(Some(delay)),
+            Unseen::TooLong(pods) => {
+                for pod in pods {
+                    self.learn_pod(key, &pod).await?;
+                }
+                observed = self.observe(key, set, &selector);
+            }
         }
         observed.nodes = self.node_labels(&observed).await?;
         let revisions = self.ensure_revisions(&observed).await?;
@@ -139,25 +163,23 @@ impl Controller {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long to wait for the watch to show what was last written to the pods; none when it has.
-    fn unseen_writes(&self, observed: &Observed) -> Option<Duration> {
+    /// What was written to the pods and is not in the cache.
+    fn unseen_writes(&self, observed: &Observed) -> Unseen {
         let mut delay = None;
+        let mut lost = Vec::new();
         for pod in observed.pods.iter().filter(|pod| pod::is_active(pod)) {
             let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
-            let Visible::NotFor(age) = self.actor.expectations.of_version(pod::uid(pod), version) else {
-                continue;
-            };
-            if age >= EXPECTATION_TIMEOUT {
-                tracing::warn!(
-                    pod = pod::name(pod),
-                    "a write was not seen for too long; going on without it"
-                );
-                self.actor.expectations.forget_version(pod::uid(pod));
-                continue;
+            match self.actor.expectations.of_version(pod::uid(pod), version) {
+                Visible::NotFor(age) if age >= EXPECTATION_TIMEOUT => lost.push(Arc::clone(pod)),
+                Visible::NotFor(age) => delay = Some(EXPECTATION_TIMEOUT - age),
+                Visible::Yes | Visible::Doubtful => {}
             }
-            delay = Some(EXPECTATION_TIMEOUT - age);
         }
-        delay
+        match delay {
+            Some(delay) => Unseen::For(delay),
+            None if lost.is_empty() => Unseen::None,
+            None => Unseen::TooLong(lost),
+        }
     }
 
     async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {

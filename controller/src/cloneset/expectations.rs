@@ -1,7 +1,7 @@
 //! What the controller did and its watches have not shown yet. Until they have, what they show is not acted upon: a pod
 //! that was just created must not be created again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) enum Visible {
     Yes,
     /// Not yet; it has been expected for so long.
     NotFor(Duration),
+    /// Not yet, and for some of it nobody knows whether it was done at all.
+    Doubtful,
 }
 
 /// The open expectations.
@@ -51,7 +53,8 @@ struct Inner {
 
 #[derive(Debug)]
 struct OfSet {
-    open: BTreeSet<(Expected, Member)>,
+    /// What is expected, and whether it is in doubt.
+    open: BTreeMap<(Expected, Member), bool>,
     since: Instant,
 }
 
@@ -61,11 +64,23 @@ impl Expectations {
         let mut inner = self.lock();
         let now = Instant::now();
         let of_set = inner.sets.entry(set.clone()).or_insert_with(|| OfSet {
-            open: BTreeSet::new(),
+            open: BTreeMap::new(),
             since: now,
         });
-        of_set.open.insert((expected, member));
+        of_set.open.insert((expected, member), false);
         of_set.since = now;
+    }
+
+    /// Whether it was done is not known: the server has to be asked before anything else. Nothing, if it was seen meanwhile.
+    pub(crate) fn doubt(&self, set: &ObjectKey, expected: Expected, member: Member) {
+        let mut inner = self.lock();
+        let open = inner
+            .sets
+            .get_mut(set)
+            .and_then(|of_set| of_set.open.get_mut(&(expected, member)));
+        if let Some(doubtful) = open {
+            *doubtful = true;
+        }
     }
 
     /// It was seen, or will not happen.
@@ -81,10 +96,22 @@ impl Expectations {
 
     /// Whether all of a set's expectations have been seen.
     pub(crate) fn of_set(&self, set: &ObjectKey) -> Visible {
-        self.lock()
-            .sets
-            .get(set)
-            .map_or(Visible::Yes, |of_set| Visible::NotFor(of_set.since.elapsed()))
+        self.lock().sets.get(set).map_or(Visible::Yes, |of_set| {
+            if of_set.open.values().any(|doubtful| *doubtful) {
+                Visible::Doubtful
+            } else {
+                Visible::NotFor(of_set.since.elapsed())
+            }
+        })
+    }
+
+    /// What is in doubt for a set.
+    pub(crate) fn doubtful(&self, set: &ObjectKey) -> Vec<(Expected, Member)> {
+        let inner = self.lock();
+        let open = inner.sets.get(set).into_iter().flat_map(|of_set| &of_set.open);
+        open.filter(|(_, doubtful)| **doubtful)
+            .map(|(what, _)| what.clone())
+            .collect()
     }
 
     /// What is still open for a set.
@@ -92,7 +119,7 @@ impl Expectations {
         self.lock()
             .sets
             .get(set)
-            .map(|of_set| of_set.open.iter().cloned().collect())
+            .map(|of_set| of_set.open.keys().cloned().collect())
             .unwrap_or_default()
     }
 
@@ -156,6 +183,21 @@ mod tests {
         assert_eq!(expectations.open(&set), [(Expected::Deletion, pod("b"))]);
         expectations.settle(&set, Expected::Deletion, pod("b"));
         assert_eq!(expectations.of_set(&set), Visible::Yes);
+    }
+
+    #[test]
+    fn a_doubt_ends_with_what_it_is_about() {
+        let expectations = Expectations::default();
+        let set = ObjectKey::new("default", "sample");
+        let pod = |name: &str| Member::Pod(name.to_owned());
+        expectations.doubt(&set, Expected::Creation, pod("a"));
+        assert_eq!(expectations.of_set(&set), Visible::Yes, "nothing is expected");
+        expectations.expect(&set, Expected::Creation, pod("a"));
+        expectations.doubt(&set, Expected::Creation, pod("a"));
+        expectations.expect(&set, Expected::Creation, pod("b"));
+        assert_eq!(expectations.of_set(&set), Visible::Doubtful);
+        expectations.settle(&set, Expected::Creation, pod("a"));
+        assert_ne!(expectations.of_set(&set), Visible::Doubtful);
     }
 
     #[tokio::test(start_paused = true)]

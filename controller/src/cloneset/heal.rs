@@ -1,4 +1,4 @@
-//! Expectations that were never met: asks the server what became of them.
+//! Expectations that were never met, or that are in doubt: asks the server what became of them.
 
 use std::fmt::Debug;
 
@@ -10,6 +10,8 @@ use serde::de::DeserializeOwned;
 use super::act::ActError;
 use super::controller::Controller;
 use super::expectations::{Expected, Member};
+use super::observe::CachedPod;
+use crate::pod;
 use crate::runtime::{Informer, ObjectKey};
 
 impl Controller {
@@ -18,21 +20,43 @@ impl Controller {
     /// in an hour, the set would be counted with pods that are gone.
     pub(super) async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.open(key) {
-            match &member {
-                Member::Pod(name) => self.learn(&self.pods, key, expected, name).await?,
-                Member::Claim(name) => {
-                    self.learn::<PersistentVolumeClaim>(&self.claims, key, expected, name)
-                        .await?;
-                }
-            }
             tracing::warn!(
                 set = key.name,
                 ?expected,
                 ?member,
                 "an expectation was not seen to be met for too long"
             );
-            self.actor.expectations.settle(key, expected, member);
+            self.ask(key, expected, member).await?;
         }
+        Ok(())
+    }
+
+    /// Settles what is in doubt: requests of which nobody knows whether they were done.
+    pub(super) async fn resolve(&self, key: &ObjectKey) -> Result<(), ActError> {
+        for (expected, member) in self.actor.expectations.doubtful(key) {
+            self.ask(key, expected, member).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, key: &ObjectKey, expected: Expected, member: Member) -> Result<(), ActError> {
+        match &member {
+            Member::Pod(name) => self.learn(&self.pods, key, expected, name).await?,
+            Member::Claim(name) => {
+                self.learn::<PersistentVolumeClaim>(&self.claims, key, expected, name)
+                    .await?;
+            }
+        }
+        self.actor.expectations.settle(key, expected, member);
+        Ok(())
+    }
+
+    /// Takes a pod into the cache as the server has it: what was written to it was not seen for too long.
+    pub(super) async fn learn_pod(&self, key: &ObjectKey, pod: &CachedPod) -> Result<(), ActError> {
+        let name = pod::name(pod);
+        let real = self.actor.api::<CachedPod>(key).get_opt(name).await?;
+        self.pods.learn(&ObjectKey::new(&key.namespace, name), real);
+        self.actor.expectations.forget_version(pod::uid(pod));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Deletes the objects of a CustomResourceDefinition that is being deleted, and lets it go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -48,7 +49,7 @@ impl CustomResourceCleanup {
     }
 }
 
-async fn clean(client: Client, definition: Value) {
+async fn clean(client: Client, definition: Arc<Value>) {
     loop {
         match delete_objects(&client, &definition).await {
             Ok(0) => break,

@@ -1,6 +1,7 @@
 //! Empties namespaces that are being deleted, and lets them go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -51,7 +52,7 @@ impl NamespaceController {
 }
 
 /// Deletes what is in the namespace until nothing is left, telling in its status what is; then removes the finalizer.
-async fn empty(client: Client, namespace: Value) {
+async fn empty(client: Client, namespace: Arc<Value>) {
     let mut told = Vec::new();
     loop {
         match delete_content(&client, namespace.name()).await {
@@ -158,7 +159,7 @@ async fn tell(client: &Client, namespace: &Value, conditions: &[Condition]) -> R
         .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    client.request::<Value>(request).await.map(|_| ())
+    client.request_text(request).await.map(drop)
 }
 
 /// Asks for the deletion of everything in the namespace; gives what was still there afterwards.
@@ -205,7 +206,7 @@ async fn finalize(client: &Client, namespace: &Value) -> Result<(), kube::Error>
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    client.request::<Value>(request).await.map(|_| ())
+    client.request_text(request).await.map(drop)
 }
 
 #[cfg(test)]

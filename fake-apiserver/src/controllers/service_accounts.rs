@@ -66,7 +66,7 @@ impl ServiceAccountController {
                 Change::Present(object)
                     if object.name() == CA_CONFIG_MAP && !object.namespace().is_empty() =>
                 {
-                    self.restore(object).await;
+                    self.restore(&object).await;
                 }
                 Change::Present(namespace) if !namespace.is_terminating() => {
                     for object in wanted(namespace.name()) {
@@ -86,7 +86,8 @@ impl ServiceAccountController {
     }
 
     /// Gives the certificate authority's ConfigMap back what it holds.
-    async fn restore(&self, mut object: Value) {
+    async fn restore(&self, object: &Value) {
+        let mut object = object.clone();
         let namespace = object.namespace().to_owned();
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &namespace, &core("ConfigMap"));

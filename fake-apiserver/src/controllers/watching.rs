@@ -1,5 +1,7 @@
 //! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
 
+use std::sync::Arc;
+
 use client_kit::{JsonChange, watch_json};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -10,8 +12,8 @@ use serde_json::Value;
 /// A change of an object.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
-    Present(Value),
-    Gone(Value),
+    Present(Arc<Value>),
+    Gone(Arc<Value>),
 }
 
 /// Watches all objects of a kind; errors are retried with growing delays and never end the stream.

@@ -10,12 +10,13 @@ mod fault;
 mod glob;
 mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client_kit::{Random, Seed};
+use tokio::time::Instant;
 
 pub use fault::{Effect, Fault, FaultFileError, Refusal};
 pub use requests::Requests;
@@ -47,6 +48,8 @@ struct Rule {
     seen: u32,
     /// How many of them it has struck.
     struck: u32,
+    /// When it struck the newest of them.
+    moments: VecDeque<Instant>,
 }
 
 /// A fault that was added: says how often it has struck, and lifts it.
@@ -108,8 +111,13 @@ impl Faults {
         let mut inner = self.lock();
         let number = inner.next;
         inner.next += 1;
-        let (seen, struck) = (0, 0);
-        inner.rules.insert(number, Rule { fault, seen, struck });
+        let rule = Rule {
+            fault,
+            seen: 0,
+            struck: 0,
+            moments: VecDeque::new(),
+        };
+        inner.rules.insert(number, rule);
         self.0.active.store(inner.rules.len(), Ordering::Release);
         FaultHandle {
             faults: self.clone(),
@@ -214,10 +222,16 @@ impl Rule {
             return false;
         }
         self.struck = self.struck.saturating_add(1);
+        if self.moments.len() == MOMENTS_KEPT {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(Instant::now());
         true
     }
 }
 
+/// So many strikes are remembered with their moments.
+const MOMENTS_KEPT: usize = 1024;
 /// Chances are counted in millionths.
 const PPM: u32 = 1_000_000;
 
@@ -227,6 +241,15 @@ impl FaultHandle {
     pub fn strikes(&self) -> u32 {
         let inner = self.faults.lock();
         inner.rules.get(&self.number).map_or(0, |rule| rule.struck)
+    }
+
+    /// When it struck, for the newest 1,024 strikes: in a simulation, moments of virtual time. Nothing once it is lifted.
+    #[must_use]
+    pub fn struck_at(&self) -> Vec<Instant> {
+        let inner = self.faults.lock();
+        let rule = inner.rules.get(&self.number);
+        rule.map(|rule| rule.moments.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     /// Lifts the fault. Dropping the handle does not.

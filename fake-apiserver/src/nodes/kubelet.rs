@@ -390,9 +390,8 @@ impl Kubelet {
         }
     }
 
-    fn update(self: &Arc<Self>, addresses: &mut Addresses, pod: Value) {
+    fn update(self: &Arc<Self>, addresses: &mut Addresses, pod: Arc<Value>) {
         let uid = pod.uid().to_owned();
-        let pod = Arc::new(pod);
         let mut pods = lock(&self.pods);
         match pods.get(&uid) {
             Some(mailbox) => {

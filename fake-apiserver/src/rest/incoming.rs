@@ -202,6 +202,16 @@ pub(crate) fn normalise(
     schema: &Arc<Schema>,
     object: &mut Value,
 ) -> Result<(), DecodeError> {
+    decode(context, schema, object)?;
+    schema.default(object);
+    Ok(())
+}
+
+/// Checks the types of a pruned object, and brings its values into Go's form.
+///
+/// # Errors
+/// What Go's decoder would refuse.
+pub(crate) fn decode(context: &Context, schema: &Arc<Schema>, object: &mut Value) -> Result<(), DecodeError> {
     if context.resource.is_custom() {
         if let Some(metadata) = object.get("metadata") {
             types::object_meta().check_types(metadata)?;
@@ -210,6 +220,5 @@ pub(crate) fn normalise(
         schema.check_types(object)?;
     }
     schema.canonicalize(object);
-    schema.default(object);
     Ok(())
 }

@@ -82,7 +82,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        match shape_patched(context, &mut object, &repeated) {
+        match shape_patched(context, old, &mut object, &repeated) {
             Ok(warnings) => context.warnings.tell(warnings),
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
@@ -170,18 +170,48 @@ fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     Ok(document)
 }
 
+/// Takes out of a built-in object what the patch has left as it was: that need not be decoded again. Most patches are of a status, beside a
+/// specification that is several times as large.
+fn set_aside(context: &Context, old: &Value, object: &mut Value) -> Vec<(String, Value)> {
+    let (Some(old), Some(object)) = (old.as_object(), object.as_object_mut()) else {
+        return Vec::new();
+    };
+    if context.resource.is_custom() {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for field in ["spec", "status"] {
+        if object.get(field) == old.get(field) {
+            out.extend(object.remove_entry(field));
+        }
+    }
+    out
+}
+
 /// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
 ///
 /// `repeated` are complaints about the patch itself.
-fn shape_patched(context: &Context, object: &mut Value, repeated: &[String]) -> Result<Vec<String>, Patched> {
+fn shape_patched(
+    context: &Context,
+    old: &Value,
+    object: &mut Value,
+    repeated: &[String],
+) -> Result<Vec<String>, Patched> {
     incoming::check_patched(&context.resource, object)?;
     let Some(schema) = context.resource.schema() else {
         return Ok(Vec::new());
     };
     let mut unknown = repeated.to_vec();
+    let unchanged = set_aside(context, old, object);
     let pruned = schema.prune(object);
     unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
-    incoming::normalise(context, &schema, object).map_err(|error| Patched::Undecodable(error.to_string()))?;
+    let decoded = incoming::decode(context, &schema, object);
+    if let Some(map) = object.as_object_mut() {
+        map.extend(unchanged);
+    }
+    decoded.map_err(|error| Patched::Undecodable(error.to_string()))?;
+    // What one part does not say may follow from another.
+    schema.default(object);
     match context.params.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => Err(Patched::Undecodable(format!(
             "strict decoding error: {}",

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 /// An object as JSON without `metadata.managedFields`, often half of it: skipped while it is read, never built.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lean(pub Value);
+pub struct LeanObject(pub Value);
 
-impl<'de> serde::Deserialize<'de> for Lean {
+impl<'de> serde::Deserialize<'de> for LeanObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Part::Object.deserialize(deserializer).map(Self)
     }
@@ -75,11 +75,11 @@ mod tests {
         ];
         for (sent, read) in rows {
             assert_eq!(
-                serde_json::from_value::<Lean>(sent).expect("an object"),
-                Lean(read)
+                serde_json::from_value::<LeanObject>(sent).expect("an object"),
+                LeanObject(read)
             );
         }
-        assert!(serde_json::from_str::<Lean>("[]").is_err());
-        assert!(serde_json::from_str::<Lean>(r#"{"metadata": 1}"#).is_err());
+        assert!(serde_json::from_str::<LeanObject>("[]").is_err());
+        assert!(serde_json::from_str::<LeanObject>(r#"{"metadata": 1}"#).is_err());
     }
 }

@@ -98,22 +98,19 @@ impl Actor {
     ) -> Result<(), ActError> {
         let key = ObjectKey::of(set);
         let name = build::pod_name(set, id);
-        let unexpect = || {
-            self.expectations
-                .settle(&key, Expected::Creation, Member::Pod(name.clone()))
-        };
+        let member = Member::Pod(name.clone());
         for claim in build::claims(set, id) {
             if let Err(error) = self.create_claim(set, &claim, creation).await {
-                unexpect();
+                self.expectations.settle(&key, Expected::Creation, member);
                 return Err(error);
             }
         }
         let pod = build::pod(set, revision, id, creation.short_hash, self.clock.now());
-        let mut result = self.create::<Pod>(&key.namespace, &pod).await.map(drop);
-        if result.as_ref().is_err_and(|error| error.kind == Kind::Unknown) {
-            // Without an answer it may exist; to create another one would be one too many.
-            result = self.find_own(set, &name, result).await;
-        }
+        let result = match self.create::<Pod>(&key.namespace, &pod).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == Kind::Unknown => self.find_own(set, &name, error).await,
+            Err(error) => Err(error),
+        };
         match result {
             Ok(()) => {
                 self.event(
@@ -125,7 +122,7 @@ impl Actor {
                 Ok(())
             }
             Err(error) => {
-                unexpect();
+                self.unmet(&key, Expected::Creation, member, &error);
                 let message = format!("failed to create pod: {error}, pod: {}", to_go_json(&pod));
                 self.event(set, EventType::Warning, "FailedCreate", message);
                 Err(error)
@@ -133,21 +130,24 @@ impl Actor {
         }
     }
 
-    /// `Ok` if the pod exists and is the set's; otherwise what was.
-    async fn find_own(
-        &self,
-        set: &CloneSet,
-        name: &str,
-        result: Result<(), ActError>,
-    ) -> Result<(), ActError> {
-        let api = self.api::<Pod>(&ObjectKey::of(set));
-        let found = api.get_opt(name).await.ok().flatten();
+    /// What became of a pod whose creation ended in `error`, which leaves that open: `Ok` if it exists and is the set's, the error as
+    /// one of a refusal if it is not, and as it is if the server does not say. To create another one meanwhile would be one too many.
+    async fn find_own(&self, set: &CloneSet, name: &str, error: ActError) -> Result<(), ActError> {
+        let Ok(found) = self.api::<Pod>(&ObjectKey::of(set)).get_opt(name).await else {
+            return Err(error);
+        };
         let own = found.is_some_and(|pod| {
             pod.owner_references()
                 .iter()
                 .any(|owner| Some(&owner.uid) == set.uid().as_ref())
         });
-        if own { Ok(()) } else { result }
+        if own {
+            return Ok(());
+        }
+        Err(ActError {
+            kind: Kind::Refused,
+            ..error
+        })
     }
 
     async fn create_claim(
@@ -169,7 +169,7 @@ impl Actor {
         self.expectations.expect(&key, Expected::Creation, member.clone());
         let result = self.create::<PersistentVolumeClaim>(&key.namespace, claim).await;
         result.map(drop).map_err(|error| {
-            self.expectations.settle(&key, Expected::Creation, member);
+            self.unmet(&key, Expected::Creation, member, &error);
             let message = format!("failed to create pvc: {error}, pvc: {}", to_go_json(claim));
             self.event(set, EventType::Warning, "FailedCreate", message);
             error

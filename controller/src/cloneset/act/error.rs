@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Conflict,
     /// The server answered something else.
     Refused,
-    /// There was no answer: it may have been done or not.
+    /// There was no answer, or one that leaves it open: it may have been done or not.
     Unknown,
     /// It was not tried.
     Planned,
@@ -47,6 +47,8 @@ impl From<kube::Error> for ActError {
                     (404, _) => Kind::NotFound,
                     (409, "AlreadyExists") => Kind::AlreadyExists,
                     (409, _) => Kind::Conflict,
+                    // A gateway that waited too long, or a server whose storage did: neither knows.
+                    (500 | 502 | 504, _) => Kind::Unknown,
                     _ => Kind::Refused,
                 };
                 Self {

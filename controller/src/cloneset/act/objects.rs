@@ -9,9 +9,9 @@ use kube::core::Request;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 
-use super::error::ActError;
+use super::error::{ActError, Kind};
 use crate::api::v1alpha1::CloneSet;
-use crate::cloneset::expectations::Expectations;
+use crate::cloneset::expectations::{Expectations, Expected, Member};
 use crate::runtime::ObjectKey;
 
 /// What acting on a set takes.
@@ -28,6 +28,14 @@ impl Actor {
     /// Records an event about `set`.
     pub(super) fn event(&self, set: &CloneSet, kind: EventType, reason: &str, message: String) {
         self.recorder.event(&reference(set), kind, reason, message);
+    }
+
+    /// What was expected ended in `error`: it will not be seen, or, where the error leaves that open, the server has to be asked.
+    pub(super) fn unmet(&self, key: &ObjectKey, expected: Expected, member: Member, error: &ActError) {
+        match error.kind {
+            Kind::Unknown => self.expectations.doubt(key, expected, member),
+            _ => self.expectations.settle(key, expected, member),
+        }
     }
 
     /// The objects of a kind in a namespace.

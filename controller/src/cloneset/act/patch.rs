@@ -157,7 +157,7 @@ impl Actor {
         };
         if let Err(error) = self.api::<Pod>(&key).delete(&pod.name, &params).await {
             let error = ActError::from(error);
-            self.expectations.settle(&key, Expected::Deletion, member);
+            self.unmet(&key, Expected::Deletion, member, &error);
             if error.kind != Kind::NotFound {
                 let message = format!("failed to delete pod {}: {error}", pod.name);
                 self.event(set, EventType::Warning, "FailedDelete", message);
@@ -174,7 +174,7 @@ impl Actor {
             let member = Member::Claim(claim.clone());
             self.expectations.expect(&key, Expected::Deletion, member.clone());
             if let Err(error) = self.remove_claim(&key, claim).await {
-                self.expectations.settle(&key, Expected::Deletion, member);
+                self.unmet(&key, Expected::Deletion, member, &error);
                 if error.kind == Kind::NotFound {
                     continue;
                 }

@@ -76,7 +76,7 @@ impl Cache {
     pub(in crate::controllers) fn told(
         &mut self,
         res: Res,
-        object: Value,
+        object: Arc<Value>,
     ) -> Option<(Arc<Value>, Option<Arc<Value>>)> {
         let (object, known) = self.put(res, object)?;
         let before = self.before.remove(object.uid());
@@ -87,8 +87,9 @@ impl Cache {
     pub(in crate::controllers) fn put(
         &mut self,
         res: Res,
-        object: Value,
+        object: impl Into<Arc<Value>>,
     ) -> Option<(Arc<Value>, Option<Arc<Value>>)> {
+        let object = object.into();
         let key = Key::of(&object);
         if self.buried.contains(object.uid()) {
             return None;
@@ -100,7 +101,6 @@ impl Cache {
             }
             self.unlink(res, &key, known);
         }
-        let object = Arc::new(object);
         if let Some(owner) = controller_of(&object)
             .and_then(|owner| owner.get("uid"))
             .and_then(Value::as_str)
@@ -188,16 +188,19 @@ mod tests {
         let of = |told: Option<(Arc<Value>, Option<Arc<Value>>)>| {
             told.map(|(_, old)| old.map(|old| old.resource_version().to_owned()))
         };
-        assert_eq!(of(cache.told(Res::Pods, pod("a", "1", 5, "o"))), Some(None));
+        assert_eq!(
+            of(cache.told(Res::Pods, Arc::new(pod("a", "1", 5, "o")))),
+            Some(None)
+        );
         cache.keep(Res::Pods, pod("a", "1", 6, "o"));
         cache.keep(Res::Pods, pod("a", "1", 7, "o"));
-        assert_eq!(of(cache.told(Res::Pods, pod("a", "1", 6, "o"))), None);
+        assert_eq!(of(cache.told(Res::Pods, Arc::new(pod("a", "1", 6, "o")))), None);
         assert_eq!(
-            of(cache.told(Res::Pods, pod("a", "1", 7, "o"))),
+            of(cache.told(Res::Pods, Arc::new(pod("a", "1", 7, "o")))),
             Some(Some("5".to_owned()))
         );
         assert_eq!(
-            of(cache.told(Res::Pods, pod("a", "1", 8, "o"))),
+            of(cache.told(Res::Pods, Arc::new(pod("a", "1", 8, "o")))),
             Some(Some("7".to_owned()))
         );
     }

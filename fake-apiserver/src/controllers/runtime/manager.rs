@@ -221,7 +221,7 @@ impl ControllerManager {
                 Some(last) => (last, None),
                 // We deleted it ourselves; those whom it concerns look again all the same.
                 None if object.name().is_empty() => return,
-                None => (std::sync::Arc::new(object), None),
+                None => (object, None),
             },
         };
         for (index, (controller, _)) in self.controllers.iter().enumerate() {

@@ -56,14 +56,15 @@ fn host_ports(pod: &Value) -> Vec<HostPort> {
 /// A pod as the scheduler looks at it.
 #[derive(Debug)]
 pub(super) struct PodInfo {
-    pub object: Value,
+    pub object: Arc<Value>,
     pub requests: Amounts,
     pub ports: Vec<HostPort>,
     pub priority: i64,
 }
 
 impl PodInfo {
-    pub(super) fn new(object: Value) -> Self {
+    pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
+        let object = object.into();
         Self {
             requests: requests(&object, Count::Most),
             ports: host_ports(&object),
@@ -95,7 +96,7 @@ impl PodInfo {
             object["spec"]["affinity"] = affinity.clone();
         }
         Self {
-            object,
+            object: Arc::new(object),
             requests: requests(pod, Count::Most),
             ports: host_ports(pod),
             priority: at(pod, "spec.priority")

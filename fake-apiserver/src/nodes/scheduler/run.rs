@@ -123,7 +123,7 @@ impl Scheduler {
         }
     }
 
-    fn present(&mut self, kind: Kind, object: Value) {
+    fn present(&mut self, kind: Kind, object: Arc<Value>) {
         let name = object.name().to_owned();
         match kind {
             Kind::Node => {
@@ -133,24 +133,25 @@ impl Scheduler {
                 };
                 let before = self.cluster.nodes.get(&name).map(|node| relevant(&node.object));
                 let changed = before.is_none_or(|before| before != relevant(&object));
-                self.cluster.put_node(object);
+                self.cluster.put_node(Arc::unwrap_or_clone(object));
                 if changed {
                     self.retry_all();
                 }
             }
             Kind::Pod => self.pod(object),
             Kind::Claim => {
-                self.cluster
-                    .claims
-                    .insert((object.namespace().to_owned(), name), object);
+                self.cluster.claims.insert(
+                    (object.namespace().to_owned(), name),
+                    Arc::unwrap_or_clone(object),
+                );
                 self.retry_with_claims();
             }
             Kind::Volume => {
-                self.cluster.volumes.insert(name, object);
+                self.cluster.volumes.insert(name, Arc::unwrap_or_clone(object));
                 self.retry_with_claims();
             }
             Kind::Class => {
-                self.cluster.classes.insert(name, object);
+                self.cluster.classes.insert(name, Arc::unwrap_or_clone(object));
                 self.retry_with_claims();
             }
         }
@@ -184,7 +185,7 @@ impl Scheduler {
         }
     }
 
-    fn pod(&mut self, pod: Value) {
+    fn pod(&mut self, pod: Arc<Value>) {
         let uid = pod.uid().to_owned();
         let node = text(&pod, "spec.nodeName").to_owned();
         let over = matches!(text(&pod, "status.phase"), "Succeeded" | "Failed");
