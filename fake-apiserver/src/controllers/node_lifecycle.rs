@@ -1,6 +1,7 @@
 //! Nodes that are not ready: their taints, and the eviction of pods that do not tolerate them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -41,6 +42,8 @@ const OLD_LABELS: [(&str, &str); 2] = [
 pub(super) struct NodeLifecycle {
     /// The nodes that were seen: uid, and until when what is new about them is not told.
     known: BTreeMap<String, (String, Option<Timestamp>)>,
+    /// The uids of nodes that were not ready when they were seen first.
+    unready: Mutex<BTreeSet<String>>,
 }
 
 /// Says something about a node. Its events are in the default namespace, and name no version of it.
@@ -152,7 +155,12 @@ impl Controller for NodeLifecycle {
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
-            Res::Nodes => vec![Key::of(object)],
+            Res::Nodes => {
+                if old.is_none() && ready(object) != "True" {
+                    self.unready().insert(object.uid().to_owned());
+                }
+                vec![Key::of(object)]
+            }
             Res::Pods => {
                 let node = text(object, "spec.nodeName");
                 let moved = old.is_none_or(|old| text(old, "spec.nodeName") != node);
@@ -172,7 +180,11 @@ impl Controller for NodeLifecycle {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(mut node) = cx.cache.get(Res::Nodes, "", &key.name).cloned() else {
-            if let Some((uid, None)) = self.known.remove(&key.name) {
+            let gone = self.known.remove(&key.name);
+            if let Some((uid, _)) = &gone {
+                self.unready().remove(uid);
+            }
+            if let Some((uid, None)) = gone {
                 let text = format!("Node {0} event: Removing Node {0} from Controller", key.name);
                 tell(cx, &key.name, &uid, "RemovingNode", text);
             }
@@ -208,12 +220,17 @@ impl Controller for NodeLifecycle {
 }
 
 impl NodeLifecycle {
+    fn unready(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.unready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says that a node is known, some time after it was seen first; gives how long that still takes. Of one that is ready when
     /// it is seen first, as simulated ones are, nothing is said.
     fn greet(&mut self, cx: &Cx<'_>, node: &Value) -> Option<Duration> {
         let now = cx.now();
+        let was_ready = !self.unready().contains(node.uid());
         let (_, due) = self.known.entry(node.name().to_owned()).or_insert_with(|| {
-            let due = now.saturating_add(MONITOR).ok().filter(|_| ready(node) != "True");
+            let due = now.saturating_add(MONITOR).ok().filter(|_| !was_ready);
             (node.uid().to_owned(), due)
         });
         let left = until((*due)?, now);

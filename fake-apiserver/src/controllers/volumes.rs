@@ -174,7 +174,14 @@ impl Controller for Volumes {
                     keys.extend(
                         cache
                             .all(Res::Claims)
-                            .filter(|claim| text(claim, "spec.volumeName").is_empty())
+                            .filter(|claim| {
+                                // One that is let go again says so only later.
+                                let serves = match old {
+                                    Some(_) => class_of(object) == class_of(claim),
+                                    None => fits(object, claim),
+                                };
+                                serves && text(claim, "spec.volumeName").is_empty()
+                            })
                             .map(|claim| Key::of(claim)),
                     );
                 }
@@ -184,7 +191,11 @@ impl Controller for Volumes {
             }
             Res::StorageClasses => cache
                 .all(Res::Claims)
-                .filter(|claim| text(claim, "spec.volumeName").is_empty())
+                .filter(|claim| {
+                    let takes =
+                        at(claim, "spec.storageClassName").is_none() || class_of(claim) == object.name();
+                    takes && text(claim, "spec.volumeName").is_empty()
+                })
                 .map(|claim| Key::of(claim))
                 .collect(),
             _ => {

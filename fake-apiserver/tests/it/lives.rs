@@ -12,23 +12,23 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// What is done to the pod, and after how many seconds.
 #[derive(Clone, Default)]
-struct Life {
-    spec: Value,
-    annotations: Value,
+pub(crate) struct Life {
+    pub(crate) spec: Value,
+    pub(crate) annotations: Value,
     /// Seconds until the status is looked at.
-    seconds: u64,
+    pub(crate) seconds: u64,
     /// Deleted at that time, and looked at so many seconds later.
-    deleted: Option<u64>,
+    pub(crate) deleted: Option<u64>,
     /// Objects that are there before the pod, by path.
-    before: Vec<(&'static str, Value)>,
+    pub(crate) before: Vec<(&'static str, Value)>,
     /// Objects that are made after some seconds.
-    later: Vec<(u64, &'static str, Value)>,
+    pub(crate) later: Vec<(u64, &'static str, Value)>,
     /// Patched (strategic merge, of the pod or a subresource) after some seconds.
-    patch: Option<(u64, &'static str, Value)>,
+    pub(crate) patch: Option<(u64, &'static str, Value)>,
 }
 
 /// Lives it; gives the status in short, and the kubelet's events in the order in which each was first seen.
-fn live(life: Life) -> (String, Vec<String>) {
+pub(crate) fn live(life: Life) -> (String, Vec<String>) {
     let mut result = None;
     let slot = &mut result;
     simulate(move || async move {

@@ -9,6 +9,7 @@ mod everything;
 mod faults;
 mod garbage;
 mod lives;
+mod lives_rows;
 mod nodes;
 mod patches;
 mod pods;
