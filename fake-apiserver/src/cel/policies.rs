@@ -110,20 +110,31 @@ impl Names {
     pub(crate) fn of_policy(params: bool) -> Self {
         Self {
             params,
-            variables: Some(BTreeMap::new()),
+            ..Self::default()
         }
+    }
+
+    /// There are variables, none of them declared yet.
+    pub(crate) fn begin_variables(&mut self) {
+        self.variables = Some(BTreeMap::new());
     }
 
     /// Adds a variable, of the type that its expression has.
     pub(crate) fn declare(&mut self, name: &str, expression: &str) {
         let read = Expression::read(expression.trim());
-        let ty = read.map_or(Ty::Dyn, |read| lasting(&self.check(&read).result));
+        let ty = read.map_or(Ty::Dyn, |read| {
+            let checked = self.check(&read, Wanted::Anything);
+            match checked.wrong.is_empty() {
+                true => lasting(&checked.result),
+                false => Ty::Dyn,
+            }
+        });
         if let Some(variables) = &mut self.variables {
             variables.insert(name.to_owned(), ty);
         }
     }
 
-    fn check<'a>(&'a self, read: &Expression) -> types::Checked<'a> {
+    fn check<'a>(&'a self, read: &Expression, wanted: Wanted) -> types::Checked<'a> {
         let named = |name| Ty::Named(name);
         let mut names = vec![
             ("object".to_owned(), Ty::Dyn),
@@ -133,15 +144,17 @@ impl Names {
                 "namespaceObject".to_owned(),
                 Ty::Object(Shape::Record(&NAMESPACE)),
             ),
-            (
-                "authorizer".to_owned(),
-                named("kubernetes.authorization.Authorizer"),
-            ),
-            (
-                "authorizer.requestResource".to_owned(),
-                named("kubernetes.authorization.ResourceCheck"),
-            ),
         ];
+        // Messages are made without asking anybody.
+        if wanted != Wanted::Text {
+            let authorizer = named("kubernetes.authorization.Authorizer");
+            let check = named("kubernetes.authorization.ResourceCheck");
+            names.push(("authorizer".to_owned(), authorizer));
+            names.push(("authorizer.requestResource".to_owned(), check));
+        }
+        if matches!(wanted, Wanted::Object | Wanted::Patches) {
+            names.push((types::OBJECTS.to_owned(), Ty::Dyn));
+        }
         if self.params {
             names.push(("params".to_owned(), Ty::Dyn));
         }
@@ -157,7 +170,7 @@ impl Names {
             Ok(read) => read,
             Err(error) => return Some(format!("compilation failed: {error}")),
         };
-        let checked = self.check(&read);
+        let checked = self.check(&read, wanted);
         if !checked.wrong.is_empty() {
             return Some(format!(
                 "compilation failed: {}",
@@ -244,6 +257,27 @@ mod tests {
             "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params.max > 1\n | ^"
         )
     )]
+    #[case(
+        "Object{}",
+        Wanted::Bool,
+        Some(
+            "compilation failed: ERROR: <input>:1:7: undeclared reference to 'Object' (in container '')\n | Object{}\n | ......^"
+        )
+    )]
+    #[case(
+        "[JSONPatch{op: 1}]",
+        Wanted::Patches,
+        Some(
+            "compilation failed: ERROR: <input>:1:14: expected type of field 'op' is 'string' but provided type is 'int'\n | [JSONPatch{op: 1}]\n | .............^"
+        )
+    )]
+    #[case(
+        "true || 1",
+        Wanted::Bool,
+        Some(
+            "compilation failed: ERROR: <input>:1:9: expected type 'bool' but found 'int'\n | true || 1\n | ........^"
+        )
+    )]
     #[case("authorizer.requestResource.check('get').allowed()", Wanted::Bool, None)]
     #[case(
         "authorizer.group('').resource('pods').namespace('x').check('get').allowed()",
@@ -257,6 +291,7 @@ mod tests {
     )]
     fn expressions_of_policies(#[case] text: &str, #[case] wanted: Wanted, #[case] expect: Option<&str>) {
         let mut names = Names::of_policy(false);
+        names.begin_variables();
         names.declare("n", "1 + 1");
         assert_eq!(names.problem(text, wanted).as_deref(), expect);
     }
