@@ -41,7 +41,7 @@ const GROUP_ORDER: [&str; 20] = [
 ];
 
 /// `v2` before `v1` before `v1beta1`: released versions first, then the higher number.
-fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>, String) {
+pub(crate) fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u32>, std::cmp::Reverse<u32>, String) {
     let rest = version.strip_prefix('v').unwrap_or_default();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let major = digits.parse().unwrap_or_default();

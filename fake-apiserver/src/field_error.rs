@@ -223,6 +223,17 @@ pub fn aggregate(errors: &[FieldError]) -> String {
 fn go_value(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
+        // A label selector is shown in the order of its struct.
+        Value::Object(map)
+            if map.len() == 2 && map.contains_key("matchExpressions") && map.contains_key("matchLabels") =>
+        {
+            let part = |name: &str| map.get(name).map(crate::validation::go::json).unwrap_or_default();
+            format!(
+                "{{\"matchLabels\":{},\"matchExpressions\":{}}}",
+                part("matchLabels"),
+                part("matchExpressions")
+            )
+        }
         other => crate::validation::go::json(other),
     }
 }
@@ -269,6 +280,8 @@ mod tests {
         "a: Invalid value: null: no"
     )]
     #[case(FieldError::not_supported("a", "z", &["x", "y"]), r#"a: Unsupported value: "z": supported values: "x", "y""#)]
+    #[case(FieldError::invalid("a", json!({"matchExpressions": [], "matchLabels": {"b": "c"}}), "no"),
+        r#"a: Invalid value: {"matchLabels":{"b":"c"},"matchExpressions":[]}: no"#)]
     #[case(FieldError::forbidden("a", "no"), "a: Forbidden: no")]
     #[case(FieldError::duplicate("a[1]", json!({"k": "v"})), r#"a[1]: Duplicate value: {"k":"v"}"#)]
     #[case(FieldError::too_long("a", 63), "a: Too long: may not be more than 63 bytes")]

@@ -1,6 +1,6 @@
 //! The API server's state, shared by all requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use client_kit::{Random, Seed, SharedClock, SharedNames};
@@ -30,6 +30,7 @@ pub(crate) struct ServerState {
     pub(crate) webhooks: Vec<Webhook>,
     pub(crate) tokens: TokenSigner,
     pub(crate) faults: Faults,
+    pub(crate) revisions: RevisionTexts,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -58,6 +59,7 @@ impl Server {
             webhooks,
             tokens: TokenSigner::new(seed),
             faults: Faults::new(seed),
+            revisions: RevisionTexts::default(),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };
@@ -103,6 +105,28 @@ impl Server {
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.state.store
+    }
+}
+
+/// The data of ControllerRevisions that were not written as a Go client writes them, by uid: the real server keeps their bytes,
+/// and compares them. The oldest are forgotten.
+#[derive(Default)]
+pub(crate) struct RevisionTexts(Mutex<VecDeque<(String, String)>>);
+
+impl RevisionTexts {
+    const KEPT_MAX: usize = 256;
+
+    pub(crate) fn keep(&self, uid: &str, data: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(Self::KEPT_MAX - 1);
+        kept.push_front((uid.to_owned(), data));
+    }
+
+    pub(crate) fn data(&self, uid: &str) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter()
+            .find(|(other, _)| other == uid)
+            .map(|(_, data)| data.clone())
     }
 }
 

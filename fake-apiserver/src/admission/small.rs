@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at, string_map};
+use crate::nodes::OS_IMAGE;
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
@@ -90,8 +91,8 @@ pub(super) fn claim_resize(server: &ServerState, attributes: &Attributes) -> Res
     )
 }
 
-/// TaintNodesByCondition: a node that does not say yet that it is ready takes no pods. (The real server gives every new node
-/// the taint, and a controller takes it off; a node that is ready when it is registered does without here.)
+/// TaintNodesByCondition: a new node takes no pods until a controller takes the taint off. A simulated node that is ready when
+/// it is registered does without.
 pub(super) fn taint_node(attributes: &mut Attributes) {
     if attributes.operation != Operation::Create || !attributes.is("", "nodes") {
         return;
@@ -100,10 +101,12 @@ pub(super) fn taint_node(attributes: &mut Attributes) {
         return;
     };
     let conditions = at(node, "status.conditions").and_then(Value::as_array);
-    let ready = conditions.into_iter().flatten().any(|condition| {
-        condition.get("type").and_then(Value::as_str) == Some("Ready")
-            && condition.get("status").and_then(Value::as_str) == Some("True")
-    });
+    let is_simulated = at(node, "status.nodeInfo.osImage").is_some_and(|image| image == OS_IMAGE);
+    let ready = is_simulated
+        && conditions.into_iter().flatten().any(|condition| {
+            condition.get("type").and_then(Value::as_str) == Some("Ready")
+                && condition.get("status").and_then(Value::as_str) == Some("True")
+        });
     let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
     let mut taints = at(node, "spec.taints")
         .and_then(Value::as_array)

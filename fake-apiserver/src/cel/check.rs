@@ -6,7 +6,7 @@ use super::rules::text;
 use super::ty::Ty;
 use super::types::{self, of, of_resource};
 use super::{Expression, complaints, cost, field_path, sizes};
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, FieldErrorKind};
 use crate::types::{Kind, ListType, Schema};
 use crate::validation::go;
 
@@ -124,6 +124,13 @@ fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
     }
     let readable = complaints.is_empty();
     out.complaints.extend(complaints);
+    if readable && place.ty.is_none() && !schema.validations.is_empty() {
+        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                   convert structural schema to CEL declarations";
+        let path = at("x-kubernetes-validations");
+        out.complaints
+            .push(FieldError::new(FieldErrorKind::Internal, path, None, why));
+    }
     if readable {
         for (index, rule) in schema.validations.iter().enumerate() {
             let path = at(&format!("x-kubernetes-validations[{index}]"));

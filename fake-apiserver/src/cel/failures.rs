@@ -35,6 +35,9 @@ pub(super) fn describe(error: &ExecutionError) -> String {
 
 /// What a function says of its arguments.
 fn of_function(function: &str, message: &str) -> String {
+    if message == "quantity is not an integer" {
+        return "cannot convert value to integer".to_owned();
+    }
     if message.starts_with("no numeric value in ") {
         return NO_QUANTITY.to_owned();
     }

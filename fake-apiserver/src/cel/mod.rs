@@ -12,6 +12,7 @@ mod failures;
 mod field_path;
 mod functions;
 mod library;
+mod lists;
 mod macros;
 mod objects;
 pub(crate) mod policies;
@@ -29,6 +30,8 @@ use kube_cel::cel::{Context, Value};
 
 use ty::Ty;
 use types::Wrong;
+
+use crate::types::Schema;
 
 /// An expression that was read.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ impl Scope {
     pub(crate) fn new() -> Self {
         let mut root = Context::default().with_all();
         library::add(&mut root);
+        lists::add(&mut root);
         Self { root }
     }
 }
@@ -94,15 +98,31 @@ impl Expression {
 
     /// The value of the expression.
     pub(crate) fn value(&self, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
-        let mut context = scope.root.new_inner_scope();
-        for (name, value) in variables {
-            context.add_variable_from_value(*name, value.clone());
-        }
-        let value = Value::resolve(self.run.as_ref().unwrap_or(&self.tree), &context);
-        value.map_err(|error| Failure {
-            text: failures::describe(&error),
-        })
+        evaluate(self.run.as_ref().unwrap_or(&self.tree), scope, variables)
     }
+
+    /// The value of a rule about what a schema describes.
+    pub(crate) fn value_of_rule(
+        &self,
+        scope: &Scope,
+        variables: &[(&str, Value)],
+        schema: &Schema,
+    ) -> Result<Value, Failure> {
+        let tree = self.run.as_ref().unwrap_or(&self.tree);
+        let lowered = lists::lower(tree, &[("self", schema), ("oldSelf", schema)]);
+        evaluate(lowered.as_ref().unwrap_or(tree), scope, variables)
+    }
+}
+
+fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+    let mut context = scope.root.new_inner_scope();
+    for (name, value) in variables {
+        context.add_variable_from_value(*name, value.clone());
+    }
+    let value = Value::resolve(tree, &context);
+    value.map_err(|error| Failure {
+        text: failures::describe(&error),
+    })
 }
 
 fn parse(text: &str) -> Result<IdedExpr, String> {

@@ -110,22 +110,34 @@ impl Names {
     pub(crate) fn of_policy(params: bool) -> Self {
         Self {
             params,
-            variables: Some(BTreeMap::new()),
+            ..Self::default()
         }
+    }
+
+    /// There are variables, none of them declared yet.
+    pub(crate) fn begin_variables(&mut self) {
+        self.variables = Some(BTreeMap::new());
     }
 
     /// Adds a variable, of the type that its expression has.
     pub(crate) fn declare(&mut self, name: &str, expression: &str) {
         let read = Expression::read(expression.trim());
-        let ty = read.map_or(Ty::Dyn, |read| lasting(&self.check(&read).result));
+        let ty = read.map_or(Ty::Dyn, |read| {
+            let checked = self.check(&read, Wanted::Anything);
+            match checked.wrong.is_empty() {
+                true => lasting(&checked.result),
+                false => Ty::Dyn,
+            }
+        });
         if let Some(variables) = &mut self.variables {
             variables.insert(name.to_owned(), ty);
         }
     }
 
-    fn check<'a>(&'a self, read: &Expression) -> types::Checked<'a> {
+    fn check<'a>(&'a self, read: &Expression, wanted: Wanted) -> types::Checked<'a> {
         let params = self.params.then_some(Ty::Dyn);
-        types::check(&read.tree, environment(Ty::Dyn, params, self.variables.as_ref()))
+        let names = environment(Ty::Dyn, params, self.variables.as_ref(), wanted);
+        types::check(&read.tree, names)
     }
 
     /// What is wrong with an expression, if anything is.
@@ -134,7 +146,7 @@ impl Names {
             Ok(read) => read,
             Err(error) => return Some(format!("compilation failed: {error}")),
         };
-        let checked = self.check(&read);
+        let checked = self.check(&read, wanted);
         if !checked.wrong.is_empty() {
             return Some(format!(
                 "compilation failed: {}",
@@ -155,11 +167,13 @@ impl Names {
     }
 }
 
-/// The names that an expression may use, and their types: `object` is that of the object before and after, `params` none where there are none.
+/// The names that an expression may use, and their types: `object` is that of the object before and after, `params` none where there are
+/// none; what is `wanted` says who may be asked and what may be made.
 pub(super) fn environment<'a>(
     object: Ty<'a>,
     params: Option<Ty<'a>>,
     variables: Option<&'a BTreeMap<String, Ty<'a>>>,
+    wanted: Wanted,
 ) -> Vec<(String, Ty<'a>)> {
     let mut names = vec![
         ("object".to_owned(), object.clone()),
@@ -169,15 +183,17 @@ pub(super) fn environment<'a>(
             "namespaceObject".to_owned(),
             Ty::Object(Shape::Record(&NAMESPACE)),
         ),
-        (
-            "authorizer".to_owned(),
-            Ty::Named("kubernetes.authorization.Authorizer"),
-        ),
-        (
-            "authorizer.requestResource".to_owned(),
-            Ty::Named("kubernetes.authorization.ResourceCheck"),
-        ),
     ];
+    // Messages are made without asking anybody.
+    if wanted != Wanted::Text {
+        let authorizer = Ty::Named("kubernetes.authorization.Authorizer");
+        let check = Ty::Named("kubernetes.authorization.ResourceCheck");
+        names.push(("authorizer".to_owned(), authorizer));
+        names.push(("authorizer.requestResource".to_owned(), check));
+    }
+    if matches!(wanted, Wanted::Object | Wanted::Patches) {
+        names.push((types::OBJECTS.to_owned(), Ty::Dyn));
+    }
     names.extend(params.map(|params| ("params".to_owned(), params)));
     names
         .extend(variables.map(|variables| ("variables".to_owned(), Ty::Object(Shape::Variables(variables)))));
@@ -250,6 +266,27 @@ mod tests {
             "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | params.max > 1\n | ^"
         )
     )]
+    #[case(
+        "Object{}",
+        Wanted::Bool,
+        Some(
+            "compilation failed: ERROR: <input>:1:7: undeclared reference to 'Object' (in container '')\n | Object{}\n | ......^"
+        )
+    )]
+    #[case(
+        "[JSONPatch{op: 1}]",
+        Wanted::Patches,
+        Some(
+            "compilation failed: ERROR: <input>:1:14: expected type of field 'op' is 'string' but provided type is 'int'\n | [JSONPatch{op: 1}]\n | .............^"
+        )
+    )]
+    #[case(
+        "true || 1",
+        Wanted::Bool,
+        Some(
+            "compilation failed: ERROR: <input>:1:9: expected type 'bool' but found 'int'\n | true || 1\n | ........^"
+        )
+    )]
     #[case("authorizer.requestResource.check('get').allowed()", Wanted::Bool, None)]
     #[case(
         "authorizer.group('').resource('pods').namespace('x').check('get').allowed()",
@@ -263,6 +300,7 @@ mod tests {
     )]
     fn expressions_of_policies(#[case] text: &str, #[case] wanted: Wanted, #[case] expect: Option<&str>) {
         let mut names = Names::of_policy(false);
+        names.begin_variables();
         names.declare("n", "1 + 1");
         assert_eq!(names.problem(text, wanted).as_deref(), expect);
     }

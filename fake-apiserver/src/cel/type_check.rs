@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::policies::{environment, lasting};
+use super::policies::{Wanted, environment, lasting};
 use super::ty::{Shape, Ty};
 use super::{Expression, complaints, types};
 use crate::types::Schema;
@@ -49,7 +49,7 @@ fn check<'a>(
     read: &Expression,
 ) -> types::Checked<'a> {
     let params = typed.params.map(|params| params.map_or(Ty::Dyn, described));
-    let mut names = environment(described(typed.object), params, Some(variables));
+    let mut names = environment(described(typed.object), params, Some(variables), Wanted::Anything);
     // The real check forgets this one.
     names.retain(|(name, _)| name != "authorizer.requestResource");
     types::check(&read.tree, names)

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
 
 use super::functions::{overloads, parse};
 use super::ty::{Found, Record, Shape, Ty};
 use super::values::escape;
 use crate::types::{Kind, Schema};
+
+/// The name whose presence says that an expression may make objects and patches.
+pub(super) const OBJECTS: &str = "@objects";
 
 /// What is wrong with an expression.
 #[derive(Debug, PartialEq, Eq)]
@@ -207,9 +212,16 @@ impl<'a> Checker<'a> {
                 Ty::Map(Box::new(key), Box::new(value))
             }
             Expr::Struct(object) => {
+                if !self.makes_objects() {
+                    let name = &object.type_name;
+                    return self.complain(id, format!("undeclared reference to '{name}' (in container '')"));
+                }
                 for entry in &object.entries {
                     if let EntryExpr::StructField(field) = &entry.expr {
-                        self.check(&field.value);
+                        let ty = self.check(&field.value);
+                        if object.type_name == "JSONPatch" {
+                            self.patch_field(entry.id, &field.field, &ty);
+                        }
                     }
                 }
                 match object.type_name.as_str() {
@@ -238,6 +250,34 @@ impl<'a> Checker<'a> {
             Expr::Comprehension(all) => self.comprehension(all),
             Expr::Unspecified => Ty::Dyn,
         }
+    }
+
+    /// Whether the expression may make objects and patches.
+    fn makes_objects(&self) -> bool {
+        self.names.iter().any(|(name, _)| name == OBJECTS)
+    }
+
+    fn patch_field(&mut self, id: u64, name: &str, ty: &Ty<'a>) {
+        let wanted = match name {
+            "value" => return,
+            "op" | "path" | "from" => Some(Ty::Text),
+            _ => None,
+        };
+        let fits = |found: &mut Found<'a>, wanted: &Ty<'a>| {
+            found.accepts(std::slice::from_ref(ty), std::slice::from_ref(wanted))
+        };
+        if wanted
+            .as_ref()
+            .is_some_and(|wanted| fits(&mut self.found, wanted))
+        {
+            return;
+        }
+        let wanted = wanted.map(|wanted| wanted.to_string()).unwrap_or_default();
+        let given = self.found.settled(ty);
+        self.complain(
+            id,
+            format!("expected type of field '{name}' is '{wanted}' but provided type is '{given}'"),
+        );
     }
 
     /// What values of a list have in common.
@@ -318,14 +358,24 @@ impl<'a> Checker<'a> {
             };
             return self.field(id, operand, &name, true);
         }
-        let args: Vec<Ty<'a>> = call.args.iter().map(|arg| self.check(arg)).collect();
+        let mut args: Vec<Ty<'a>> = call.args.iter().map(|arg| self.check(arg)).collect();
+        if matches!(
+            call.func_name.as_str(),
+            operators::LOGICAL_AND | operators::LOGICAL_OR
+        ) {
+            for (arg, ty) in call.args.iter().zip(&args) {
+                self.expect(arg.id, ty, &Ty::Bool);
+            }
+            // What is no truth has been said.
+            args.fill(Ty::Bool);
+        }
         let Some(target) = call.target.as_deref() else {
             return self.resolve(id, &call.func_name, None, args);
         };
         // A library's functions are written like its methods.
         if let Some(library) = qualified(target) {
             let name = format!("{library}.{}", call.func_name);
-            if overloads(&name).is_some() {
+            if overloads(&name).is_some() && (library != "jsonpatch" || self.makes_objects()) {
                 return self.resolve(id, &name, None, args);
             }
         }

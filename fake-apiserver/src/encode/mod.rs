@@ -60,7 +60,7 @@ impl Encoder {
         if let ([one], None) = (objects, &list_metadata)
             && one.get("kind").and_then(Value::as_str) == Some("Scale")
         {
-            return table::scale(one, &form);
+            return table::scale(one, &form, self.resource.is_custom());
         }
         table::table(&self.resource, objects, list_metadata, &form)
     }

@@ -63,7 +63,7 @@ pub(super) fn table(
 }
 
 /// The table of a `Scale`, which is shown in place of the object that it scales.
-pub(super) fn scale(scale: &Value, form: &Form) -> Value {
+pub(super) fn scale(scale: &Value, form: &Form, is_custom: bool) -> Value {
     let columns = [
         ("Name", "string", "name", ("", "v1", "ObjectMeta"), "name"),
         (
@@ -98,7 +98,7 @@ pub(super) fn scale(scale: &Value, form: &Form) -> Value {
         "apiVersion": form.meta.api_version(),
         "metadata": {"resourceVersion": scale.resource_version()},
         "columnDefinitions": definitions,
-        "rows": [{"cells": cells::of_scale(scale, form.now), "object": shown}],
+        "rows": [{"cells": cells::of_scale(scale, form.now, is_custom), "object": shown}],
     })
 }
 

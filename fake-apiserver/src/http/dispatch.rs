@@ -196,6 +196,7 @@ async fn perform(
         params,
         accepted,
         content_type: incoming.content_type,
+        body: body.clone(),
         manager: incoming.manager,
         user: incoming.user,
         warnings: Warnings::default(),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::json_error;
+use super::{json_error, numbers};
 
 /// A JSON document and the paths of the fields that it gives more than once.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
         Ok(document) => Ok(document),
         // A half of a surrogate pair is no character: Go puts the replacement character in its place.
         Err(_) if text.contains("\\u") => read(&whole_surrogates(&text)),
+        // Go reads a number when it knows what it is for.
+        Err(error) if error.contains("number out of range") => read(&numbers::within_range(&text)),
         Err(error) => Err(error),
     }
 }
@@ -168,6 +170,10 @@ impl<'de> Visitor<'de> for At<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        if value == 0.0 && value.is_sign_negative() {
+            // `-0` is a whole number to Go.
+            return Ok(Value::from(0));
+        }
         serde_json::Number::from_f64(value)
             .map(Value::Number)
             .ok_or_else(|| E::custom("number out of range"))

@@ -11,6 +11,7 @@ mod health;
 pub(crate) mod json;
 mod json_error;
 pub(crate) mod negotiate;
+pub(crate) mod numbers;
 pub(crate) mod params;
 pub(crate) mod request;
 mod respond;

@@ -21,6 +21,8 @@ const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// The content type of aggregated discovery.
 pub(super) const AGGREGATED_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(super) const AGGREGATED_PROTOBUF_TYPE: &str =
+    "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 pub(super) const AGGREGATED_YAML_TYPE: &str =
     "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

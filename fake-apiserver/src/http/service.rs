@@ -21,7 +21,7 @@ use super::health::health;
 use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
 use super::request::{Target, Verb, target};
-use super::respond::{self, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
+use super::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
 use crate::authz::{self, Act};
@@ -167,7 +167,10 @@ where
         }),
         other => {
             let offer = Offer {
-                protobuf: false,
+                protobuf: matches!(
+                    other,
+                    Target::CoreVersions | Target::Groups | Target::Group(_) | Target::GroupVersion(..)
+                ),
                 views: false,
                 aggregated: matches!(other, Target::CoreVersions | Target::Groups),
             };
@@ -234,7 +237,8 @@ const DOCUMENT_TYPES: &str = "application/json, application/yaml, application/vn
 fn aggregated_type(encoding: Encoding) -> HeaderValue {
     HeaderValue::from_static(match encoding {
         Encoding::Yaml => AGGREGATED_YAML_TYPE,
-        Encoding::Json | Encoding::PrettyJson | Encoding::Protobuf => AGGREGATED_TYPE,
+        Encoding::Protobuf => AGGREGATED_PROTOBUF_TYPE,
+        Encoding::Json | Encoding::PrettyJson => AGGREGATED_TYPE,
     })
 }
 

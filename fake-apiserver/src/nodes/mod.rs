@@ -27,6 +27,7 @@ pub(crate) use heartbeat::renew as renew_lease;
 pub use images::{Image, ImageRegistry, PullFailure};
 pub use kubelet::Kubelet;
 pub(crate) use link::Switch;
+pub(crate) use node::OS_IMAGE;
 pub use node::{NodeSpec, Taint};
 pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
 pub(crate) use programs::{Session, Wants, failure};

@@ -9,6 +9,8 @@ use super::pressure::SIGNALS;
 use crate::types::Quantity;
 
 /// How much room a node has for what pods write, unless said otherwise.
+/// What a simulated node says that it runs; by this the server knows one.
+pub(crate) const OS_IMAGE: &str = "Seatrial simulated node";
 const STORAGE: &str = "100Gi";
 
 /// A taint of a node.
@@ -171,7 +173,7 @@ impl NodeSpec {
                 "conditions": ready_conditions(now, &[]),
                 "nodeInfo": {
                     "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
-                    "osImage": "Seatrial simulated node", "containerRuntimeVersion": "containerd://1.6.0",
+                    "osImage": OS_IMAGE, "containerRuntimeVersion": "containerd://1.6.0",
                     "kubeletVersion": "v1.36.2", "kubeProxyVersion": "", "machineID": "", "systemUUID": "", "bootID": "",
                 },
             },

@@ -5,6 +5,7 @@
 //! `runtime.Unknown`: its apiVersion and kind, and its fields as a message of its own.
 
 mod decode;
+mod discovery;
 mod encode;
 mod fields;
 
@@ -45,6 +46,9 @@ fn body(out: &mut Writer, api_version: &str, kind: &str, object: &Value) -> Opti
     }
     if group == "meta.k8s.io" && kind == "PartialObjectMetadata" {
         partial(out, object);
+        return Some(());
+    }
+    if discovery::body(out, kind, object).is_some() {
         return Some(());
     }
     let items = object.get("items").and_then(Value::as_array)?;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::columns;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
 use crate::cel::{self, rules::RuleSet};
+use crate::discovery::version_rank;
 use crate::field_error::FieldError;
 use crate::meta::at;
 use crate::rest::conversion::ConversionHook;
@@ -130,11 +131,18 @@ pub(super) fn resources(
 /// What the real server says of a deprecated version that has no text of its own: which newer one to use.
 fn deprecation(group: &str, version: &str, kind: &str, versions: &[Value]) -> String {
     let old = format!("{group}/{version} {kind} is deprecated");
+    // Newer is what discovery lists before it.
     let usable = |candidate: &&Value| {
-        candidate.get("served").and_then(Value::as_bool) == Some(true)
+        version_rank(&text(candidate, "name")) < version_rank(version)
+            && candidate.get("served").and_then(Value::as_bool) == Some(true)
             && candidate.get("deprecated").and_then(Value::as_bool) != Some(true)
     };
-    match versions.iter().find(usable).map(|newer| text(newer, "name")) {
+    let newest = versions
+        .iter()
+        .filter(usable)
+        .map(|newer| text(newer, "name"))
+        .min_by_key(|name| version_rank(name));
+    match newest {
         Some(newer) => format!("{old}; use {group}/{newer} {kind}"),
         None => old,
     }

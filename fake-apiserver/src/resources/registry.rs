@@ -72,7 +72,13 @@ impl Registry {
             .collect();
         let resources = custom::resources(definition, &before, now)?;
         custom.retain(|_, resource| resource.table != table);
-        for resource in resources {
+        // What has not got its names is not served.
+        let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+        let is_refused = conditions.into_iter().flatten().any(|condition| {
+            condition.get("type").is_some_and(|kind| kind == "Established")
+                && condition.get("status").is_some_and(|status| status == "False")
+        });
+        for resource in resources.into_iter().filter(|_| !is_refused) {
             let id = (
                 resource.group.clone(),
                 resource.version.clone(),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ pub(crate) struct Context {
     pub params: Params,
     pub accepted: Accepted,
     pub content_type: String,
+    /// What was sent, unless the request is a part of another one.
+    pub body: Bytes,
     /// The field manager: the parameter, or the first word of the user agent.
     pub manager: String,
     /// Who asks.

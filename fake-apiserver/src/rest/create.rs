@@ -5,13 +5,15 @@ use serde_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, schema_rules, services, size};
+use super::sent::{self, Sent};
+use super::{conversion, definitions, incoming, metadata, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
-use crate::meta::ObjectMeta;
+use crate::http::request::Verb;
+use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::store::{Change, GroupResource, ObjectKey};
-use crate::strategy::{crd, disabled, signing};
+use crate::strategy::{disabled, signing};
 use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
@@ -21,14 +23,15 @@ const GENERATED_BASE_MAX: usize = 58;
 pub(crate) async fn create(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (object, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
-    create_shaped(context, object, Ownership::Tracked).await
+    create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await
 }
 
-/// Creates an object that is in shape. `ownership` says who owns its fields.
+/// Creates an object that is in shape. `ownership` says who owns its fields, `sent` what it was before.
 pub(crate) async fn create_shaped(
     context: &Context,
     mut object: Value,
     ownership: Ownership,
+    sent: Sent<'_>,
 ) -> Result<Answer, ApiError> {
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
@@ -64,7 +67,7 @@ pub(crate) async fn create_shaped(
     authz::escalation::check(context, &object, None)?;
     services::give(context, &mut object, None)?;
     prepare(context, &mut object);
-    validate(context, &object)?;
+    validate(context, &object, sent)?;
     if context.table().resource == "jobs"
         && let Some(schema) = context.resource.schema()
     {
@@ -209,7 +212,7 @@ fn prepare(context: &Context, object: &mut Value) {
     }
 }
 
-fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
+fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), ApiError> {
     let resource = &context.resource;
     let mut errors = metadata::validate(resource, object);
     let (complaints, _) = schema_rules::check(resource, object, None);
@@ -225,6 +228,7 @@ fn validate(context: &Context, object: &Value) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
+    sent::show_empty(&mut errors, resource.schema().as_deref(), || sent(None));
     Err(ApiError::invalid(
         resource.validated_group(),
         &resource.kind,
@@ -272,14 +276,16 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
         .store
         .commit(context.table(), &key, None, Change::Put(object))
         .map_err(|_| exists())?;
+    if context.table().resource == "controllerrevisions"
+        && context.request.verb != Verb::Patch
+        && let Some(data) = sent::revision_data(context)
+    {
+        state.revisions.keep(stored.value.uid(), data);
+    }
     if defines {
         // The real server accepts the names and establishes the resource a moment later, by a write of its own.
-        let value = crd::established(&stored.value, &state.now());
-        // Only this server's own requests could have come between, and none can before the answer.
-        let _established =
-            state
-                .store
-                .commit(context.table(), &key, Some(stored.revision), Change::Put(value));
+        let group = at(&stored.value, "spec.group").and_then(Value::as_str);
+        definitions::settle(state, group.unwrap_or_default());
     }
     Ok(Shown::Stored(stored))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -513,6 +514,7 @@ pub(crate) async fn delete_collection(
             params: context.params.clone(),
             accepted: context.accepted,
             content_type: String::new(),
+            body: Bytes::new(),
             manager: context.manager.clone(),
             user: context.user.clone(),
             warnings: context.warnings.clone(),

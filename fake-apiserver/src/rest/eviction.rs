@@ -60,6 +60,7 @@ pub(super) async fn evict(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         };
         let change = Update {
             make: &make,
+            sent: &|_| None,
             ownership: Ownership::Tracked,
             unconditional: true,
             judged: true,

@@ -86,15 +86,16 @@ fn wrong_group(resource: &Resource, given: &str) -> ApiError {
     ))
 }
 
+/// The complaint about an object without a kind, which goes on with the object.
+pub(crate) const KIND_MISSING: &str = "Object 'Kind' is missing in";
+
 /// Checks that what a patch made is still of the kind that the path serves. The error says what Go's decoder would.
 pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(), Patched> {
     check(resource, object).map_err(|mismatch| match mismatch {
         Mismatch::Unrecognized(complaint) | Mismatch::Kind { complaint, .. } => {
             Patched::Undecodable(complaint)
         }
-        Mismatch::KindMissing => {
-            Patched::Undecodable("Object 'Kind' is missing in 'unstructured object has no kind'".to_owned())
-        }
+        Mismatch::KindMissing => Patched::Undecodable(KIND_MISSING.to_owned()),
         Mismatch::Group(given) if resource.is_custom() => {
             let detail = format!("must be {}", resource.api_version());
             let error = FieldError::invalid("apiVersion", given, detail);
@@ -166,6 +167,7 @@ fn shape(
         })
     });
     normalise(context, &schema, object).map_err(|error| {
+        let error = error.with_written_numbers(document);
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
             resource.kind, resource.version, resource.kind
@@ -220,5 +222,25 @@ pub(crate) fn decode(context: &Context, schema: &Arc<Schema>, object: &mut Value
         schema.check_types(object)?;
     }
     schema.canonicalize(object);
+    Ok(())
+}
+
+/// The same for what an apply made: nothing decodes that again, and so nulls of custom resources stay to be judged.
+///
+/// # Errors
+/// What Go's decoder would refuse.
+pub(crate) fn normalise_applied(
+    context: &Context,
+    schema: &Arc<Schema>,
+    object: &mut Value,
+) -> Result<(), DecodeError> {
+    if !context.resource.is_custom() {
+        return normalise(context, schema, object);
+    }
+    if let Some(metadata) = object.get("metadata") {
+        types::object_meta().check_types(metadata)?;
+    }
+    schema.canonicalize(object);
+    schema.default_only(object);
     Ok(())
 }

@@ -7,6 +7,7 @@
 pub(crate) mod context;
 pub(crate) mod conversion;
 pub(crate) mod create;
+mod definitions;
 pub(crate) mod delete;
 mod eviction;
 pub(crate) mod incoming;
@@ -19,6 +20,7 @@ pub(crate) mod posted;
 pub(crate) mod read;
 mod scale;
 mod schema_rules;
+pub(crate) mod sent;
 mod services;
 mod size;
 pub(crate) mod subresource;

@@ -82,7 +82,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     };
     let make = |old: &Value| {
         let mut object = apply(old)?;
-        match shape_patched(context, old, &mut object, &repeated) {
+        match shape_patched(context, kind, old, &mut object, &repeated) {
             Ok(warnings) => context.warnings.tell(warnings),
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
@@ -104,6 +104,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
         context,
         &Update {
             make: &make,
+            sent: &|old| old.and_then(|old| apply(old).ok()),
             ownership: Ownership::Tracked,
             unconditional: true,
             judged: false,
@@ -138,7 +139,12 @@ fn undecodable_patch(kind: PatchKind, old: &Value, patched: &Value, complaint: &
     let (value, complaint) = match kind {
         PatchKind::Strategic => (go_map(patched), of_value(complaint)),
         PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
-            (go_json(patched, old), complaint.to_owned())
+            let value = go_json(patched, old);
+            let complaint = match complaint {
+                incoming::KIND_MISSING => format!("{complaint} '{value}'"),
+                other => other.to_owned(),
+            };
+            (value, complaint)
         }
     };
     ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
@@ -193,10 +199,15 @@ fn set_aside(context: &Context, old: &Value, object: &mut Value) -> Vec<(String,
 /// `repeated` are complaints about the patch itself.
 fn shape_patched(
     context: &Context,
+    kind: PatchKind,
     old: &Value,
     object: &mut Value,
     repeated: &[String],
 ) -> Result<Vec<String>, Patched> {
+    if reads_nothing(context, kind, object) {
+        let unknown = forget_all(object);
+        context.warnings.tell(judged(context, &unknown)?);
+    }
     incoming::check_patched(&context.resource, object)?;
     let Some(schema) = context.resource.schema() else {
         return Ok(Vec::new());
@@ -212,14 +223,52 @@ fn shape_patched(
     decoded.map_err(|error| Patched::Undecodable(error.to_string()))?;
     // What one part does not say may follow from another.
     schema.default(object);
+    judged(context, &unknown)
+}
+
+/// What comes of fields that are not known: warnings, or an error.
+fn judged(context: &Context, unknown: &[String]) -> Result<Vec<String>, Patched> {
     match context.params.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => Err(Patched::Undecodable(format!(
             "strict decoding error: {}",
             unknown.join(", ")
         ))),
-        FieldValidation::Warn => Ok(unknown),
+        FieldValidation::Warn => Ok(unknown.to_vec()),
         FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }
+}
+
+/// Whether what a patch made is read by a type that knows none of its fields: the internal one of a built-in kind where the
+/// version is gone, and the missing one of another version of a custom resource.
+fn reads_nothing(context: &Context, kind: PatchKind, object: &Value) -> bool {
+    let resource = &context.resource;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, given) = (text("apiVersion"), text("kind"));
+    if resource.is_custom() {
+        let other = version
+            .split_once('/')
+            .is_some_and(|(group, version)| group == resource.group && version != resource.version);
+        return other && given == resource.kind;
+    }
+    kind != PatchKind::Strategic
+        && version.is_empty()
+        && matches!(object.get("apiVersion"), None | Some(Value::Null))
+}
+
+/// Drops all fields but those that every object has, and names them.
+fn forget_all(object: &mut Value) -> Vec<String> {
+    let is_custom = object.get("apiVersion").is_some_and(Value::is_string);
+    let known = |name: &str| matches!(name, "apiVersion" | "kind") || is_custom && name == "metadata";
+    let Some(map) = object.as_object_mut() else {
+        return Vec::new();
+    };
+    let unknown = map
+        .keys()
+        .filter(|name| !known(name))
+        .map(|name| format!("unknown field \"{name}\""))
+        .collect();
+    map.retain(|name, _| known(name));
+    unknown
 }
 
 fn refused(error: &PatchError) -> ApiError {
@@ -316,8 +365,8 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
     // Errors of the merge and the last applied configuration show the object as it was sent.
     check_namespace(context, &mut applied.clone())?;
     let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
-    let merged = |live: Option<&Value>| {
-        let mut object = with_operation(context, |operation| {
+    let merge = |live: Option<&Value>| {
+        with_operation(context, |operation| {
             server_side::apply(
                 &schema,
                 live,
@@ -326,11 +375,14 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
                 operation,
             )
         })
-        .map_err(|error| apply_failed(&error))?;
+        .map_err(|error| apply_failed(&error))
+    };
+    let merged = |live: Option<&Value>| {
+        let mut object = merge(live)?;
         check_repeated(context, &repeated)?;
         check_name(context, &object)?;
         check_namespace(context, &mut object)?;
-        incoming::normalise(context, &schema, &mut object)
+        incoming::normalise_applied(context, &schema, &mut object)
             .map_err(|error| unconvertible(&applied, &error))?;
         if live.is_none() {
             // A version says nothing of an object that is not there.
@@ -362,13 +414,17 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
             ));
         }
         crate::authz::check_create(context)?;
-        return create_shaped(context, merged(None)?, Ownership::Applied).await;
+        return create_shaped(context, merged(None)?, Ownership::Applied, &|live| {
+            merge(live).ok()
+        })
+        .await;
     }
     let make = |old: &Value| merged(Some(old));
     update(
         context,
         &Update {
             make: &make,
+            sent: &|live| merge(live).ok(),
             ownership: Ownership::Applied,
             unconditional: true,
             judged: false,

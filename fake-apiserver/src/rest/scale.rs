@@ -3,6 +3,7 @@
 //! Who owns the replicas is kept in the managed fields of the object that is scaled, and translated to those of the scale
 //! and back, so that an apply of a scale conflicts with whoever else sets the replicas.
 
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -43,6 +44,19 @@ fn paths(context: &Context) -> (String, String, Option<String>) {
         }
         None => ("spec.replicas".to_owned(), "status.replicas".to_owned(), None),
     }
+}
+
+/// The scale of an object for one who asks for it: a custom resource must say how many replicas it wants.
+///
+/// # Errors
+/// 500.
+pub(super) fn read(context: &Context, object: &Value) -> Result<Value, ApiError> {
+    let (spec_path, _, _) = paths(context);
+    if context.resource.is_custom() && at(object, &spec_path).is_none_or(Value::is_null) {
+        let why = format!("the spec replicas field \".{spec_path}\" does not exist");
+        return Err(ApiError::internal(&why));
+    }
+    Ok(of(context, object))
 }
 
 /// The scale of an object.
@@ -164,7 +178,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         let replicas = at(&scale, "spec.replicas")
             .and_then(Value::as_i64)
             .unwrap_or_default();
-        check_replicas(context, old, &spec_path, replicas)?;
+        check_replicas(context, old, replicas)?;
         let mut object = old.clone();
         set_at(&mut object, &spec_path, Value::from(replicas));
         let owners = kept_owners(
@@ -180,6 +194,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
     };
     let change = Update {
         make: &make,
+        sent: &|_| None,
         ownership: Ownership::Applied,
         unconditional: true,
         judged: false,
@@ -195,29 +210,14 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
     })
 }
 
-fn check_replicas(context: &Context, old: &Value, spec_path: &str, replicas: i64) -> Result<(), ApiError> {
-    if replicas >= 0 {
+fn check_replicas(context: &Context, old: &Value, replicas: i64) -> Result<(), ApiError> {
+    // The replicas of a custom resource are looked at with the whole object.
+    if replicas >= 0 || context.resource.is_custom() {
         return Ok(());
     }
-    let resource = &context.resource;
-    let (path, detail, group, kind) = if resource.is_custom() {
-        let detail = "should be a non-negative integer";
-        (
-            format!(".{spec_path}"),
-            detail,
-            resource.group.as_str(),
-            resource.kind.as_str(),
-        )
-    } else {
-        (
-            "spec.replicas".to_owned(),
-            "must be greater than or equal to 0",
-            "autoscaling",
-            "Scale",
-        )
-    };
-    let error = FieldError::invalid(path, replicas, detail);
-    Err(ApiError::invalid(group, kind, old.name(), &[error]))
+    let detail = "must be greater than or equal to 0";
+    let error = FieldError::invalid("spec.replicas", replicas, detail);
+    Err(ApiError::invalid("autoscaling", "Scale", old.name(), &[error]))
 }
 
 /// Tells of unknown fields; where the client asked for strictness that is an error.
@@ -264,6 +264,12 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
         let patch = decode::yaml(body)?;
         let patched = match kind {
+            PatchKind::Apply if context.resource.is_custom() => {
+                let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
+                           Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
+                           autoscaling/v1";
+                return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+            }
             PatchKind::Apply => {
                 check_scale(&patch)?;
                 let force = context.params.force.unwrap_or(false);

@@ -31,6 +31,11 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
     };
     if let Some(old) = old {
         errors.retain(|error| !stayed(error, &schema, new, old));
+        // Where items were there twice before, nobody asks anew.
+        let is_twice = |error: &FieldError| error.kind == FieldErrorKind::Duplicate;
+        if errors.iter().any(is_twice) && schema.validate(old).iter().any(is_twice) {
+            errors.retain(|error| !is_twice(error));
+        }
     }
     if custom.rules.is_empty() {
         return (errors, Vec::new());

@@ -1,5 +1,6 @@
 //! Subresources other than status: binding, eviction, finalize; [`scale`] has a file of its own.
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;
 use super::posted::{self, Taken};
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, eviction, incoming, scale};
+use super::{conversion, eviction, incoming, scale, sent};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::{FieldError, aggregate};
 use crate::http::request::Verb;
@@ -32,7 +33,7 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
             )
             .await?;
             let seen = conversion::seen_from_storage(&context.resource, &existing.value);
-            Ok(Answer::ok(Shown::Made(scale::of(context, &seen))))
+            Ok(Answer::ok(Shown::Made(scale::read(context, &seen)?)))
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
         ("pods", "binding", Verb::Create) => bind(context, posted::read(context, body, BINDING)?).await,
@@ -66,6 +67,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         params: context.params.clone(),
         accepted: context.accepted,
         content_type: context.content_type.clone(),
+        body: Bytes::new(),
         manager: context.manager.clone(),
         user: context.user.clone(),
         warnings: Warnings::default(),
@@ -185,6 +187,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         context,
         &Update {
             make: &make,
+            sent: &|_| None,
             ownership: Ownership::Tracked,
             unconditional: true,
             judged: true,
@@ -235,6 +238,7 @@ async fn finalize(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
         context,
         &Update {
             make: &make,
+            sent: &|_| sent::in_body(context),
             ownership: Ownership::Tracked,
             unconditional: false,
             judged: false,

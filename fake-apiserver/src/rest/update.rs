@@ -8,12 +8,13 @@ use serde_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
-use super::{conversion, incoming, metadata, scale, schema_rules, services, size};
+use super::sent::{self, Sent};
+use super::{conversion, definitions, incoming, metadata, scale, schema_rules, services, size};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
 use crate::http::request::Verb;
-use crate::meta::ObjectMeta;
+use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::store::{Change, Stored};
 use crate::strategy::{disabled, keep_all_but, signing, storage};
@@ -26,6 +27,8 @@ const CONFLICT_RETRIES_MAX: usize = 5;
 pub(crate) struct Update<'a> {
     /// Gives the new object, in the request's version, from the present one.
     pub make: &'a (dyn Fn(&Value) -> Result<Value, ApiError> + Sync),
+    /// Gives the new object before it was brought into shape.
+    pub sent: Sent<'a>,
     /// Whether the new object brings its own managed fields (server-side apply) or they are derived from the change.
     pub ownership: Ownership,
     /// Whether a missing resource version means "whatever is there" also where the resource forbids that (patches).
@@ -55,13 +58,14 @@ pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         }
         // Whichever version it should be based on: there is none.
         object.metadata_mut().remove("resourceVersion");
-        return create_shaped(context, object, Ownership::Tracked).await;
+        return create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await;
     }
     let make = |_: &Value| Ok(object.clone());
     update(
         context,
         &Update {
             make: &make,
+            sent: &|_| sent::in_body(context),
             ownership: Ownership::Tracked,
             unconditional: false,
             judged: false,
@@ -112,7 +116,7 @@ async fn attempt(
     let old: &Value = &old;
     let mut object = (change.make)(old)?;
     let based_on = check_preconditions(context, change, &object, old)?;
-    keep_system_metadata(&mut object, old);
+    keep_system_metadata(&mut object, old, context.params.dry_run);
     context.warnings.tell(metadata::dedup_owners(&mut object));
     resource.strategy.normalize(&mut object);
     if change.ownership == Ownership::Tracked {
@@ -159,7 +163,7 @@ async fn attempt(
     authz::escalation::check(context, &admitted, Some(old))?;
     services::give(context, &mut admitted, Some(old))?;
     prepare(context, &mut admitted, old);
-    context.warnings.tell(validate(context, &admitted, old)?);
+    context.warnings.tell(validate(context, change, &admitted, old)?);
     if context.request.subresource.is_empty() && resource.is_custom() {
         context
             .warnings
@@ -280,10 +284,15 @@ pub(crate) fn commit(
     } else {
         Change::Put(object)
     };
-    Ok(state
+    let committed = state
         .store
         .commit(context.table(), &existing.key, Some(existing.revision), change)
-        .ok())
+        .ok();
+    if context.resource.group == "apiextensions.k8s.io" {
+        let group = at(&existing.value, "spec.group").and_then(Value::as_str);
+        definitions::settle(state, group.unwrap_or_default());
+    }
+    Ok(committed)
 }
 
 /// Whether the change names the version it is based on. An error if that is not the present one.
@@ -360,7 +369,7 @@ pub(super) fn registry_key(context: &Context) -> String {
 }
 
 /// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
-fn keep_system_metadata(object: &mut Value, old: &Value) {
+fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
         let absent = object
             .metadata()
@@ -373,8 +382,10 @@ fn keep_system_metadata(object: &mut Value, old: &Value) {
     if old.is_terminating() {
         object.copy_meta(old, "deletionTimestamp");
     }
-    // What the store does not keep is no change.
-    object.metadata_mut().remove("selfLink");
+    // What the store does not keep is no change, and a dry run does not ask it.
+    if !dry_run {
+        object.metadata_mut().remove("selfLink");
+    }
     for field in ["creationTimestamp", "generation", "resourceVersion"] {
         object.copy_meta(old, field);
     }
@@ -406,7 +417,12 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
 }
 
 /// Warnings, if the object is valid.
-fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String>, ApiError> {
+fn validate(
+    context: &Context,
+    change: &Update<'_>,
+    object: &Value,
+    old: &Value,
+) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
     let mut errors = metadata::validate_update(resource, &context.request.subresource, object, old);
     let subresource = context.request.subresource.as_str();
@@ -415,7 +431,7 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String
         complaints = schema_rules::of_status(complaints);
     }
     errors.extend(complaints);
-    if subresource != "scale" {
+    if subresource != "scale" || resource.is_custom() {
         errors.extend(schema_rules::scale(resource, object, subresource == "status"));
     }
     if subresource.is_empty() {
@@ -429,15 +445,31 @@ fn validate(context: &Context, object: &Value, old: &Value) -> Result<Vec<String
             &conversion::validated(resource, old),
         ));
     }
+    if context.table().resource == "controllerrevisions" && errors.iter().all(|error| error.path != "data") {
+        errors.extend(changed_bytes(context, object, old));
+    }
     if errors.is_empty() {
         return Ok(warnings);
     }
+    sent::show_empty(&mut errors, resource.schema().as_deref(), || {
+        (change.sent)(Some(old))
+    });
     Err(ApiError::invalid(
         resource.validated_group(),
         &resource.kind,
         object.name(),
         &errors,
     ))
+}
+
+/// The data of a ControllerRevision is compared byte for byte. Only a put brings bytes of its own; what a patch makes is
+/// written anew.
+fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<FieldError> {
+    let data = object.get("data")?;
+    let is_put = context.request.verb == Verb::Update;
+    let written = is_put.then(|| sent::revision_data(context)).flatten();
+    let differs = written != context.state().revisions.data(old.uid());
+    differs.then(|| FieldError::invalid("data", data.clone(), "field is immutable"))
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.

@@ -122,19 +122,155 @@ impl Strategy for DefinitionStrategy {
     }
 }
 
-/// The status that the API server itself gives a definition a moment after it was written.
-pub(crate) fn established(definition: &Value, now: &str) -> Value {
-    let mut out = definition.clone();
-    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
-    let names = at(definition, "spec.names").cloned().unwrap_or_default();
-    out["status"]["acceptedNames"] = names;
-    out["status"]["conditions"] = json!([
-        condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-        condition(
+/// The definition with what the API server itself says of its names a moment after it was written, where the names in `taken`,
+/// those of the others of its group, are not free; none if it has been said.
+pub(crate) fn settled(definition: &Value, taken: &[&Value], now: &str) -> Option<Value> {
+    let empty = Value::Null;
+    let requested = at(definition, "spec.names").unwrap_or(&empty);
+    let accepted = at(definition, "status.acceptedNames").unwrap_or(&empty);
+    let name = |of: &Value, field: &str| {
+        of.get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let short = |of: &Value| -> Vec<String> {
+        let list = of.get("shortNames").and_then(Value::as_array);
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    let resources = |wanted: &str| {
+        taken.iter().any(|names| {
+            ["plural", "singular"]
+                .iter()
+                .any(|field| name(names, field) == wanted)
+                || short(names).iter().any(|short| short == wanted)
+        })
+    };
+    let kinds = |wanted: &str| {
+        taken.iter().any(|names| {
+            ["kind", "listKind"]
+                .iter()
+                .any(|field| name(names, field) == wanted)
+        })
+    };
+    let mut names = accepted.clone();
+    let mut conflict: Option<(&str, String)> = None;
+    let in_use = |wanted: &str| format!("\"{wanted}\" is already in use");
+    for (field, reason) in [("plural", "PluralConflict"), ("singular", "SingularConflict")] {
+        let wanted = name(requested, field);
+        if wanted != name(accepted, field) && resources(&wanted) {
+            conflict = Some((reason, in_use(&wanted)));
+        } else {
+            names[field] = Value::from(wanted);
+        }
+    }
+    let own = short(accepted);
+    let clashes: Vec<String> = short(requested)
+        .iter()
+        .filter(|wanted| !own.contains(wanted) && resources(wanted))
+        .map(|wanted| in_use(wanted))
+        .collect();
+    match clashes.as_slice() {
+        [] => super::copy_field(&mut names, requested, "shortNames"),
+        [one] => conflict = Some(("ShortNamesConflict", one.clone())),
+        many => conflict = Some(("ShortNamesConflict", format!("[{}]", many.join(", ")))),
+    }
+    for (field, reason) in [("kind", "KindConflict"), ("listKind", "ListKindConflict")] {
+        let wanted = name(requested, field);
+        if wanted != name(accepted, field) && kinds(&wanted) {
+            conflict = Some((reason, in_use(&wanted)));
+        } else {
+            names[field] = Value::from(wanted);
+        }
+    }
+    super::copy_field(&mut names, requested, "categories");
+    if let Some(names) = names.as_object_mut() {
+        let is_always = |field: &str| matches!(field, "plural" | "kind");
+        names.retain(|field, value| is_always(field) || !value.is_null() && *value != "");
+    }
+    let old = |kind: &str| {
+        let list = at(definition, "status.conditions").and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .find(|condition| condition.get("type").is_some_and(|own| own == kind))
+    };
+    let condition = |kind: &str, status: bool, reason: &str, message: &str| {
+        let status = if status { "True" } else { "False" };
+        let since = old(kind)
+            .filter(|old| old.get("status").is_some_and(|own| own == status))
+            .and_then(|old| old.get("lastTransitionTime").cloned())
+            .unwrap_or_else(|| Value::from(now));
+        json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
+    };
+    let of_names = match &conflict {
+        None => condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
+        Some((reason, message)) => condition("NamesAccepted", false, reason, message),
+    };
+    let established = match (old("Established"), &conflict) {
+        (Some(old), _) if old.get("status").is_some_and(|status| status == "True") => old.clone(),
+        (_, None) => condition(
             "Established",
+            true,
             "InitialNamesAccepted",
-            "the initial names have been accepted"
+            "the initial names have been accepted",
         ),
-    ]);
-    out
+        _ => condition("Established", false, "NotAccepted", "not all names are accepted"),
+    };
+    let (said, is_named) = (
+        old("Established") == Some(&established),
+        old("NamesAccepted") == Some(&of_names),
+    );
+    if said && is_named && *accepted == names {
+        return None;
+    }
+    let mut out = definition.clone();
+    out["status"]["acceptedNames"] = names;
+    let others = at(definition, "status.conditions").and_then(Value::as_array);
+    let kept = others.into_iter().flatten().filter(|condition| {
+        let kind = condition.get("type").and_then(Value::as_str).unwrap_or_default();
+        !matches!(kind, "NamesAccepted" | "Established")
+    });
+    let conditions: Vec<Value> = [of_names, established].into_iter().chain(kept.cloned()).collect();
+    out["status"]["conditions"] = Value::Array(conditions);
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn definition(names: Value) -> Value {
+        json!({"spec": {"names": names}, "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": null}})
+    }
+
+    #[rstest]
+    #[case(json!({"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}), "True NoConflicts no conflicts found, True InitialNamesAccepted")]
+    #[case(json!({"plural": "ws", "singular": "widget", "kind": "W", "listKind": "WList"}),
+        "False SingularConflict \"widget\" is already in use, False NotAccepted")]
+    #[case(json!({"plural": "ws", "singular": "w", "kind": "Widget", "listKind": "WList", "shortNames": ["wd"]}),
+        "False KindConflict \"Widget\" is already in use, False NotAccepted")]
+    #[case(json!({"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList", "shortNames": ["x", "wd"]}),
+        "False ShortNamesConflict \"wd\" is already in use, False NotAccepted")]
+    fn names_are_had_once(#[case] names: Value, #[case] expected: &str) {
+        let taken = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"]});
+        let found = settled(&definition(names), &[&taken], "now").expect("a status");
+        let text = |index: usize, field: &str| {
+            found["status"]["conditions"][index][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let said = format!(
+            "{} {} {}, {} {}",
+            text(0, "status"),
+            text(0, "reason"),
+            text(0, "message"),
+            text(1, "status"),
+            text(1, "reason")
+        );
+        assert_eq!(said, expected);
+        assert_eq!(settled(&found, &[&taken], "later"), None);
+    }
 }

@@ -123,6 +123,13 @@ impl Strategy for PodStrategy {
     }
 }
 
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+
+fn containers<'a>(pod: &'a Value, list: &str) -> &'a [Value] {
+    let found = pod.get("spec").and_then(|spec| spec.get(list)?.as_array());
+    found.map_or(&[], Vec::as_slice)
+}
+
 /// Of a pod that was sent to one of its parts, only that part is taken.
 pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
@@ -138,20 +145,30 @@ pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
             }
         }
     } else {
-        for list in ["containers", "initContainers"] {
-            let sent = at(object, "spec")
-                .and_then(|spec| spec.get(list))
-                .and_then(Value::as_array);
-            let present = kept
-                .get_mut("spec")
-                .and_then(|spec| spec.get_mut(list))
-                .and_then(Value::as_array_mut);
-            for container in present.into_iter().flatten() {
-                let same = |other: &&Value| other.get("name") == container.get("name");
-                if let Some(other) = sent.and_then(|sent| sent.iter().find(same)) {
-                    copy_field(container, other, "resources");
-                    copy_field(container, other, "resizePolicy");
-                }
+        // Containers that come, go or change their places are left to the validation.
+        let length = |pod: &Value, list: &str| containers(pod, list).len();
+        if LISTS.iter().any(|list| length(object, list) != length(old, list)) {
+            return;
+        }
+        for list in LISTS {
+            let sent = containers(object, list);
+            let same_names = sent
+                .iter()
+                .zip(containers(old, list))
+                .all(|(one, other)| one.get("name") == other.get("name"));
+            let Some(present) = kept
+                .pointer_mut(&format!("/spec/{list}"))
+                .and_then(Value::as_array_mut)
+            else {
+                continue;
+            };
+            if !same_names {
+                *present = sent.to_vec();
+                continue;
+            }
+            for (container, other) in present.iter_mut().zip(sent) {
+                copy_field(container, other, "resources");
+                copy_field(container, other, "resizePolicy");
             }
         }
         if let (Some(sent), Some(kept)) = (object.get("spec"), kept.get_mut("spec")) {

@@ -43,9 +43,14 @@ impl Schema {
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let float = number.as_f64().filter(|_| number.is_f64()).unwrap_or(0.5);
-            // Beyond 2^53 a float stands for many whole numbers; Go prints the shortest, as serde_json does.
-            if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 {
+            let is_float = number.is_f64() || number.is_u64() && !number.is_i64();
+            let float = number.as_f64().filter(|_| is_float).unwrap_or(0.5);
+            // Beyond 2^53 a float stands for many whole numbers; Go prints the shortest, filled up with zeros.
+            if float >= 9_007_199_254_740_992.0
+                && let Ok(shortest) = float.to_string().parse::<u64>()
+            {
+                *value = Value::from(shortest);
+            } else if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 {
                 *value = Value::from(float as i64);
             }
         }
@@ -58,7 +63,7 @@ fn whole_numbers(value: &mut Value) {
 fn canonicalize(schema: &Schema, value: &mut Value) {
     match &schema.kind {
         Kind::Object(object) if object.fields.is_empty() => canonicalize_map(object, value),
-        Kind::Object(object) => canonicalize_struct(object, value),
+        Kind::Object(object) => canonicalize_struct(schema, object, value),
         Kind::Array(array) => {
             if let Value::Array(items) = value {
                 for item in items {
@@ -104,7 +109,7 @@ fn canonicalize_map(object: &Object, value: &mut Value) {
     }
 }
 
-fn canonicalize_struct(object: &Object, value: &mut Value) {
+fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value) {
     let Value::Object(map) = value else { return };
     map.retain(|name, value| object.fields.contains_key(name) && !value.is_null());
     for (name, field) in &object.fields {
@@ -113,11 +118,11 @@ fn canonicalize_struct(object: &Object, value: &mut Value) {
                 canonicalize(&field.schema, value);
                 let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_))
                     && !is_go_struct(&field.schema);
-                if field.written == Written::Always && part && is_empty(value) {
+                if field.written == Written::Always && part && is_empty(value) && !is_kept_as_json(schema) {
                     // The store does not tell an empty list from none.
                     *value = Value::Null;
                 }
-                if !is_written(field, value) {
+                if !is_written(field, value) && !tells_empty_from_none(schema, name, value) {
                     map.remove(name);
                 }
             }
@@ -128,6 +133,24 @@ fn canonicalize_struct(object: &Object, value: &mut Value) {
             }
         }
     }
+}
+
+/// Definitions of custom resources are stored as JSON, which tells empty lists from none.
+fn is_kept_as_json(schema: &Schema) -> bool {
+    schema
+        .name
+        .as_deref()
+        .is_some_and(|name| name.starts_with("io.k8s.apiextensions-apiserver."))
+}
+
+/// Whether an empty list says something else than none. Rules for scaling with one are refused, and so never stored.
+fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
+    field == "policies"
+        && value.is_array()
+        && schema
+            .name
+            .as_deref()
+            .is_some_and(|name| name.ends_with(".HPAScalingRules"))
 }
 
 /// Whether Go's encoder writes a field that holds this value.

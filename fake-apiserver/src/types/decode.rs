@@ -3,6 +3,7 @@
 use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
+use crate::http::numbers;
 use serde_json::{Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
@@ -29,6 +30,19 @@ pub enum DecodeError {
     /// Text that is no base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
+}
+
+impl DecodeError {
+    /// The same with numbers as the document writes them.
+    pub(crate) fn with_written_numbers(mut self, document: Option<&[u8]>) -> Self {
+        if let (DecodeError::WrongType { found, .. }, Some(document)) = (&mut self, document)
+            && let Some(number) = found.strip_prefix("number ")
+            && let Some(literal) = numbers::as_written(&String::from_utf8_lossy(document), number)
+        {
+            *found = format!("number {literal}");
+        }
+        self
+    }
 }
 
 impl Schema {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Whether the text is of the format; true for formats that are not checked.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
-        "date-time" | "datetime" => time::seconds(text).is_some(),
+        "date-time" | "datetime" => time::seconds(&text.to_uppercase()).is_some(),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "duration" => is_duration(text),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),

@@ -11,6 +11,7 @@ mod builtin;
 mod canonical;
 mod decode;
 mod defaults;
+mod enums;
 mod facts;
 mod format;
 mod go_time;

@@ -13,9 +13,18 @@ impl Schema {
     pub fn prune(&self, value: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
         prune(self, value, &mut String::new(), &mut unknown);
+        if unknown.iter().any(|path| path.starts_with(LATE)) {
+            unknown.sort_by_key(|path| path.starts_with(LATE));
+            for path in &mut unknown {
+                *path = path.trim_start_matches(LATE).to_owned();
+            }
+        }
         unknown
     }
 }
+
+/// Goes before paths in the metadata of embedded resources, which is pruned last.
+const LATE: char = '\0';
 
 fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Vec<String>) {
     let length = path.len();
@@ -43,7 +52,9 @@ fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String
         if let Some(field) = object.fields.get(name) {
             prune(&field.schema, value, path, unknown);
         } else if object.embedded_resource && name == "metadata" {
-            prune(&object_meta(), value, path, unknown);
+            let mut late = Vec::new();
+            prune(&object_meta(), value, path, &mut late);
+            unknown.extend(late.into_iter().map(|path| format!("{LATE}{path}")));
         } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
         } else if let Some(values) = &object.additional {
             prune(values, value, path, unknown);

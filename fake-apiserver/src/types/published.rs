@@ -8,6 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::builtin::{DEFINITIONS, builtin, builtin_kinds, with_definitions};
+use super::enums;
 use super::facts::{self, FieldFacts};
 use super::schema::Written;
 
@@ -203,7 +204,7 @@ fn object(name: &str, raw: &Value) -> Value {
             .iter()
             .map(|(field, schema)| {
                 let known = facts.fields.get(field.as_str()).unwrap_or(&nothing);
-                (field.clone(), property(schema, known))
+                (field.clone(), property(schema, known, (name, field)))
             })
             .collect();
         out.insert("properties".to_owned(), Value::Object(fields));
@@ -271,7 +272,8 @@ fn wrap(schema: &mut Map<String, Value>, default: Option<Value>, description: Op
     }
 }
 
-fn property(raw: &Value, facts: &FieldFacts) -> Value {
+/// A field of a definition: `place` is the names of both.
+fn property(raw: &Value, facts: &FieldFacts, place: (&str, &str)) -> Value {
     let mut out = plain(raw);
     let always = facts.written == Written::Always;
     let default = match (facts.default.as_ref().or(facts.zero.as_ref()), facts.pointer) {
@@ -313,6 +315,14 @@ fn property(raw: &Value, facts: &FieldFacts) -> Value {
             items["enum"] = json!(facts.allowed_items);
         }
     }
-    wrap(&mut out, default, raw.get("description").cloned());
+    let description = raw
+        .get("description")
+        .map(|description| match description.as_str() {
+            Some(text) if !facts.allowed.is_empty() => {
+                Value::from(enums::described(text, place.0, place.1, &facts.allowed))
+            }
+            _ => description.clone(),
+        });
+    wrap(&mut out, default, description);
     Value::Object(out)
 }

@@ -428,11 +428,16 @@ impl Reader {
                     "must not have unknown fields",
                 ));
             }
-            for error in schema.validate(default) {
+            // Whether items are there twice is not asked of a default, nor whether a number or text is a whole number.
+            let is_asked = |error: &FieldError| {
+                error.kind != FieldErrorKind::Duplicate
+                    && !(matches!(schema.kind, Kind::IntOrString) && default.is_number())
+            };
+            for error in schema.validate(default).into_iter().filter(is_asked) {
                 let below = if error.path.is_empty() {
                     path.clone()
                 } else {
-                    at(&path, &error.path)
+                    at(&path, error.path.trim_start_matches('.'))
                 };
                 self.error(FieldError { path: below, ..error });
             }

@@ -30,6 +30,10 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
         return;
     }
     if value.is_null() && schema.nullable {
+        // Null is none of the values, whether it is listed or not.
+        if !schema.allowed.is_empty() {
+            errors.push(unsupported(schema, value, path));
+        }
         return;
     }
     if !check_type(schema, value, path, errors) {
@@ -39,6 +43,9 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
             && let Some(limits) = &schema.limits
         {
             check_limits(limits, value, path, errors);
+        }
+        if !schema.allowed.is_empty() {
+            errors.push(unsupported(schema, value, path));
         }
         return;
     }
@@ -63,14 +70,7 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
         ));
     }
     if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
-        let supported: Vec<String> = schema.allowed.iter().map(Value::to_string).collect();
-        let detail = format!("supported values: {}", supported.join(", "));
-        errors.push(FieldError::new(
-            FieldErrorKind::NotSupported,
-            path,
-            Some(value.clone()),
-            detail,
-        ));
+        errors.push(unsupported(schema, value, path));
     }
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => check_object(object, map, path, errors),
@@ -94,13 +94,11 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
     let missing = object.required.iter().filter(|name| !map.contains_key(*name));
     errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
     for (name, value) in map {
-        let schema = object
-            .fields
-            .get(name)
-            .map(|field| &*field.schema)
-            .or(object.additional.as_deref());
-        if let Some(schema) = schema {
-            validate(schema, value, &join(path, name), errors);
+        if let Some(field) = object.fields.get(name) {
+            validate(&field.schema, value, &join(path, name), errors);
+        } else if let Some(values) = &object.additional {
+            // The path of a map's values has its dot in front of anything.
+            validate(values, value, &format!("{path}.{name}"), errors);
         }
     }
     if object.embedded_resource {
@@ -108,7 +106,34 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
             .into_iter()
             .filter(|name| map.get(*name).is_none_or(Value::is_null));
         errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
+        check_identity(map, path, errors);
     }
+}
+
+/// What a resource within a resource says that it is.
+fn check_identity(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let text = |name: &str| map.get(name).and_then(Value::as_str);
+    if let Some(version) = text("apiVersion").filter(|version| version.matches('/').count() > 1) {
+        let detail = format!("unexpected GroupVersion string: {version}");
+        errors.push(FieldError::invalid(join(path, "apiVersion"), version, detail));
+    }
+    if let Some(kind) = text("kind") {
+        for problem in crate::names::old_label_problems(&kind.to_lowercase()) {
+            let detail = format!("may have mixed case, but should otherwise match: {problem}");
+            errors.push(FieldError::invalid(join(path, "kind"), kind, detail));
+        }
+    }
+}
+
+/// A value that is none of those that are allowed, which are all shown as texts.
+fn unsupported(schema: &Schema, value: &Value, path: &str) -> FieldError {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let allowed: Vec<String> = schema.allowed.iter().map(text).collect();
+    let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+    FieldError::not_supported(path, value.clone(), &allowed)
 }
 
 /// False if the value is of another type; then nothing else is said about it.
@@ -120,21 +145,31 @@ fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Field
         Kind::Object(_) => "object",
         Kind::Array(_) => "array",
         Kind::Integer => return check_integer(schema, value, path, errors),
-        Kind::Number => "number",
+        Kind::Number => return check_number(schema, value, path, errors),
         Kind::Boolean => "boolean",
         Kind::IntOrString => "integer,string",
         Kind::String | Kind::Time | Kind::MicroTime | Kind::Bytes | Kind::Quantity => "string",
         Kind::Any => return true,
     };
     let found = type_name(value);
-    let fits = match expected {
-        "number" => value.is_number(),
-        expected => expected.split(',').any(|expected| expected == found),
-    };
+    let fits = expected.split(',').any(|expected| expected == found);
     if !fits {
         errors.push(wrong_type(path, expected, found));
     }
     fits
+}
+
+fn check_number(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
+    let Some(number) = value.as_f64() else {
+        errors.push(wrong_type(path, "number", type_name(value)));
+        return false;
+    };
+    if schema.format.as_deref() == Some("float") && number.abs() > f64::from(f32::MAX) {
+        let detail = format!("Checked value must be of type number with format float in {path}");
+        errors.push(FieldError::invalid(NO_FIELD, "", detail));
+        return false;
+    }
+    true
 }
 
 fn check_integer(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
@@ -225,19 +260,18 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
         }
         Value::String(text) => {
             let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-            if let Some(min) = limits.min_length.filter(|min| length < *min) {
-                bad(value.clone(), format!("should be at least {min} chars long"));
-            }
-            if let Some(pattern) = &limits.pattern
-                && !matches(pattern, text)
-            {
-                bad(value.clone(), format!("should match '{pattern}'"));
-            }
+            // Only the first of these is told.
             if let Some(max) = limits.max_length.filter(|max| length > *max) {
                 errors.push(FieldError::too_long(
                     path,
                     usize::try_from(max).unwrap_or(usize::MAX),
                 ));
+            } else if let Some(min) = limits.min_length.filter(|min| length < *min) {
+                bad(value.clone(), format!("should be at least {min} chars long"));
+            } else if let Some(pattern) = &limits.pattern
+                && !matches(pattern, text)
+            {
+                bad(value.clone(), format!("should match '{pattern}'"));
             }
         }
         Value::Array(items) => {

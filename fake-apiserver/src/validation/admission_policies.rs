@@ -98,6 +98,9 @@ fn policy_head(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// The variables of a policy, each of which may use those before it.
 fn variables(spec: &Value, cel_names: &mut Names, path: &Path<'_>, errors: &mut Errors) {
     let list = path.field("variables");
+    if spec.has("variables") {
+        cel_names.begin_variables();
+    }
     for (index, variable) in spec.list("variables").iter().enumerate() {
         let at = list.index(index);
         let name = variable.text("name");

@@ -7,16 +7,19 @@ use super::age::{age, between};
 
 /// The cell of a path. A value that is not of the column's type is left out, as in the real server.
 pub(super) fn cell(object: &Value, path: &str, kind: &str, now: Timestamp) -> Value {
-    let Some(value) = follow(object, path).filter(|value| !value.is_null()) else {
+    let Some(value) = follow(object, path) else {
         return Value::Null;
     };
     match (kind, value) {
+        // Go's printer of a null that is there.
+        ("string", Value::Null) => Value::from("<no value>"),
         ("string", Value::String(text)) => Value::from(text.clone()),
         ("string", other) => Value::from(other.to_string()),
         ("integer", Value::Number(number)) if !number.is_i64() => number
             .as_f64()
             .map_or(Value::Null, |number| Value::from(number.trunc() as i64)),
         ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(time)) if time.is_empty() => Value::from(super::UNKNOWN),
         ("date", Value::String(time)) if between(time, now).is_none() => Value::from("<invalid>"),
         ("date", Value::String(time)) => Value::from(age(time, now)),
         _ => Value::Null,
@@ -56,10 +59,21 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
                     .find(|item| item.get(field.trim()).and_then(Value::as_str) == Some(wanted))?
             } else if inside == "*" {
                 value.as_array()?.first()?
-            } else if let Ok(index) = inside.parse::<usize>() {
-                value.as_array()?.get(index)?
+            } else if let Some((first, _)) = inside.split_once(':') {
+                // Of several results the first is shown.
+                value
+                    .as_array()?
+                    .get(first.parse::<usize>().unwrap_or_default())?
+            } else if let Ok(index) = inside.parse::<i64>() {
+                let items = value.as_array()?;
+                let from_end = usize::try_from(index.unsigned_abs()).ok()?;
+                match index {
+                    ..0 => items.get(items.len().checked_sub(from_end)?)?,
+                    _ => items.get(from_end)?,
+                }
             } else {
-                value.get(inside.trim_matches(['"', '\'']))?
+                // What is quoted is read as a path, too: its dots need a backslash.
+                follow(value, &format!(".{}", inside.trim_matches(['"', '\''])))?
             };
             continue;
         }
@@ -85,8 +99,12 @@ mod tests {
     #[rstest]
     #[case(".spec.replicas", json!(3))]
     #[case(".status.conditions[?(@.type==\"Ready\")].status", json!("True"))]
-    #[case(".metadata.labels['a.b']", json!("x"))]
+    #[case(".metadata.labels['a\\.b']", json!("x"))]
+    #[case(".metadata.labels['a.b']", Value::Null)]
     #[case(".list[1]", json!(2))]
+    #[case(".list[-1]", json!(2))]
+    #[case(".list[0:2]", json!(1))]
+    #[case(".list[-3]", Value::Null)]
     #[case(".nothing.here", Value::Null)]
     fn paths(#[case] path: &str, #[case] expected: Value) {
         let object = json!({

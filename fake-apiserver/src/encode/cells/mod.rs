@@ -32,13 +32,17 @@ pub(super) fn cell(resource: &Resource, column: &Column, object: &Value, now: Ti
 }
 
 /// The cells of a `Scale`: name, replicas wanted and there, age.
-pub(super) fn of_scale(scale: &Value, now: Timestamp) -> [Value; 4] {
+pub(super) fn of_scale(scale: &Value, now: Timestamp, is_custom: bool) -> [Value; 4] {
     let number =
         |pointer: &str| Value::from(scale.pointer(pointer).and_then(Value::as_i64).unwrap_or_default());
     let object = Fields { object: scale, now };
     [
         Value::from(object.text("metadata.name")),
-        number("/spec/replicas"),
+        // No replicas are wanted by a field that is left out, which the table of a custom resource does not read.
+        match scale.pointer("/spec/replicas") {
+            None if is_custom => Value::Null,
+            _ => number("/spec/replicas"),
+        },
         number("/status/replicas"),
         Value::from(object.age("metadata.creationTimestamp")),
     ]

@@ -99,6 +99,7 @@ pub fn apply(
         };
         record(changes(of, &empty, &live, &before), &mut managed, &before);
     }
+    owners::forget_unconvertible(&mut managed, operation.api_version);
     let mut force = force;
     loop {
         match merge_owned(of, &live, applied, &managed, force, operation) {
@@ -233,6 +234,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
         set_entries(new, &managed);
         return;
     }
+    owners::forget_unconvertible(&mut managed, operation.api_version);
     owners::reconcile(schema, &mut managed);
     record(changes, &mut managed, operation);
     managed.cap();

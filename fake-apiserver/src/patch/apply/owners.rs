@@ -99,6 +99,16 @@ fn descend<'s>(of: &Option<Type<'s>>, element: &PathElement) -> Option<Type<'s>>
     }
 }
 
+/// Drops owners in versions that the real server cannot convert an object of this version to: events are in two groups.
+pub(super) fn forget_unconvertible(managed: &mut Managed, version: &str) {
+    let other = match version {
+        "v1" => "events.k8s.io/v1",
+        "events.k8s.io/v1" => "v1",
+        _ => return,
+    };
+    managed.0.retain(|_, owned| owned.version != other);
+}
+
 /// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.
 ///
 /// Only the types of custom resources change while their objects live.

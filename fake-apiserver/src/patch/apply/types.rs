@@ -1,8 +1,9 @@
 //! How a type looks to server-side apply: a scalar, a list or a map, owned in parts or as one.
 
 use super::path::{PathElement, Scalar};
-use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written};
+use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written, object_meta};
 use serde_json::Value;
+use std::sync::{Arc, LazyLock};
 
 /// A type as the merge sees it.
 #[derive(Debug, Clone, Copy)]
@@ -185,17 +186,26 @@ fn set_element(item: &Value) -> Result<PathElement, String> {
 impl<'s> MapShape<'s> {
     /// Whether the field is declared.
     pub(super) fn declares(self, name: &str) -> bool {
-        self.object.is_some_and(|object| object.fields.contains_key(name))
+        self.object.is_some_and(|object| {
+            object.fields.contains_key(name)
+                || object.embedded_resource && matches!(name, "apiVersion" | "kind" | "metadata")
+        })
     }
 
     /// The type of the value under a name; none if the type knows no such field.
     pub(super) fn child(self, name: &str) -> Option<Type<'s>> {
         match self.object.and_then(|object| object.fields.get(name)) {
             Some(field) => Some(Type::Known(&field.schema, self.preserve)),
+            None if name == "metadata" && self.object.is_some_and(|object| object.embedded_resource) => {
+                Some(Type::Known(&METADATA, false))
+            }
             None => self.rest,
         }
     }
 }
+
+/// What resources within resources have as well.
+static METADATA: LazyLock<Arc<Schema>> = LazyLock::new(object_meta);
 
 /// Whether two values are the same, numbers compared by value.
 pub(super) fn same(a: &Value, b: &Value) -> bool {

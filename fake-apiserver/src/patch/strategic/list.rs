@@ -23,6 +23,7 @@ pub(super) fn merge(
     change: &[Value],
     how: &ListMerge<'_>,
 ) -> Result<Vec<Value>, PatchError> {
+    check_alike(before, change)?;
     let objects = before.iter().chain(change).next().is_some_and(Value::is_object);
     if !objects {
         let mut merged: Vec<Value> = Vec::with_capacity(before.len() + change.len());
@@ -56,6 +57,24 @@ pub(super) fn merge(
         .cloned()
         .collect();
     in_order(merged, &patched, before, Some(key))
+}
+
+/// All items of both lists must be of one type, and not lists.
+fn check_alike(before: &[Value], change: &[Value]) -> Result<(), PatchError> {
+    let types = || before.iter().chain(change).map(std::mem::discriminant);
+    if before.iter().chain(change).any(Value::is_array) {
+        return Err(PatchError::Internal(
+            "lists of lists are not supported".to_owned(),
+        ));
+    }
+    if types().zip(types().skip(1)).all(|(one, next)| one == next) {
+        return Ok(());
+    }
+    let both = Value::Array(vec![Value::Array(before.to_vec()), Value::Array(change.to_vec())]);
+    Err(PatchError::Internal(format!(
+        "list element types are not identical: {}",
+        go_print(&both)
+    )))
 }
 
 /// Items of a patch.

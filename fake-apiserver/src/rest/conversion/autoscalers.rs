@@ -163,8 +163,9 @@ pub(super) fn from_v1(object: &mut Value) {
             }}));
         }
         spec.insert("metrics".to_owned(), Value::Array(metrics));
-        if let Some(behavior) = notes.get(BEHAVIOR).filter(|behavior| behavior.is_object()) {
-            spec.insert("behavior".to_owned(), json_behavior(behavior));
+        let behavior = notes.get(BEHAVIOR).map(json_behavior).unwrap_or_default();
+        if behavior.as_object().is_some_and(|rules| !rules.is_empty()) {
+            spec.insert("behavior".to_owned(), behavior);
         }
     }
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {

@@ -24,6 +24,10 @@ pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
             return object;
         }
         let is_other = object.get("apiVersion").and_then(Value::as_str) != Some(&api_version);
+        if let Some(stored) = custom.stored.as_ref().filter(|_| is_other) {
+            stored.prune(&mut object);
+            stored.default(&mut object);
+        }
         if let Some(converted) = custom
             .hook
             .as_ref()
@@ -32,9 +36,13 @@ pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
         {
             object = converted;
         }
+        // What is read is defaulted as what it is stored as, and pruned as what it is shown as.
+        let stored = custom.stored.as_ref().filter(|_| is_other);
         object["apiVersion"] = Value::from(api_version);
         custom.schema.prune(&mut object);
-        custom.schema.default(&mut object);
+        if stored.is_none() {
+            custom.schema.default(&mut object);
+        }
         return object;
     }
     if api_version == resource.storage_api_version {
@@ -99,6 +107,7 @@ pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
     object["apiVersion"] = Value::from(resource.storage_api_version.clone());
     if let Some(schema) = resource.custom.as_ref().and_then(|custom| custom.stored.as_ref()) {
         schema.prune(&mut object);
+        schema.default(&mut object);
     }
     object
 }

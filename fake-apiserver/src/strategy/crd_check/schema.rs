@@ -6,7 +6,7 @@ use super::structural;
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
 use crate::cel;
 use crate::field_error::FieldError;
-use crate::types::Schema;
+use crate::types::{Kind, Schema};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// What the root may say where the status is a resource of its own, as the real server's own struct names it, and as JSON.
@@ -79,10 +79,57 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
         errors.extend(
             cel::check::check(&typed, true)
                 .into_iter()
-                .map(|error| error.under(path)),
+                .map(|error| placed(error.under(path), path)),
         );
+        if errors.len() == before {
+            let mut wrong = Vec::new();
+            broken_by_defaults(&typed, "", &mut wrong);
+            errors.extend(wrong.into_iter().map(|error| error.under(path)));
+        }
     }
     errors
+}
+
+/// The same complaint where its words name a place, too.
+fn placed(mut error: FieldError, path: &str) -> FieldError {
+    let words = "oldSelf cannot be used on the uncorrelatable portion of the schema within ";
+    if let Some(within) = error.detail.strip_prefix(words) {
+        error.detail = format!("{words}{path}.{within}");
+    }
+    error
+}
+
+/// The rules of a schema that its own defaults break.
+fn broken_by_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    let below = |part: &str| {
+        if path.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{path}.{part}")
+        }
+    };
+    if schema.name.is_some() {
+        return;
+    }
+    if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
+        let (found, _) = cel::rules::RuleSet::of(schema).check(schema, default, None);
+        errors.extend(found.into_iter().map(|error| match error.path.as_str() {
+            "<nil>" => FieldError {
+                path: below("default"),
+                ..error
+            },
+            _ => error.under(&below("default")),
+        }));
+    }
+    match &schema.kind {
+        Kind::Object(object) => {
+            for (name, field) in &object.fields {
+                broken_by_defaults(&field.schema, &below(&format!("properties[{name}]")), errors);
+            }
+        }
+        Kind::Array(array) => broken_by_defaults(&array.items, &below("items"), errors),
+        _ => {}
+    }
 }
 
 /// Whether a schema, or one inside of it, says by which other one it was written.

@@ -34,7 +34,15 @@ impl Schema {
     pub fn default(&self, value: &mut Value) {
         match self.name {
             Some(_) => builtin::apply(self, value),
-            None => structural::apply(self, value),
+            None => structural::apply(self, value, true),
+        }
+    }
+
+    /// The same, but nulls that nobody allowed stay if they have no default.
+    pub(crate) fn default_only(&self, value: &mut Value) {
+        match self.name {
+            Some(_) => builtin::apply(self, value),
+            None => structural::apply(self, value, false),
         }
     }
 }

@@ -3,14 +3,18 @@
 use crate::types::schema::{Kind, Schema};
 use serde_json::Value;
 
-/// Fills in the schema's defaults, from the outside in, and drops nulls that nobody allowed.
-pub(super) fn apply(schema: &Schema, value: &mut Value) {
+/// Fills in the schema's defaults, from the outside in, and drops nulls that nobody allowed if that is asked for.
+pub(super) fn apply(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
-            map.retain(|name, value| match object.fields.get(name) {
-                Some(field) => !value.is_null() || field.schema.nullable || field.schema.default.is_some(),
-                None => true,
-            });
+            map.retain(
+                |name, value| match object.fields.get(name).filter(|_| drops_nulls) {
+                    Some(field) => {
+                        !value.is_null() || field.schema.nullable || field.schema.default.is_some()
+                    }
+                    None => true,
+                },
+            );
             for (name, field) in &object.fields {
                 let Some(default) = &field.schema.default else {
                     continue;
@@ -26,23 +30,23 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
             for (name, value) in map {
                 match (object.fields.get(name), &object.additional) {
                     (Some(field), _) if field.schema.name.is_some() => {}
-                    (Some(field), _) => apply(&field.schema, value),
-                    (None, Some(values)) => part(values, value),
+                    (Some(field), _) => apply(&field.schema, value, drops_nulls),
+                    (None, Some(values)) => part(values, value, drops_nulls),
                     (None, None) => {}
                 }
             }
         }
-        (Kind::Array(array), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| part(&array.items, item))
-        }
+        (Kind::Array(array), Value::Array(items)) => items
+            .iter_mut()
+            .for_each(|item| part(&array.items, item, drops_nulls)),
         _ => {}
     }
 }
 
 /// An item or a map's value: a null gives way to the default.
-fn part(schema: &Schema, value: &mut Value) {
+fn part(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     if let (true, false, Some(default)) = (value.is_null(), schema.nullable, &schema.default) {
         *value = default.clone();
     }
-    apply(schema, value);
+    apply(schema, value, drops_nulls);
 }

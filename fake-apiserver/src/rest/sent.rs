@@ -1,0 +1,164 @@
+//! What a client sent, before it was brought into shape: refusals show it, and some rules are about its very bytes.
+
+use serde_json::Value;
+
+use super::context::Context;
+use crate::field_error::FieldError;
+use crate::http::decode;
+use crate::types::Schema;
+use crate::validation::go;
+
+/// Gives the object as it was sent, or as a patch made it of the present one; asked only where something is refused.
+pub(crate) type Sent<'a> = &'a (dyn Fn(Option<&Value>) -> Option<Value> + Sync);
+
+/// The object in the request's body.
+pub(crate) fn in_body(context: &Context) -> Option<Value> {
+    let format = decode::format(&context.content_type).ok()?;
+    decode::document(format, &context.body)
+        .ok()
+        .map(|document| document.value)
+}
+
+/// Shows empty lists and maps as what they are. The store does not tell them from none, and so they are gone before anything is
+/// validated; the real server loses them later, when it writes.
+pub(crate) fn show_empty(
+    errors: &mut [FieldError],
+    schema: Option<&Schema>,
+    sent: impl FnOnce() -> Option<Value>,
+) {
+    let is_none = |error: &FieldError| {
+        error.shown.is_none() && error.value.as_ref().is_none_or(Value::is_null) && error.path != "<nil>"
+    };
+    if !errors.iter().any(is_none) {
+        return;
+    }
+    let Some(sent) = sent() else { return };
+    for error in errors.iter_mut().filter(|error| is_none(error)) {
+        let found = at(&sent, &error.path).filter(|found| match found {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty() && is_map(schema, &error.path),
+            _ => false,
+        });
+        if let Some(found) = found {
+            error.value = Some(found.clone());
+        }
+    }
+}
+
+/// Whether a field is a map: an empty struct is no empty value, and the complaint about it shows something else.
+fn is_map(schema: Option<&Schema>, path: &str) -> bool {
+    let names: Vec<&str> = path
+        .split('.')
+        .map(|part| part.split('[').next().unwrap_or(part))
+        .collect();
+    schema
+        .and_then(|schema| schema.at(&names))
+        .and_then(Schema::as_object)
+        .is_some_and(|object| object.fields.is_empty())
+}
+
+/// Follows the path of a field error: `spec.containers[0].name`, `metadata.labels[a.b]`.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut found = object;
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inner) = rest.strip_prefix('[') {
+            let (key, after) = inner.split_once(']')?;
+            found = match found {
+                Value::Array(items) => items.get(key.parse::<usize>().ok()?)?,
+                other => other.get(key)?,
+            };
+            rest = after;
+        } else {
+            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            let (name, after) = name.split_at(end);
+            found = found.get(name)?;
+            rest = after;
+        }
+    }
+    Some(found)
+}
+
+/// The `data` of a ControllerRevision as it is kept: the bytes that were sent, if they are not those that a Go client would have
+/// sent of the same value.
+pub(crate) fn revision_data(context: &Context) -> Option<String> {
+    let is_json = decode::format(&context.content_type).ok() == Some(decode::Format::Json);
+    let body = std::str::from_utf8(&context.body).ok().filter(|_| is_json)?;
+    let text = member(body, "data")?;
+    let value: Value = serde_json::from_str(text).ok()?;
+    (go::json(&value) != text).then(|| text.to_owned())
+}
+
+/// The text of a member of a JSON object.
+fn member<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut quoted, mut escaped) = (0_u32, false, false);
+    let (mut begun, mut key, mut value) = (0, None, None);
+    for (at, &byte) in bytes.iter().enumerate() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => quoted = true,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        match (depth, byte) {
+            (1, b'{') => begun = at + 1,
+            (1, b':') => {
+                key = text.get(begun..at).map(str::trim);
+                begun = at + 1;
+            }
+            (1, b',') | (0, b'}') => {
+                let is_it = key.is_some_and(|key| key.trim_matches('"') == wanted);
+                if is_it {
+                    value = text.get(begun..at).map(str::trim);
+                }
+                begun = at + 1;
+            }
+            _ => {}
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    #[rstest]
+    #[case("spec.scopes", "Invalid value: []: no")]
+    #[case("spec.template.spec.containers[0].resources.limits", "Invalid value: {}: no")]
+    #[case("spec.template", "Invalid value: null: no")]
+    #[case("spec.strategy", "Invalid value: null: no")]
+    #[case("spec.absent", "Invalid value: null: no")]
+    #[case("spec.full", "Invalid value: null: no")]
+    fn empty_is_not_absent(#[case] path: &str, #[case] expected: &str) {
+        let sent = json!({"spec": {
+            "scopes": [], "full": ["x"], "strategy": {},
+            "template": {"spec": {"containers": [{"resources": {"limits": {}}}]}},
+        }});
+        let mut errors = [FieldError::invalid(path, Value::Null, "no")];
+        let schema = crate::types::builtin(("apps", "v1", "Deployment"));
+        show_empty(&mut errors, schema.as_deref(), || Some(sent));
+        assert_eq!(errors[0].body(), expected);
+    }
+
+    #[rstest]
+    #[case(
+        r#"{"a": {"data": 1}, "data": {"x": [1, "}"]} , "b":2}"#,
+        Some(r#"{"x": [1, "}"]}"#)
+    )]
+    #[case(r#"{"a":{"data":1}}"#, None)]
+    #[case(r#"{"data":5}"#, Some("5"))]
+    #[case("[", None)]
+    fn members(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(member(text, "data"), expected);
+    }
+}
