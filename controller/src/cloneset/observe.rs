@@ -92,7 +92,7 @@ impl From<Pod> for CachedPod {
     }
 }
 
-/// A pod that is read without its managed fields: more than half of what it would occupy, and nobody here asks who owns a field.
+/// A pod that is read without its managed fields: nobody here asks who owns a field.
 #[derive(Deserialize)]
 struct Slim {
     metadata: SlimMeta,

@@ -237,10 +237,7 @@ pub(crate) fn normalise_applied(
     if !context.resource.is_custom() {
         return normalise(context, schema, object);
     }
-    if let Some(metadata) = object.get("metadata") {
-        types::object_meta().check_types(metadata)?;
-    }
-    schema.canonicalize(object);
+    decode(context, schema, object)?;
     schema.default_only(object);
     Ok(())
 }

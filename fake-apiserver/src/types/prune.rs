@@ -11,22 +11,21 @@ impl Schema {
     /// Fields are kept where the type says `x-kubernetes-preserve-unknown-fields`, but their declared parts are pruned. An embedded
     /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning what was pruned changes nothing.
     pub fn prune(&self, value: &mut Value) -> Vec<String> {
-        let mut unknown = Vec::new();
+        let mut unknown = Unknown::default();
         prune(self, value, &mut String::new(), &mut unknown);
-        if unknown.iter().any(|path| path.starts_with(LATE)) {
-            unknown.sort_by_key(|path| path.starts_with(LATE));
-            for path in &mut unknown {
-                *path = path.trim_start_matches(LATE).to_owned();
-            }
-        }
-        unknown
+        unknown.paths.append(&mut unknown.in_embedded_metadata);
+        unknown.paths
     }
 }
 
-/// Goes before paths in the metadata of embedded resources, which is pruned last.
-const LATE: char = '\0';
+/// The paths of what is not declared. The metadata of embedded resources is pruned last, and told of last.
+#[derive(Default)]
+struct Unknown {
+    paths: Vec<String>,
+    in_embedded_metadata: Vec<String>,
+}
 
-fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Vec<String>) {
+fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Unknown) {
     let length = path.len();
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => prune_object(object, map, path, unknown),
@@ -41,7 +40,7 @@ fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Ve
     }
 }
 
-fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String, unknown: &mut Vec<String>) {
+fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String, unknown: &mut Unknown) {
     let length = path.len();
     let mut dropped = Vec::new();
     for (name, value) in map.iter_mut() {
@@ -52,14 +51,14 @@ fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String
         if let Some(field) = object.fields.get(name) {
             prune(&field.schema, value, path, unknown);
         } else if object.embedded_resource && name == "metadata" {
-            let mut late = Vec::new();
-            prune(&object_meta(), value, path, &mut late);
-            unknown.extend(late.into_iter().map(|path| format!("{LATE}{path}")));
+            let mut found = Unknown::default();
+            prune(&object_meta(), value, path, &mut found);
+            unknown.in_embedded_metadata.append(&mut found.paths);
         } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
         } else if let Some(values) = &object.additional {
             prune(values, value, path, unknown);
         } else if !object.preserve_unknown {
-            unknown.push(path.clone());
+            unknown.paths.push(path.clone());
             dropped.push(name.clone());
         }
         path.truncate(length);

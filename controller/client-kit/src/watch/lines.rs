@@ -61,6 +61,8 @@ pub(super) struct Lines {
     body: BoxStream<'static, kube::Result<Bytes>>,
     /// What has come and was not read yet.
     rest: BytesMut,
+    /// So much of it holds no end of a line.
+    searched: usize,
     /// Whether others may watch the same.
     shared: bool,
 }
@@ -71,6 +73,7 @@ impl Lines {
         Self {
             body: body.boxed(),
             rest: BytesMut::new(),
+            searched: 0,
             shared,
         }
     }
@@ -81,10 +84,13 @@ impl Lines {
     /// If the connection fails, or the line is not of a watch.
     pub(super) async fn next(&mut self) -> Result<Option<Told>, kube::Error> {
         loop {
-            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-                let line = self.rest.split_to(end + 1);
+            let new = self.rest.iter().skip(self.searched);
+            if let Some(end) = new.copied().position(|byte| byte == b'\n') {
+                let line = self.rest.split_to(self.searched + end + 1);
+                self.searched = 0;
                 return decode(&line).map(Some);
             }
+            self.searched = self.rest.len();
             let Some(bytes) = self.body.next().await else {
                 return Ok(None);
             };
