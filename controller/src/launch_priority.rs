@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::api::labels;
-use crate::pod;
+use crate::pod::{self, Container, Pod};
 
 /// Before the number in a key of a barrier.
 const KEY_PREFIX: &str = "p_";
@@ -110,7 +110,7 @@ fn key(priority: i64) -> String {
 
 /// The priority with which the barrier holds a container; none without a barrier.
 pub(crate) fn priority_of(container: &Container) -> Option<i64> {
-    let env = container.env.iter().flatten();
+    let env = container.env.iter();
     let barrier = env
         .into_iter()
         .find(|env| env.name == labels::CONTAINER_BARRIER_ENV)?;

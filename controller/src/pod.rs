@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodCondition};
 
 use crate::api::labels;
+
+mod lean;
+
+pub(crate) use lean::{Amounts, Container, ContainerStatus, EnvVar, Pod, PodCondition};
 
 /// The value of `label`, if the pod has it.
 pub(crate) fn label<'a>(pod: &'a Pod, label: &str) -> Option<&'a str> {
@@ -39,31 +42,22 @@ pub(crate) fn uid(pod: &Pod) -> &str {
 
 /// The node it runs on; empty before it is scheduled.
 pub(crate) fn node(pod: &Pod) -> &str {
-    pod.spec
-        .as_ref()
-        .and_then(|spec| spec.node_name.as_deref())
-        .unwrap_or_default()
+    &pod.spec.node_name
 }
 
 /// `Pending`, `Running`, …; empty when unknown.
 pub(crate) fn phase(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or_default()
+    &pod.status.phase
 }
 
 /// The pod's containers, without init containers.
 pub(crate) fn containers(pod: &Pod) -> &[Container] {
-    pod.spec.as_ref().map_or(&[], |spec| spec.containers.as_slice())
+    &pod.spec.containers
 }
 
 /// The statuses of the pod's containers.
 pub(crate) fn container_statuses(pod: &Pod) -> &[ContainerStatus] {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_deref())
-        .unwrap_or_default()
+    &pod.status.container_statuses
 }
 
 /// Whether it neither ended nor terminates.
@@ -74,26 +68,22 @@ pub(crate) fn is_active(pod: &Pod) -> bool {
 /// The condition of that type.
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status
-        .as_ref()?
         .conditions
-        .as_ref()?
         .iter()
-        .find(|condition| condition.type_ == kind)
+        .find(|condition| &*condition.kind == kind)
 }
 
 /// Whether the condition of that type is there and true.
 pub(crate) fn is_true(pod: &Pod, kind: &str) -> bool {
-    condition(pod, kind).is_some_and(|condition| condition.status == "True")
+    condition(pod, kind).is_some_and(|condition| &*condition.status == "True")
 }
 
 /// Whether the pod waits for that readiness gate.
 pub(crate) fn has_gate(pod: &Pod, gate: &str) -> bool {
-    let gates = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.readiness_gates.as_deref())
-        .unwrap_or_default();
-    gates.iter().any(|g| g.condition_type == gate)
+    pod.spec
+        .readiness_gates
+        .iter()
+        .any(|has| &*has.condition_type == gate)
 }
 
 /// Whether the kubelet says it is ready.
@@ -103,7 +93,7 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
 
 /// Since when it is ready; none when it is not.
 pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
-    let condition = condition(pod, "Ready").filter(|condition| condition.status == "True")?;
+    let condition = condition(pod, "Ready").filter(|condition| &*condition.status == "True")?;
     condition.last_transition_time.as_ref().map(|time| time.0)
 }
 
@@ -111,7 +101,7 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
 pub(crate) fn is_update_ready(pod: &Pod) -> bool {
     phase(pod) == "Running"
         && is_ready(pod)
-        && condition(pod, labels::IN_PLACE_READY).is_none_or(|condition| condition.status == "True")
+        && condition(pod, labels::IN_PLACE_READY).is_none_or(|condition| &*condition.status == "True")
 }
 
 /// The most often restarted container's count.

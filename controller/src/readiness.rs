@@ -1,14 +1,13 @@
 //! The pod-readiness controller: a pod with the readiness gate `KruisePodReady` is in service unless somebody says no.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::api::labels;
 use crate::cloneset::lifecycle::rfc3339;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// Whether nobody has said anything about the pod yet.
 pub(crate) fn is_due(pod: &Pod) -> bool {

@@ -1,9 +1,9 @@
 //! Pods for tests, described in a few words.
 
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use crate::api::labels;
+use crate::pod::Pod;
 
 /// A pod of the set `sample`, running on node `n1` and ready since second 0, unless said otherwise.
 #[derive(Clone)]

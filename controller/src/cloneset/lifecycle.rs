@@ -1,12 +1,11 @@
 //! Where in its life a pod is, and the hooks that hold it there.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use crate::api::labels;
 use crate::api::v1alpha1::LifecycleHook;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// The values of the label `lifecycle.apps.kruise.io/state`.
 pub(crate) mod state {

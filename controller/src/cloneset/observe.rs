@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodSpec, PodStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,14 +18,15 @@ use super::inplace::state::{Change, UpdateState, update_state, waiting_change};
 use super::lifecycle;
 use crate::api::labels;
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
-use crate::pod;
+use crate::pod::{self, Pod};
 
-/// A pod as the caches hold it: without its managed fields, with what every pass over its set asks of it, read off once.
+/// A pod as the caches hold it, with what every pass over its set asks of it, read off once.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(from = "Slim")]
+#[serde(from = "Pod")]
 pub struct CachedPod {
     facts: OnceLock<Facts>,
-    in_place: OnceLock<InPlace>,
+    /// None for a pod that was never updated in place.
+    in_place: OnceLock<Option<Box<InPlace>>>,
     pod: Pod,
 }
 
@@ -71,14 +72,22 @@ impl CachedPod {
 
     /// Its update in place.
     pub(crate) fn in_place(&self) -> &InPlace {
-        self.in_place.get_or_init(|| {
-            let state = update_state(&self.pod);
-            InPlace {
-                arrived: matches!(&state, Some(Ok(state)) if complete::check(&self.pod, state).is_ok()),
-                state,
-                waiting: waiting_change(&self.pod),
-            }
-        })
+        static NONE: InPlace = InPlace {
+            state: None,
+            arrived: false,
+            waiting: None,
+        };
+        let in_place = self.in_place.get_or_init(|| {
+            let (state, waiting) = (update_state(&self.pod), waiting_change(&self.pod));
+            (state.is_some() || waiting.is_some()).then(|| {
+                Box::new(InPlace {
+                    arrived: matches!(&state, Some(Ok(state)) if complete::check(&self.pod, state).is_ok()),
+                    state,
+                    waiting,
+                })
+            })
+        });
+        in_place.as_deref().unwrap_or(&NONE)
     }
 }
 
@@ -89,59 +98,6 @@ impl From<Pod> for CachedPod {
             in_place: OnceLock::new(),
             pod,
         }
-    }
-}
-
-/// A pod that is read without its managed fields: nobody here asks who owns a field.
-#[derive(Deserialize)]
-struct Slim {
-    metadata: SlimMeta,
-    spec: Option<PodSpec>,
-    status: Option<PodStatus>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SlimMeta {
-    annotations: Option<BTreeMap<String, String>>,
-    creation_timestamp: Option<Time>,
-    deletion_grace_period_seconds: Option<i64>,
-    deletion_timestamp: Option<Time>,
-    finalizers: Option<Vec<String>>,
-    generate_name: Option<String>,
-    generation: Option<i64>,
-    labels: Option<BTreeMap<String, String>>,
-    name: Option<String>,
-    namespace: Option<String>,
-    owner_references: Option<Vec<OwnerReference>>,
-    resource_version: Option<String>,
-    uid: Option<String>,
-}
-
-impl From<Slim> for CachedPod {
-    fn from(slim: Slim) -> Self {
-        let meta = slim.metadata;
-        Self::from(Pod {
-            metadata: ObjectMeta {
-                annotations: meta.annotations,
-                creation_timestamp: meta.creation_timestamp,
-                deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
-                deletion_timestamp: meta.deletion_timestamp,
-                finalizers: meta.finalizers,
-                generate_name: meta.generate_name,
-                generation: meta.generation,
-                labels: meta.labels,
-                managed_fields: None,
-                name: meta.name,
-                namespace: meta.namespace,
-                owner_references: meta.owner_references,
-                resource_version: meta.resource_version,
-                self_link: None,
-                uid: meta.uid,
-            },
-            spec: slim.spec,
-            status: slim.status,
-        })
     }
 }
 
@@ -235,43 +191,4 @@ pub struct Revisions {
     pub all: Vec<Revision>,
     /// How often a name was taken.
     pub collision_count: i32,
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// Every field of a pod's metadata but one: what is left out here is left out of the cache.
-    #[test]
-    fn a_cached_pod_lacks_its_managed_fields_alone() {
-        let mut pod = json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "annotations": {"a": "1"},
-                "creationTimestamp": "2026-01-01T00:00:00Z",
-                "deletionGracePeriodSeconds": 30,
-                "deletionTimestamp": "2026-01-01T00:00:30Z",
-                "finalizers": ["example.com/hold"],
-                "generateName": "web-",
-                "generation": 3,
-                "labels": {"app": "web"},
-                "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}}],
-                "name": "web-0",
-                "namespace": "default",
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true}],
-                "resourceVersion": "7",
-                "uid": "1",
-            },
-            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-            "status": {"phase": "Running"},
-        });
-        let cached: CachedPod = serde_json::from_value(pod.clone()).expect("a pod");
-        assert_eq!(cached.metadata.managed_fields, None);
-        pod["metadata"]["managedFields"].take();
-        let whole: Pod = serde_json::from_value(pod).expect("a pod");
-        assert_eq!(*cached, whole);
-    }
 }

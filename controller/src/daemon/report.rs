@@ -8,8 +8,7 @@ use crate::cloneset::inplace::hash::{
     Hashes, RuntimeContainer, RuntimeContainers, env_hash, env_hash_of, runtime_containers,
 };
 use crate::cloneset::owner::controller_of;
-use crate::pod;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use crate::pod::{self, Container, Pod};
 
 /// What is to be done about a pod.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,7 +68,7 @@ pub(super) fn report(
     let mut report = Report::default();
     let mut containers = Vec::new();
     let updating =
-        pod::condition(pod, labels::IN_PLACE_READY).is_some_and(|condition| condition.status == "False");
+        pod::condition(pod, labels::IN_PLACE_READY).is_some_and(|condition| &*condition.status == "False");
     for status in pod::container_statuses(pod) {
         let (Some(found), Some(spec)) = (
             running.iter().find(|found| found.name == status.name),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{EventRecorder, EventType, SharedClock};
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::report::{is_due, report};
 use super::runtime::ContainerRuntime;
 use crate::api::labels;
-use crate::pod;
+use crate::pod::{self, Pod};
 use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
 
 /// Who reports.
@@ -188,10 +188,7 @@ impl Shared {
         };
         self.recorder
             .event(&reference, EventType::Normal, "Killing", message);
-        let grace = pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.termination_grace_period_seconds);
+        let grace = pod.spec.termination_grace_period_seconds;
         let grace = grace
             .and_then(|seconds| u64::try_from(seconds).ok())
             .unwrap_or(GRACE_SECONDS);

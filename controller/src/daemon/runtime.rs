@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Container;
-
 use crate::cloneset::inplace::hash::plain_hash;
+use crate::pod::Container;
 
 /// A container that a runtime knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

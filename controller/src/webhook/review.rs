@@ -3,9 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client_kit::{Names, Seed, SeededNames};
-use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
+
+use crate::pod::Pod;
 
 use super::field::{FieldError, aggregate};
 use super::rules::{MUTATE_CLONESET, MUTATE_POD, VALIDATE_CLONESET};

@@ -38,7 +38,10 @@ struct Watch {
     selection: Selection,
     namespace: Option<String>,
     encoder: Encoder,
-    ready: VecDeque<Bytes>,
+    /// What was there before it began, which it tells first: encoded when it is asked for, as there may be much.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// At which revision that was, if a bookmark is to end it.
+    initial_end: Option<Revision>,
     /// Events that a fault holds back, and until when.
     late: VecDeque<Late>,
     bookmarks: bool,
@@ -106,7 +109,8 @@ pub(crate) async fn watch(
         selection,
         namespace,
         encoder,
-        ready: VecDeque::new(),
+        initial: Vec::new().into_iter(),
+        initial_end: None,
         late: VecDeque::new(),
         bookmarks: params.allow_watch_bookmarks,
         next_bookmark: now + BOOKMARK_PERIOD,
@@ -121,14 +125,8 @@ pub(crate) async fn watch(
     }
     initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
-    for stored in &initial {
-        let frame = watch.frame(EventKind::Added, stored);
-        watch.ready.push_back(frame);
-    }
-    if send_initial && params.allow_watch_bookmarks && !watch.over {
-        let bookmark = watch.bookmark(start, true);
-        watch.ready.push_back(bookmark);
-    }
+    watch.initial = initial.into_iter();
+    watch.initial_end = (send_initial && params.allow_watch_bookmarks && !watch.over).then_some(start);
     Ok(stream::unfold(watch, |mut watch| async move {
         watch.next().await.map(|bytes| (bytes, watch))
     })
@@ -151,8 +149,11 @@ impl Watch {
     /// The next line; `None` when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Some(frame);
+            if let Some(stored) = self.initial.next() {
+                return Some(self.frame(EventKind::Added, &stored));
+            }
+            if let Some(revision) = self.initial_end.take() {
+                return Some(self.bookmark(revision, true));
             }
             if self.over {
                 return None;

@@ -1,7 +1,7 @@
 //! Changing and deleting pods and claims.
 
 use client_kit::EventType;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::expectations::{Expected, Member};
 use crate::cloneset::plan::PodRef;
 use crate::json::merge;
+use crate::pod::Pod;
 use crate::runtime::ObjectKey;
 
 /// What an update in place writes, in this order.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::state::{Batch, Change, ContainerImage, PreCheck, RefMetadata, UpdateState, annotation};
@@ -11,7 +10,7 @@ use crate::api::labels;
 use crate::cloneset::lifecycle::rfc3339;
 use crate::json::merge;
 use crate::launch_priority::priority_of;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// What brings a change into a pod.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::EnvVar;
 use serde_json::{Map, Value, json};
 
 use super::hash::{Reference, reference};
 use super::resize::{self, Resources};
 use super::state::{Change, RefMetadata};
 use crate::cloneset::gates::Gates;
+use crate::pod::EnvVar;
 
 /// The change from one template to another, or none when pods must be recreated for it.
 ///

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
-
 use super::hash::{RuntimeContainers, env_hash, plain_hash, runtime_containers};
 use super::resize;
 use super::state::UpdateState;
-use crate::pod;
+use crate::pod::{self, Container, ContainerStatus, Pod};
 
 /// Says why the last batch has not arrived yet, or `Ok`.
 ///
@@ -120,7 +118,7 @@ fn runs(status: &ContainerStatus, wanted: &str) -> bool {
     } else {
         format!("{wanted}:latest")
     };
-    let running = status.state.as_ref().is_some_and(|state| state.running.is_some());
+    let running = status.state.running;
     status.image == tagged || (running && full_name(&status.image) == full_name(wanted))
 }
 
@@ -212,8 +210,7 @@ mod tests {
                 .unwrap();
         let mut pod = pod("docker.io/library/nginx:alpine", "old", None);
         assert!(check(&pod, &state).is_err());
-        pod.status.as_mut().unwrap().container_statuses.as_mut().unwrap()[0].state =
-            serde_json::from_value(json!({ "running": {} })).unwrap();
+        pod.status.container_statuses[0].state.running = true;
         assert_eq!(check(&pod, &state), Ok(()));
     }
 

@@ -1,11 +1,10 @@
 //! The hashes by which the node's daemon tells that a container runs what its spec says.
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::labels;
-use crate::pod;
+use crate::pod::{self, Container, EnvVar, Pod};
 use crate::template::to_go_json;
 
 /// What the daemon wrote of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
@@ -72,7 +71,6 @@ pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<
     let values: Vec<Value> = container
         .env
         .iter()
-        .flatten()
         .filter_map(|env| {
             let value = value(&env.name, reference(env)?);
             Some(if value.is_empty() {

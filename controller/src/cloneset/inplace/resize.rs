@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::state::Change;
-use crate::pod;
+use crate::pod::{self, Container, ContainerStatus, Pod};
 use crate::template::canonical_quantity;
 
 /// What can change in place.
@@ -114,7 +112,7 @@ pub(crate) fn leaves_service(pod: &Pod, change: &Change) -> bool {
 }
 
 fn restarts(container: &Container, resources: &Resources) -> bool {
-    let policies = container.resize_policy.iter().flatten();
+    let policies = container.resize_policy.iter();
     policies
         .into_iter()
         .filter(|policy| policy.restart_policy == "RestartContainer")
@@ -140,12 +138,13 @@ pub(crate) fn arrived(pod: &Pod) -> Result<(), String> {
 }
 
 fn runs_with(container: &Container, status: &ContainerStatus) -> bool {
-    type Amounts = BTreeMap<String, String>;
-    let canonical = |map: Option<&BTreeMap<String, Quantity>>| -> Amounts {
-        let amounts = map.into_iter().flatten();
+    let canonical = |amounts: Option<&pod::Amounts>| -> Vec<(Box<str>, String)> {
+        let amounts = amounts.map(|amounts| amounts.0.iter());
         amounts
+            .into_iter()
+            .flatten()
             .map(|(resource, amount)| {
-                let amount = canonical_quantity(&amount.0).unwrap_or_else(|_| amount.0.clone());
+                let amount = canonical_quantity(amount).unwrap_or_else(|_| amount.to_string());
                 (resource.clone(), amount)
             })
             .collect()
@@ -154,9 +153,8 @@ fn runs_with(container: &Container, status: &ContainerStatus) -> bool {
     let Some(actual) = &status.resources else {
         return false;
     };
-    canonical(wanted.and_then(|wanted| wanted.limits.as_ref())) == canonical(actual.limits.as_ref())
-        && canonical(wanted.and_then(|wanted| wanted.requests.as_ref()))
-            == canonical(actual.requests.as_ref())
+    canonical(wanted.map(|wanted| &wanted.limits)) == canonical(Some(&actual.limits))
+        && canonical(wanted.map(|wanted| &wanted.requests)) == canonical(Some(&actual.requests))
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::resize::Resources;
 use crate::api::labels;
-use crate::pod;
+use crate::pod::{self, Pod};
 use crate::template::go_escape;
 
 /// How far an update in place is (`apps.kruise.io/inplace-update-state`).

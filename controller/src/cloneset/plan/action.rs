@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use client_kit::EventType;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
 use crate::api::v1alpha1::CloneSetStatus;
 use crate::cloneset::observe::{Observed, Revisions};
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// Decides what a pass does. The controller takes any; tests wrap the real one to see that a broken one is caught.
 pub trait Planner: Send + Sync + 'static {

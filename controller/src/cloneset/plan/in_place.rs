@@ -1,13 +1,12 @@
 //! The patches of a pod's conditions, and of what every update in place writes beside the change.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::labels;
 use crate::cloneset::lifecycle::rfc3339;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// The patch that says an update in place is over, unless the pod already says so.
 pub(crate) fn ready_patch(pod: &Pod, now: Timestamp) -> Option<Value> {
@@ -106,7 +105,7 @@ pub(crate) fn ready_again_patch(pod: &Pod, done: &[&str], now: Timestamp) -> Opt
 fn kruise_ready_patch(pod: &Pod, status: &str, keys: &[NotReadyKey], now: Timestamp) -> Value {
     let message = serde_json::to_string(keys).unwrap_or_default();
     let mut condition = json!({ "type": labels::KRUISE_POD_READY, "status": status, "message": message });
-    let before = pod::condition(pod, labels::KRUISE_POD_READY).map(|condition| condition.status.as_str());
+    let before = pod::condition(pod, labels::KRUISE_POD_READY).map(|condition| &*condition.status);
     if let (true, Some(map)) = (before != Some(status), condition.as_object_mut()) {
         map.insert("lastTransitionTime".to_owned(), json!(rfc3339(now)));
     }

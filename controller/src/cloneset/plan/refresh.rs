@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::action::{Action, PodRef};
@@ -17,7 +16,7 @@ use crate::cloneset::inplace::state::{Change, UpdateState};
 use crate::cloneset::lifecycle::{self, state};
 use crate::cloneset::observe::CachedPod;
 use crate::cloneset::revision;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// What looking after the pods comes to.
 #[derive(Default)]

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use client_kit::EventType;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -16,7 +15,7 @@ use crate::cloneset::diff::Diff;
 use crate::cloneset::lifecycle::{self, state};
 use crate::cloneset::observe::CachedPod;
 use crate::cloneset::sort::deletion::{self, Ranking};
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// The actions of scaling, and whether they change anything: a pass that scales does not update.
 pub(crate) struct Scale {

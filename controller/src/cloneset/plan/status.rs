@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 
 use super::refresh::shortest;
 use super::view::{View, available_at, is_available};
 use crate::api::v1alpha1::{CloneSetCondition, CloneSetStatus};
+use crate::pod::Pod;
 
 /// The condition of a failed scaling.
 pub(crate) const FAILED_SCALE: &str = "FailedScale";

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use kube::core::{Selector, SelectorExt};
 
 use crate::api::labels;
@@ -15,7 +14,7 @@ use crate::cloneset::lifecycle::state;
 use crate::cloneset::observe::{CachedPod, Observed, Revisions};
 use crate::cloneset::revision;
 use crate::cloneset::settings::Settings;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// The observed set, with its numbers worked out and its pods told apart.
 pub(crate) struct View<'a> {

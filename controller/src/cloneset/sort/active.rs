@@ -3,9 +3,8 @@
 use std::cmp::{Ordering, Reverse};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// Unassigned before assigned; Pending, Unknown, Running; not ready before ready.
 pub(crate) fn by_usefulness(one: &Pod, other: &Pod) -> Ordering {

@@ -4,12 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::active;
 use crate::api::labels;
 use crate::cloneset::observe::CachedPod;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// What the ranking knows beside the pods.
 pub(crate) struct Ranking<'a> {

@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::core::{Selector, SelectorExt};
 
 use crate::api::v1alpha1::{OrderPriorityTerm, UpdatePriorityStrategy, WeightPriorityTerm};
 use crate::cloneset::observe::CachedPod;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// Sorts `pods` by the strategy; equal ones keep their order.
 pub(crate) fn sort(pods: &mut [Arc<CachedPod>], strategy: &UpdatePriorityStrategy) {

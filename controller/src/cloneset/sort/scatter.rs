@@ -3,11 +3,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use crate::api::v1alpha1::ScatterTerm;
 use crate::cloneset::observe::CachedPod;
-use crate::pod;
+use crate::pod::{self, Pod};
 
 /// Spreads the pods that wait over their order, term by term; with several, the one that most of them match first.
 /// `all` are the pods of the set.

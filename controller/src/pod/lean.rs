@@ -1,0 +1,368 @@
+//! A pod as the caches hold it: what controllers ask of one, and no more.
+//!
+//! The generated type of a pod with one container takes more than 10 KiB, most of it for fields that are absent. A manager
+//! keeps every pod of a cluster, so what nobody here reads is dropped while the pod is decoded.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod as Whole;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::Resource;
+use serde::{Deserialize, Deserializer};
+
+/// A pod.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Pod {
+    /// Everything but the managed fields and the deprecated link to itself.
+    #[serde(deserialize_with = "slim_meta")]
+    pub metadata: ObjectMeta,
+    /// What it is to be.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub spec: PodSpec,
+    /// What it is.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub status: PodStatus,
+}
+
+/// What a pod is to be.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// Empty before it is scheduled.
+    #[serde(deserialize_with = "null_is_default")]
+    pub node_name: Box<str>,
+    /// Its containers, without init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub containers: Box<[Container]>,
+    /// The conditions that must be true before it is ready.
+    #[serde(deserialize_with = "null_is_default")]
+    pub readiness_gates: Box<[ReadinessGate]>,
+    /// How long it may take to end.
+    pub termination_grace_period_seconds: Option<i64>,
+}
+
+/// A condition that must be true before a pod is ready.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessGate {
+    /// Its type.
+    pub condition_type: Box<str>,
+}
+
+/// What a container is to be.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Its name in the pod.
+    pub name: String,
+    /// What it runs.
+    pub image: Option<String>,
+    /// The variables that come from somewhere; those with a value of their own are left out.
+    #[serde(default, deserialize_with = "variables_from_somewhere")]
+    pub env: Box<[EnvVar]>,
+    /// What it gets of its node.
+    pub resources: Option<Resources>,
+    /// What happens to it when it gets more or less.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub resize_policy: Box<[ResizePolicy]>,
+}
+
+/// A variable of a container's environment.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVar {
+    /// Its name.
+    pub name: String,
+    /// Where its value comes from.
+    pub value_from: Option<EnvVarSource>,
+}
+
+/// Where a variable's value comes from.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVarSource {
+    /// A field of the pod.
+    pub field_ref: Option<FieldRef>,
+    /// A key of a ConfigMap.
+    pub config_map_key_ref: Option<KeyRef>,
+}
+
+/// A field of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldRef {
+    /// As `metadata.labels['app']`.
+    pub field_path: String,
+}
+
+/// A key of a ConfigMap.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct KeyRef {
+    /// The key.
+    pub key: String,
+}
+
+/// Amounts of CPU, memory and others.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// The most it may use.
+    #[serde(deserialize_with = "null_is_default")]
+    pub limits: Amounts,
+    /// What is kept for it.
+    #[serde(deserialize_with = "null_is_default")]
+    pub requests: Amounts,
+}
+
+/// Amounts by resource, ordered by its name, as they were written: `500m`, `1Gi`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(from = "BTreeMap<Box<str>, Box<str>>")]
+pub struct Amounts(pub Box<[(Box<str>, Box<str>)]>);
+
+impl From<BTreeMap<Box<str>, Box<str>>> for Amounts {
+    fn from(amounts: BTreeMap<Box<str>, Box<str>>) -> Self {
+        Self(amounts.into_iter().collect())
+    }
+}
+
+/// What happens to a container that gets more or less of a resource.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResizePolicy {
+    /// Which resource.
+    pub resource_name: String,
+    /// `NotRequired` or `RestartContainer`.
+    pub restart_policy: String,
+}
+
+/// What a pod is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, …; empty when unknown.
+    #[serde(deserialize_with = "null_is_default")]
+    pub phase: Box<str>,
+    /// Its conditions.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Box<[PodCondition]>,
+    /// The states of its containers, without init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub container_statuses: Box<[ContainerStatus]>,
+}
+
+/// A condition of a pod.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodCondition {
+    /// Which.
+    #[serde(rename = "type")]
+    pub kind: Box<str>,
+    /// `True`, `False` or `Unknown`.
+    pub status: Box<str>,
+    /// Since when.
+    pub last_transition_time: Option<Time>,
+    /// Why, in a word.
+    pub reason: Option<Box<str>>,
+    /// Why, in words.
+    pub message: Option<Box<str>>,
+}
+
+/// What a container is.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    /// Its name in the pod.
+    pub name: String,
+    /// The image as the runtime names it.
+    pub image: String,
+    /// The image's content.
+    #[serde(rename = "imageID")]
+    pub image_id: String,
+    /// `containerd://…`; none before it was created.
+    #[serde(rename = "containerID")]
+    pub container_id: Option<String>,
+    /// Whether it passes its readiness probe.
+    pub ready: bool,
+    /// How often it was started anew.
+    pub restart_count: i32,
+    /// What it does.
+    #[serde(deserialize_with = "null_is_default")]
+    pub state: ContainerState,
+    /// What it got of its node.
+    pub resources: Option<Resources>,
+}
+
+/// What a container does.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Whether it runs.
+    #[serde(deserialize_with = "is_there")]
+    pub running: bool,
+}
+
+impl Resource for Pod {
+    type DynamicType = ();
+    type Scope = <Whole as Resource>::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        Whole::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        Whole::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        Whole::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        Whole::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    decoder: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(decoder)?.unwrap_or_default())
+}
+
+fn is_there<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {
+    Ok(Option::<serde::de::IgnoredAny>::deserialize(decoder)?.is_some())
+}
+
+fn variables_from_somewhere<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<[EnvVar]>, D::Error> {
+    let variables: Vec<EnvVar> = null_is_default(decoder)?;
+    Ok(variables
+        .into_iter()
+        .filter(|variable| variable.value_from.is_some())
+        .collect())
+}
+
+fn slim_meta<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Slim {
+        annotations: Option<BTreeMap<String, String>>,
+        creation_timestamp: Option<Time>,
+        deletion_grace_period_seconds: Option<i64>,
+        deletion_timestamp: Option<Time>,
+        finalizers: Option<Vec<String>>,
+        generate_name: Option<String>,
+        generation: Option<i64>,
+        labels: Option<BTreeMap<String, String>>,
+        name: Option<String>,
+        namespace: Option<String>,
+        owner_references: Option<Vec<OwnerReference>>,
+        resource_version: Option<String>,
+        uid: Option<String>,
+    }
+    fn fitted<T>(list: Option<Vec<T>>) -> Option<Vec<T>> {
+        list.map(|mut list| {
+            list.shrink_to_fit();
+            list
+        })
+    }
+    let slim = Slim::deserialize(decoder)?;
+    Ok(ObjectMeta {
+        annotations: slim.annotations,
+        creation_timestamp: slim.creation_timestamp,
+        deletion_grace_period_seconds: slim.deletion_grace_period_seconds,
+        deletion_timestamp: slim.deletion_timestamp,
+        finalizers: fitted(slim.finalizers),
+        generate_name: slim.generate_name,
+        generation: slim.generation,
+        labels: slim.labels,
+        managed_fields: None,
+        name: slim.name,
+        namespace: slim.namespace,
+        owner_references: fitted(slim.owner_references),
+        resource_version: slim.resource_version,
+        self_link: None,
+        uid: slim.uid,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Every field of a pod's metadata but one: what is left out here is left out of the cache.
+    #[test]
+    fn of_the_metadata_the_managed_fields_alone_are_left_out() {
+        let mut pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "annotations": {"a": "1"},
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "deletionGracePeriodSeconds": 30,
+                "deletionTimestamp": "2026-01-01T00:00:30Z",
+                "finalizers": ["example.com/hold"],
+                "generateName": "web-",
+                "generation": 3,
+                "labels": {"app": "web"},
+                "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}}],
+                "name": "web-0",
+                "namespace": "default",
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true}],
+                "resourceVersion": "7",
+                "uid": "1",
+            },
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        let lean: Pod = serde_json::from_value(pod.clone()).expect("a pod");
+        assert_eq!(lean.metadata.managed_fields, None);
+        pod["metadata"]["managedFields"].take();
+        let whole: Whole = serde_json::from_value(pod).expect("a pod");
+        assert_eq!(lean.metadata, whole.metadata);
+    }
+
+    /// What Go leaves out, sends empty and sends as null is all the same, and none of it is an error.
+    #[rstest]
+    #[case::left_out(json!({"metadata": {}}))]
+    #[case::null(json!({"metadata": {"creationTimestamp": null}, "spec": null, "status": null}))]
+    #[case::null_below(json!({"metadata": {}, "spec": {"nodeName": null, "containers": null, "readinessGates": null},
+        "status": {"phase": null, "conditions": null, "containerStatuses": null}}))]
+    #[case::empty(json!({"metadata": {}, "spec": {"containers": []}, "status": {"conditions": [], "phase": ""}}))]
+    fn nothing(#[case] pod: Value) {
+        assert_eq!(serde_json::from_value::<Pod>(pod).expect("a pod"), Pod::default());
+    }
+
+    #[rstest]
+    #[case(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}), true)]
+    #[case(json!({"running": {}}), true)]
+    #[case(json!({"running": null, "waiting": {"reason": "PodInitializing"}}), false)]
+    #[case(json!({"terminated": {"exitCode": 0}}), false)]
+    #[case(json!(null), false)]
+    fn running(#[case] state: Value, #[case] want: bool) {
+        let status: ContainerStatus =
+            serde_json::from_value(json!({"name": "main", "state": state})).expect("a status");
+        assert_eq!(status.state.running, want);
+    }
+
+    #[test]
+    fn variables_with_a_value_of_their_own_are_left_out() {
+        let container: Container = serde_json::from_value(json!({"name": "main", "env": [
+            {"name": "PLAIN", "value": "x"},
+            {"name": "CFG", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['cfg']"}}},
+            {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "p_1"}}},
+        ]}))
+        .expect("a container");
+        let names: Vec<&str> = container.env.iter().map(|env| env.name.as_str()).collect();
+        assert_eq!(names, ["CFG", "KEY"]);
+    }
+}
