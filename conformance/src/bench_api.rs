@@ -111,7 +111,7 @@ async fn connect(path: &Path) -> Result<Client, Error> {
     client_of(parsed).await
 }
 
-async fn client_of(parsed: Kubeconfig) -> Result<Client, Error> {
+pub(crate) async fn client_of(parsed: Kubeconfig) -> Result<Client, Error> {
     let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
     let config = config.map_err(|error| failed("read a kubeconfig", error))?;
     Client::try_from(config).map_err(|error| failed("connect", error))

@@ -1,6 +1,7 @@
 //! Measures OpenKruise's manager alone: passes, an update in place of a large set, memory.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +10,13 @@ use controller::{Manager, Options};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Kubectl;
 use crate::backend::{FakeCluster, FakeOptions};
 use crate::bench::{ms, simulate_on};
+use crate::bench_api::client_of;
 use crate::bench_cluster::resident;
 use crate::error::Error;
 use crate::history::number;
@@ -29,6 +32,8 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// How long it takes until nothing follows from the last write any more, and how long nothing is asked for then.
 const QUIET: Duration = Duration::from_secs(600);
 const IDLE: Duration = Duration::from_secs(3600);
+/// How long a manager is given to come to rest before its memory is looked at.
+const SETTLED: Duration = Duration::from_secs(3);
 /// The metric that counts passes.
 const PASSES: &str = "controller_runtime_reconcile_total";
 
@@ -37,6 +42,8 @@ const PASSES: &str = "controller_runtime_reconcile_total";
 struct Figures {
     passes: Passes,
     update: Duration,
+    /// A manager in a cluster without pods.
+    empty: Start,
     start: Start,
 }
 
@@ -49,28 +56,27 @@ struct Passes {
     idle_wall: Duration,
 }
 
-/// A manager that starts on a cluster with one large set.
-#[derive(Debug, Clone, Copy)]
-struct Start {
-    /// How long until its first pass.
-    first_pass: Duration,
-    /// Bytes a pod in its caches; none where the system does not tell.
-    memory: Option<u64>,
-}
+/// The program that runs [`alone`], and whether it is to wait for a pass.
+pub type Alone<'a> = dyn Fn(bool) -> Command + 'a;
 
 /// Measures the manager with each number of pods, and prints what it took and how that grows.
 ///
 /// # Errors
 /// If a cluster does not start, or does not come to where it should.
-pub fn run(sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
+pub fn run(
+    sizes: &[u32],
+    program: &Alone<'_>,
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<(), Error> {
     let mut before: Option<(u32, Figures)> = None;
     for pods in sizes.iter().copied() {
         let passes = simulate_on(simulate, async || passes(pods).await)?;
-        let start = simulate_on(simulate, async || start(pods).await)?;
-        let update = in_real_time(async || update(pods).await)?;
+        let (update, empty, start) = in_real_time(async || update(pods, program).await)?;
         let figures = Figures {
             passes,
             update,
+            empty,
             start,
         };
         let text = figures.text(pods, before);
@@ -84,23 +90,29 @@ pub fn run(sizes: &[u32], out: &mut (dyn Write + Send), simulate: Simulate<'_>) 
 }
 
 impl Figures {
+    /// Bytes for each pod: beyond what a manager without pods takes.
+    fn memory(&self, pods: u32) -> Option<f64> {
+        let (with, without) = self.start.resident.zip(self.empty.resident)?;
+        Some(with.saturating_sub(without) as f64 / f64::from(pods.max(1)))
+    }
+
     fn text(&self, pods: u32, before: Option<(u32, Self)>) -> String {
-        let memory = match self.start.memory {
-            Some(bytes) => format!(
-                "{:.2} KiB a pod, {:.1} MiB in all",
-                bytes as f64 / 1024.0,
-                bytes as f64 * f64::from(pods) / 1024.0 / 1024.0
+        let memory = match (self.start.resident, self.memory(pods)) {
+            (Some(resident), Some(bytes)) => format!(
+                "its process occupies {:.1} MiB, {:.2} KiB for each pod",
+                resident as f64 / 1024.0 / 1024.0,
+                bytes / 1024.0,
             ),
-            None => "unknown on this system".to_owned(),
+            _ => "what its process occupies this system does not tell".to_owned(),
         };
         let mut text = format!(
-            "{pods} pods\n  passes over sets of {PODS_PER_SET}: {:.0} a second, each with the write that asks for it\n  an hour in which nobody wants anything: {:.0} passes, {} of this machine's time for the whole cluster\n  one set updated in place, all at once, in real time: {} ({:.0} µs a pod)\n  a manager that starts: first pass after {}, {memory}",
+            "{pods} pods\n  passes over sets of {PODS_PER_SET}: {:.0} a second, each with the write that asks for it\n  an hour in which nobody wants anything: {:.0} passes, {} of this machine's time for the whole cluster\n  one set updated in place, all at once, in real time: {} ({:.0} µs a pod)\n  a manager that starts: first pass after {:.0} ms; {memory}",
             self.passes.per_s,
             self.passes.idle,
             ms(self.passes.idle_wall),
             ms(self.update),
             self.update.as_secs_f64() * 1e6 / f64::from(pods.max(1)),
-            ms(self.start.first_pass),
+            self.start.first_pass * 1e3,
         );
         if let Some((fewer, then)) = before {
             let times = self.update.as_secs_f64() / then.update.as_secs_f64();
@@ -109,10 +121,10 @@ impl Figures {
                 f64::from(pods) / f64::from(fewer.max(1)),
                 self.passes.per_s / then.passes.per_s,
             ));
-            if let (Some(now), Some(then)) = (self.start.memory, then.start.memory) {
+            if let (Some(now), Some(then)) = (self.memory(pods), then.memory(fewer)) {
                 text.push_str(&format!(
                     ", a pod takes {:.1} times the memory",
-                    now as f64 / then.max(1) as f64
+                    now / then.max(1.0)
                 ));
             }
         }
@@ -251,42 +263,86 @@ async fn passes(pods: u32) -> Result<Passes, Error> {
     })
 }
 
-/// A second manager that fills its caches from a cluster with so many pods.
-async fn start(pods: u32) -> Result<Start, Error> {
-    let cluster = cluster(pods, None).await?;
-    create(&cluster.client(), "large", pods).await?;
-    until(&cluster.client(), "large", "/status/readyReplicas", pods).await?;
+/// A manager that starts in a process of its own.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Start {
+    /// Seconds until it has made as many passes as it was to.
+    first_pass: f64,
+    /// Bytes that its process occupies then; none where the system does not tell.
+    resident: Option<u64>,
+}
+
+/// Runs a manager on the cluster whose kubeconfig (JSON) is read from `input`, until it has made a pass, if there is one to make,
+/// and gives what it took, in the form that [`run`] reads. Meant for a process that does nothing else; must be called within a runtime whose time is real.
+///
+/// # Errors
+/// If the kubeconfig is none, or the cluster cannot be reached.
+pub async fn alone(input: impl Read, wait_for_pass: bool) -> Result<String, Error> {
+    let kubeconfig = serde_json::from_reader(input).map_err(|error| defect("read a kubeconfig", error))?;
+    let client = client_of(kubeconfig).await?;
     let metrics = Arc::new(Metrics::default());
-    let before = resident();
     let options = Options {
-        clock: cluster.clock(),
         metrics: Arc::clone(&metrics),
         ..Options::default()
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopwatch = Stopwatch::start();
-    let manager = tokio::spawn(Manager::new(cluster.client(), options).run(stopped));
-    while metrics.total(PASSES) < 1.0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    let manager = tokio::spawn(Manager::new(client, options).run(stopped));
+    while wait_for_pass && metrics.total(PASSES) < 1.0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let first_pass = stopwatch.elapsed();
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let after = resident();
+    let first_pass = stopwatch.elapsed().as_secs_f64();
+    tokio::time::sleep(SETTLED).await;
+    let resident = resident();
     let _gone = stop.send(());
     let _ended = manager.await;
-    let pods = u64::from(pods.max(1));
-    Ok(Start {
-        first_pass,
-        memory: before
-            .zip(after)
-            .map(|(before, after)| after.saturating_sub(before) / pods),
-    })
+    let start = Start { first_pass, resident };
+    serde_json::to_string(&start).map_err(|error| defect("tell what a manager took", error))
 }
 
-/// How long the update in place of one set takes, by the clock on the wall: the nodes take their time, too.
-async fn update(pods: u32) -> Result<Duration, Error> {
+/// Has `program` run [`alone`] on a cluster.
+async fn start(cluster: &FakeCluster, program: &Alone<'_>, wait_for_pass: bool) -> Result<Start, Error> {
+    use fake_apiserver::serve::{self, Identity, Transport};
+    let failed = |error: &dyn std::fmt::Display| defect("start a manager", error);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.map_err(|error| failed(&error))?;
+    let address = listener.local_addr().map_err(|error| failed(&error))?;
+    let transport = Transport {
+        identity: Some(Arc::new(Identity::generate(&[]).map_err(|error| failed(&error))?)),
+        tokens: Vec::new(),
+    };
+    let kubeconfig = serve::kubeconfig(address, &transport).to_string();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let ended = async {
+        let _ = stopped.await;
+    };
+    let serving = tokio::spawn(serve::serve(cluster.server(), listener, transport, ended));
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let program = program(wait_for_pass);
+    // This runtime's thread is the server's.
+    std::thread::spawn(move || tell.send(output_of(program, kubeconfig.as_bytes())));
+    let output = told.await.map_err(|error| failed(&error))?;
+    let output = output.map_err(|error| failed(&error))?;
+    let _gone = stop.send(());
+    let _ended = serving.await;
+    serde_json::from_slice(&output).map_err(|error| failed(&error))
+}
+
+/// What a program prints that gets `input`.
+fn output_of(mut program: Command, input: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input)?;
+    }
+    Ok(child.wait_with_output()?.stdout)
+}
+
+/// How long the update in place of one set takes, by the clock on the wall: the nodes take their time, too. And what a manager takes
+/// that starts before there are pods, and one that starts at the end.
+async fn update(pods: u32, program: &Alone<'_>) -> Result<(Duration, Start, Start), Error> {
     let cluster = cluster(pods, None).await?;
     let client = cluster.client();
+    let empty = start(&cluster, program, false).await?;
     create(&client, "large", pods).await?;
     until(&client, "large", "/status/readyReplicas", pods).await?;
     let stopwatch = Stopwatch::start();
@@ -294,5 +350,6 @@ async fn update(pods: u32) -> Result<Duration, Error> {
     patch(&client, "large", &json!({"spec": {"template": template}})).await?;
     until(&client, "large", "/status/observedGeneration", 2).await?;
     until(&client, "large", "/status/updatedReadyReplicas", pods).await?;
-    Ok(stopwatch.elapsed())
+    let took = stopwatch.elapsed();
+    Ok((took, empty, start(&cluster, program, true).await?))
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use client_kit::Seed;
 
@@ -392,19 +393,30 @@ fn play_scenario(
         })?
     };
     told.map_err(output_error)?;
-    outcome.wall = stopwatch.elapsed();
+    note_time(options, &mut outcome, stopwatch.elapsed());
     if options.bless {
         bless(scenario, &mut outcome)?;
     }
     if outcome.status == Status::Failed {
-        let line = format!(
-            "run it again: cargo xtask conformance --scenario '{}' --seed {seed}",
-            scenario.name
-        );
+        let name = &scenario.name;
+        let line = match options.backend {
+            BackendChoice::Fake => {
+                format!("run it again: cargo xtask conformance --scenario '{name}' --seed {seed}")
+            }
+            _ => format!("run it again: the same command with --scenario '{name}'"),
+        };
         console.line(&line).map_err(output_error)?;
     }
     console.end(&outcome).map_err(output_error)?;
     Ok(outcome)
+}
+
+/// A real cluster has no clock but the one on the wall.
+fn note_time(options: &SuiteOptions, outcome: &mut ScenarioOutcome, wall: Duration) {
+    outcome.wall = wall;
+    if options.backend != BackendChoice::Fake {
+        outcome.virtual_time = None;
+    }
 }
 
 fn wait_for_enter() {
@@ -489,7 +501,7 @@ fn play_recording(
         backend.clean_up().await;
         outcome
     })?;
-    outcome.wall = stopwatch.elapsed();
+    note_time(options, &mut outcome, stopwatch.elapsed());
     let mut console = Console::new(out, options.colour, options.verbose);
     let told = console.scenario(&recording.name, "").and_then(|()| {
         outcome

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
 use conformance::{bench, bench_api, bench_cluster, bench_manager};
@@ -35,6 +35,13 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
         pods: Vec<u32>,
     },
+    /// A manager on the cluster whose kubeconfig is on standard input: what `manager` starts to measure it.
+    #[command(hide = true)]
+    ManagerAlone {
+        /// Ends after a pass.
+        #[arg(long)]
+        wait_for_pass: bool,
+    },
     /// Requests and watch events per second of an API server: in process, served, and those of kubeconfigs.
     Api {
         /// How many objects.
@@ -46,6 +53,14 @@ enum What {
     },
 }
 
+fn real_time() -> miette::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .into_diagnostic()
+        .wrap_err("start a runtime")
+}
+
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build; for figures that mean something: cargo xtask bench");
@@ -53,12 +68,7 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let mut out = std::io::stdout();
     match arguments.what {
         Some(What::Api { objects, kubeconfig }) => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .into_diagnostic()
-                .wrap_err("start a runtime")?;
-            runtime.block_on(bench_api::run(objects, &kubeconfig, &mut out))?;
+            real_time()?.block_on(bench_api::run(objects, &kubeconfig, &mut out))?;
         }
         Some(What::Cluster { pods, nodes }) => {
             let sizes: Vec<(u32, u32)> = pods
@@ -68,7 +78,22 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
             bench_cluster::run(&sizes, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
         }
         Some(What::Manager { pods }) => {
-            bench_manager::run(&pods, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
+            let this = std::env::current_exe()
+                .into_diagnostic()
+                .wrap_err("find this program")?;
+            let alone = |wait_for_pass: bool| {
+                let mut command = Command::new(&this);
+                command.args(["bench", "manager-alone"]);
+                command.args(wait_for_pass.then_some("--wait-for-pass"));
+                command
+            };
+            bench_manager::run(&pods, &alone, &mut out, &|seed, job| {
+                seeded_entropy::simulate(seed, job)
+            })?;
+        }
+        Some(What::ManagerAlone { wait_for_pass }) => {
+            let started = real_time()?.block_on(bench_manager::alone(std::io::stdin(), wait_for_pass))?;
+            println!("{started}");
         }
         None => {
             let scenarios = crate::conformance::workspace().join("fixtures/scenarios");

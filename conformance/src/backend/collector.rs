@@ -9,14 +9,20 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::core::ApiResource;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::history::{Change, ChangeKind, text};
+
+/// The name that recordings give to events.
+const EVENTS: &str = "events";
 
 /// Collects the changes of some kinds of objects.
 pub struct Collector {
     history: Arc<Mutex<Vec<Change>>>,
     began: Timestamp,
+    /// How many of its watches have yet to tell what was there when they began.
+    behind: watch::Receiver<usize>,
     /// Aborts the watches when dropped.
     _watches: JoinSet<()>,
 }
@@ -29,8 +35,10 @@ impl Collector {
         let began = clock.now();
         let began_ms = began.as_millisecond();
         let mut watches = JoinSet::new();
+        let (synced, behind) = watch::channel(kinds.len());
         for (name, kind) in kinds {
             let (client, clock, history) = (client.clone(), Arc::clone(clock), Arc::clone(&history));
+            let synced = synced.clone();
             watches.spawn(async move {
                 let root = if kind.group.is_empty() {
                     "api".to_owned()
@@ -39,10 +47,18 @@ impl Collector {
                 };
                 let path = format!("/{root}/{}/{}", kind.version, kind.plural);
                 let mut known = Known::new();
+                let mut began = false;
                 let mut changes = watch_json(client, &path, "", false);
                 while let Some(change) = changes.next().await {
                     let at_ms = clock.now().as_millisecond() - began_ms;
-                    if let Some(change) = translate(&mut known, &name, at_ms, change) {
+                    if matches!(change, JsonChange::Synced) && !std::mem::replace(&mut began, true) {
+                        synced.send_modify(|behind| *behind -= 1);
+                    }
+                    // What is there at first is part of the picture; what had happened before is not part of this history.
+                    let is_past = !began && name == EVENTS;
+                    if let Some(change) = translate(&mut known, &name, at_ms, change)
+                        && !is_past
+                    {
                         history
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)
@@ -54,8 +70,15 @@ impl Collector {
         Arc::new(Self {
             history,
             began,
+            behind,
             _watches: watches,
         })
+    }
+
+    /// Waits until all that was there when it began has been seen.
+    pub(super) async fn synced(&self) {
+        // An error would mean that its watches are gone: there is nothing to wait for then.
+        let _ = self.behind.clone().wait_for(|behind| *behind == 0).await;
     }
 
     /// When it began: the history's times count from here.

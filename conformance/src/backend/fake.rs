@@ -199,6 +199,11 @@ impl FakeCluster {
     }
 
     /// The store behind the cluster's API server.
+    /// The cluster's API server.
+    pub(crate) fn server(&self) -> fake_apiserver::Server {
+        self.cluster.server().clone()
+    }
+
     pub(crate) fn store(&self) -> &Arc<Store> {
         self.cluster.server().store()
     }

@@ -24,6 +24,8 @@ use crate::history::text;
 /// How often it is asked whether a new definition is served, or the webhooks are ready.
 const TRIES_MAX: u32 = 200;
 const TRY_PERIOD: Duration = Duration::from_millis(100);
+/// How long the harness waits to see what is there already.
+const SYNC_LIMIT: Duration = Duration::from_secs(10);
 /// The configurations by which an API server knows OpenKruise's webhooks.
 const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
@@ -83,6 +85,8 @@ impl RealCluster {
             }
         }
         let collector = Collector::start(&client, &clock, watched_kinds());
+        // A kind that an OpenKruise installed there does not have is never seen.
+        let _ = tokio::time::timeout(SYNC_LIMIT, collector.synced()).await;
         Ok(Self {
             client,
             clock,

@@ -115,12 +115,15 @@ impl<W: Write> Console<W> {
             Status::Failed => ("FAILED", RED),
             Status::Skipped => ("skipped", YELLOW),
         };
-        let times = format!(
-            "{} steps, {:.0} s of virtual time in {:.0} ms",
-            outcome.steps.len(),
-            outcome.virtual_time.as_secs_f64(),
-            outcome.wall.as_secs_f64() * 1000.0
-        );
+        let (steps, wall) = (outcome.steps.len(), outcome.wall.as_secs_f64());
+        let times = match outcome.virtual_time {
+            Some(time) => format!(
+                "{steps} steps, {:.0} s of virtual time in {:.0} ms",
+                time.as_secs_f64(),
+                wall * 1000.0
+            ),
+            None => format!("{steps} steps in {wall:.0} s"),
+        };
         let detail = if outcome.reason.is_empty() {
             times
         } else {

@@ -19,7 +19,7 @@ pub fn report(outcomes: &[ScenarioOutcome]) -> Value {
                 .collect();
             json!({
                 "name": outcome.name, "status": outcome.status, "reason": outcome.reason,
-                "seconds_wall": outcome.wall.as_secs_f64(), "seconds_virtual": outcome.virtual_time.as_secs_f64(),
+                "seconds_wall": outcome.wall.as_secs_f64(), "seconds_virtual": outcome.virtual_time.map(|time| time.as_secs_f64()),
                 "steps": steps,
             })
         })

@@ -48,8 +48,8 @@ pub struct ScenarioOutcome {
     pub steps: Vec<StepOutcome>,
     /// How long it took.
     pub wall: Duration,
-    /// How long that was on the cluster's clock.
-    pub virtual_time: Duration,
+    /// How long that was on the cluster's clock; none where that is the one on the wall.
+    pub virtual_time: Option<Duration>,
 }
 
 impl ScenarioOutcome {
@@ -62,7 +62,7 @@ impl ScenarioOutcome {
             reason,
             steps: Vec::new(),
             wall: Duration::ZERO,
-            virtual_time: Duration::ZERO,
+            virtual_time: None,
         }
     }
 }

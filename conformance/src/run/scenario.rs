@@ -136,7 +136,7 @@ pub async fn run(
         reason: String::new(),
         steps,
         wall: Duration::ZERO,
-        virtual_time: Duration::try_from(elapsed).unwrap_or_default(),
+        virtual_time: Duration::try_from(elapsed).ok(),
     })
 }
 

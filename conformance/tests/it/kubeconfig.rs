@@ -202,6 +202,17 @@ fn a_served_cluster_gets_openkruise_behaves_as_in_process_and_is_left_clean() {
     folder.write("served/chainsaw-test.yaml", SCENARIO);
     folder.write("served/cloneset.yaml", CLONE_SET);
     let served = Served::start();
+    // What an earlier run left.
+    served.create(
+        "/api/v1/namespaces/default/events",
+        &json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "cs-demo-4wz2z.1", "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "cs-demo-4wz2z", "namespace": "default"},
+            "reason": "Killing", "message": "Stopping container nginx", "type": "Normal", "count": 1,
+            "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
+            "source": {"component": "kubelet"},
+        }),
+    );
     let kubeconfig = folder.write("kubeconfig", &served.kubeconfig.to_string());
     let backend = BackendChoice::Kubeconfig(Some(kubeconfig));
 

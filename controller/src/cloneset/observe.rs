@@ -25,7 +25,7 @@ use crate::pod::{self, Pod};
 #[serde(from = "Pod")]
 pub struct CachedPod {
     facts: OnceLock<Facts>,
-    /// None for a pod that was never updated in place.
+    /// None for a pod without an update in place, or with one that is over: its annotation stays, but nothing follows from it.
     in_place: OnceLock<Option<Box<InPlace>>>,
     pod: Pod,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Facts {
 /// What a pod says of its update in place. Where a text cannot be read it is the error's.
 #[derive(Debug, Clone)]
 pub(crate) struct InPlace {
-    /// How far it is, if there is or was one.
+    /// How far it is, if there is one.
     pub(crate) state: Option<Result<UpdateState, String>>,
     /// Whether its last batch has arrived.
     pub(crate) arrived: bool,
@@ -70,7 +70,7 @@ impl CachedPod {
         })
     }
 
-    /// Its update in place.
+    /// Its update in place; one that is over counts as none.
     pub(crate) fn in_place(&self) -> &InPlace {
         static NONE: InPlace = InPlace {
             state: None,
@@ -79,10 +79,16 @@ impl CachedPod {
         };
         let in_place = self.in_place.get_or_init(|| {
             let (state, waiting) = (update_state(&self.pod), waiting_change(&self.pod));
-            (state.is_some() || waiting.is_some()).then(|| {
+            let arrived = matches!(&state, Some(Ok(state)) if complete::check(&self.pod, state).is_ok());
+            let over = match &state {
+                None => true,
+                Some(Ok(state)) => arrived && !state.has_next(),
+                Some(Err(_)) => false,
+            };
+            (!over || waiting.is_some()).then(|| {
                 Box::new(InPlace {
-                    arrived: matches!(&state, Some(Ok(state)) if complete::check(&self.pod, state).is_ok()),
                     state,
+                    arrived,
                     waiting,
                 })
             })

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 use crate::cloneset::owner::controller_of;
 
+/// How many objects are listed at a time: what arrives together is in memory together, as text beside what becomes of it.
+const PAGE: u32 = 100;
 /// The delay after the first failure of a watch (client-go: 0.8 s), doubled by each further one …
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(800);
 /// … up to this (client-go: 30 s).
@@ -129,7 +131,8 @@ where
 
     /// Watches for ever and tells `handler` each change after the store has it.
     pub(crate) async fn run(self, api: Api<K>, handler: impl FnMut(Change<'_, K>)) {
-        self.run_selected(api, watcher::Config::default(), handler).await;
+        let everything = watcher::Config::default().page_size(PAGE);
+        self.run_selected(api, everything, handler).await;
     }
 
     /// The same for some objects only.

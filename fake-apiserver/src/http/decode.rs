@@ -62,7 +62,31 @@ fn yaml_document(body: &[u8]) -> Result<Document, String> {
     read_yaml(first_document(text)).map_err(|message| format!("error converting YAML to JSON: {message}"))
 }
 
+/// What JSON and YAML read alike, which is what programs send as YAML: reading it as YAML takes many times as long.
+///
+/// None for all that they might take differently: text beyond printable ASCII, characters by their number, numbers that are not
+/// whole, and fields that are given twice; and for what is no JSON.
+fn plain_json(text: &str) -> Option<Value> {
+    fn is_plain(value: &Value) -> bool {
+        match value {
+            Value::Number(number) => number.is_i64(),
+            Value::Array(items) => items.iter().all(is_plain),
+            Value::Object(map) => map.values().all(is_plain),
+            Value::Null | Value::Bool(_) | Value::String(_) => true,
+        }
+    }
+    let is_read_alike = |byte| matches!(byte, b'\n' | b'\r' | b' '..=b'~');
+    if !text.starts_with('{') || !text.bytes().all(is_read_alike) || text.contains("\\u") {
+        return None;
+    }
+    let document = json::parse(text.as_bytes()).ok()?;
+    (document.duplicates.is_empty() && is_plain(&document.value)).then_some(document.value)
+}
+
 fn read_yaml(text: &str) -> Result<Document, String> {
+    if let Some(value) = plain_json(text) {
+        return Ok(without_duplicates(value));
+    }
     let message = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),
@@ -164,6 +188,45 @@ mod tests {
     fn the_first_document(#[case] text: &str, #[case] expected: Value) {
         let read = first_yaml(text.as_bytes()).map(|document| document.value);
         assert_eq!(read, Ok(expected));
+    }
+
+    #[rstest]
+    #[case(
+        r#"{"a": {"b": [1, -2, true, null, "c: d # e", "yes", "1.0", "\/\n\t\"\\"]}}"#,
+        true
+    )]
+    #[case("{\"a\":\r\n 1}\n", true)]
+    #[case("{}", true)]
+    #[case(r#"{"a": 1.0}"#, false)]
+    #[case(r#"{"a": 1e3}"#, false)]
+    #[case(r#"{"a": 18446744073709551615}"#, false)]
+    #[case(r#"{"a": 1, "a": 2}"#, false)]
+    #[case(r#"{"a": "\u00e9"}"#, false)]
+    #[case(r#"{"a": "é"}"#, false)]
+    #[case("{a: 1}", false)]
+    #[case("{\"a\": 1}\n---\n{\"b\": 2}", false)]
+    #[case("[]", false)]
+    fn json_that_is_read_as_such(#[case] text: &str, #[case] expected: bool) {
+        let read = plain_json(text);
+        assert_eq!(read.is_some(), expected);
+        if let Some(read) = read {
+            assert_eq!(serde_saphyr::from_str::<Value>(text).ok(), Some(read));
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever is read as JSON would have been read as the same YAML.
+        #[test]
+        fn json_is_read_as_yaml_would_be(
+            fields in proptest::collection::btree_map("[ -~]{0,12}", ("[ -~\n\t]{0,20}", proptest::num::i64::ANY), 0..6),
+        ) {
+            let value: Value = fields.into_iter().map(|(key, (text, number))| (key, json!([text, number]))).collect();
+            for text in [value.to_string(), format!("{value:#}")] {
+                if let Some(read) = plain_json(&text) {
+                    proptest::prop_assert_eq!(serde_saphyr::from_str::<Value>(&text).ok(), Some(read));
+                }
+            }
+        }
     }
 
     #[test]
