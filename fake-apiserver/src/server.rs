@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::admission::Webhook;
 use crate::authn::TokenSigner;
+use crate::authz;
 use crate::faults::Faults;
 use crate::nodes::NodeAccess;
 use crate::resources::Registry;
@@ -31,6 +32,7 @@ pub(crate) struct ServerState {
     pub(crate) tokens: TokenSigner,
     pub(crate) faults: Faults,
     pub(crate) revisions: RevisionTexts,
+    pub(crate) impersonations: authz::Modes,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -60,6 +62,7 @@ impl Server {
             tokens: TokenSigner::new(seed),
             faults: Faults::new(seed),
             revisions: RevisionTexts::default(),
+            impersonations: authz::Modes::default(),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };

@@ -8,7 +8,7 @@ mod service_account;
 mod token;
 mod user;
 
-pub(crate) use request::{Peer, authenticate, impersonated};
+pub(crate) use request::{Peer, authenticate, completed, impersonated};
 pub(crate) use service_account::{request_token, review_token};
 pub(crate) use token::TokenSigner;
 pub(crate) use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

@@ -72,7 +72,7 @@ fn anonymous() -> Arc<User> {
 ///
 /// # Errors
 /// 400 for groups and extras without a user.
-pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<Arc<User>>, ApiError> {
+pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let all = |name: &str| -> Vec<String> {
         let values = headers
             .get_all(name)
@@ -102,6 +102,11 @@ pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<Arc<User>>, Api
             in_go(&user)
         )));
     }
+    Ok(Some(user))
+}
+
+/// A user who was named, with the groups that follow from the name.
+pub(crate) fn completed(mut user: User) -> User {
     if user.groups.is_empty() {
         user.groups = groups_of(&user.name).unwrap_or_default();
     }
@@ -115,7 +120,7 @@ pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<Arc<User>>, Api
     if !user.groups.iter().any(is_said) {
         user.groups.push(everyone.to_owned());
     }
-    Ok(Some(Arc::new(user)))
+    user
 }
 
 /// The user as Go's `%#v` prints it.
@@ -176,7 +181,10 @@ mod tests {
     fn reads_who_is_meant(#[case] pairs: &[(&'static str, &'static str)], #[case] expected: &str) {
         let got = match impersonated(&headers(pairs)) {
             Ok(None) => "nobody".to_owned(),
-            Ok(Some(user)) => format!("{} [{}]", user.name, user.groups.join(",")),
+            Ok(Some(user)) => {
+                let user = completed(user);
+                format!("{} [{}]", user.name, user.groups.join(","))
+            }
             Err(error) => error.message,
         };
         assert_eq!(got, expected);

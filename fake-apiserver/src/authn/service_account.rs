@@ -189,10 +189,11 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
 /// The pod, secret or node that a token is to be good for only as long as it exists.
 fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value), ApiError> {
     let text = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
+    // Of the version only the group matters.
     let (part, resource) = match (text("apiVersion"), text("kind")) {
-        ("v1", "Pod") => ("pod", "pods"),
-        ("v1", "Secret") => ("secret", "secrets"),
-        ("v1", "Node") => ("node", "nodes"),
+        (version, "Pod") if !version.contains('/') => ("pod", "pods"),
+        (version, "Secret") if !version.contains('/') => ("secret", "secrets"),
+        (version, "Node") if !version.contains('/') => ("node", "nodes"),
         (version, kind) => {
             return Err(ApiError::bad_request(format!(
                 "cannot bind token to object of type {}{version}, Kind={kind}",
@@ -216,7 +217,9 @@ fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value
             "the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
             text("uid")
         );
-        return Err(ApiError::conflict(&resource, text("name"), &why));
+        // This one names the kind.
+        let kind = GroupResource::new("", text("kind"));
+        return Err(ApiError::conflict(&kind, text("name"), &why));
     }
     Ok((part, json!({"name": text("name"), "uid": uid})))
 }

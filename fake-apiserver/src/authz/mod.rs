@@ -1,14 +1,16 @@
 //! Who may do what: role-based access control, as the real server's.
 //!
-//! [`check`] refuses a request, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
+//! [`check`] refuses a request, [`become_user`] to be taken for another, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
 
 pub(crate) mod escalation;
+mod impersonation;
 mod rbac;
 mod reviews;
 
 use http::StatusCode;
 use serde_json::json;
 
+pub(crate) use impersonation::{Modes, become_user};
 pub(crate) use rbac::allows;
 pub(crate) use reviews::{answer, is_review};
 
@@ -92,61 +94,6 @@ pub(crate) fn check_create(context: &Context) -> Result<(), ApiError> {
         ..Act::of(&context.request)
     };
     check(context.state(), &context.user, &act)
-}
-
-/// Refuses to take one user for another, unless the first may.
-///
-/// # Errors
-/// 403, in the words of the real server's newer way of asking (by verbs that name what is then done).
-pub(crate) fn check_impersonation(
-    state: &ServerState,
-    user: &User,
-    meant: &User,
-    act: &Act,
-) -> Result<(), ApiError> {
-    if is_master(user) {
-        return Ok(());
-    }
-    let asks = |resource: &str, namespace: &str, name: &str, group: &str, subresource: &str| {
-        let act = Act {
-            verb: "impersonate".to_owned(),
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            subresource: subresource.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            path: String::new(),
-        };
-        allows(state, user, &act)
-    };
-    let account = meant
-        .name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'));
-    let (mode, named) = match account {
-        Some((namespace, name)) => ("serviceaccount", asks("serviceaccounts", namespace, name, "", "")),
-        None => ("user-info", asks("users", "", &meant.name, "", "")),
-    };
-    let implied =
-        |group: &str| group.starts_with("system:serviceaccounts") || group.ends_with("authenticated");
-    let groups = meant
-        .groups
-        .iter()
-        .all(|group| implied(group) || asks("groups", "", group, "", ""));
-    let extras = meant.extra.iter().all(|(key, values)| {
-        values
-            .iter()
-            .all(|value| asks("userextras", "", value, "authentication.k8s.io", key))
-    });
-    let uid = meant.uid.is_empty() || asks("uids", "", &meant.uid, "authentication.k8s.io", "");
-    if named && groups && extras && uid {
-        return Ok(());
-    }
-    let act = Act {
-        verb: format!("impersonate-on:{mode}:{}", act.verb),
-        ..act.clone()
-    };
-    Err(forbidden(user, &act))
 }
 
 fn forbidden(user: &User, act: &Act) -> ApiError {

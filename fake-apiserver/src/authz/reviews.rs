@@ -6,9 +6,11 @@ use super::{Act, is_master, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
 use crate::meta::at;
+use crate::names;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
 use crate::rest::incoming;
+use crate::selector::LabelSelector;
 use crate::status::ApiError;
 
 /// Whether creating an object of this resource asks something.
@@ -38,6 +40,14 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
             access(context, &review, &context.user)
         }
         kind => {
+            if kind == "LocalSubjectAccessReview" {
+                let given = at(&review, "metadata.namespace").and_then(Value::as_str);
+                if given.is_some_and(|given| !given.is_empty() && given != context.request.namespace) {
+                    return Err(ApiError::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
+                }
+            }
             check(context, kind, &review)?;
             if kind == "LocalSubjectAccessReview" {
                 review["metadata"]["namespace"] = Value::from(context.request.namespace.clone());
@@ -57,7 +67,8 @@ fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
         .into_iter()
         .flatten()
         .filter(|(field, value)| {
-            !value.is_null() && *field != "managedFields" && !(is_local && *field == "namespace")
+            // The namespace is the path's, whatever is said.
+            !value.is_null() && *field != "managedFields" && *field != "namespace"
         })
         .map(|(field, value)| (field.clone(), value.clone()))
         .collect();
@@ -65,9 +76,9 @@ fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
         return None;
     }
     let detail = if is_local {
-        "must be empty except for namespace and managedFields"
+        "must be empty except for namespace"
     } else {
-        "must be empty except for managedFields"
+        "must be empty"
     };
     Some(FieldError::invalid("metadata", Value::Object(said), detail))
 }
@@ -123,8 +134,31 @@ fn selector_errors(resource: &Value, name: &str) -> Vec<FieldError> {
             )),
             _ => {}
         }
+        let key = requirement.get("key").and_then(Value::as_str).unwrap_or_default();
+        if name == "labelSelector" {
+            let problems = names::qualified_problems(key);
+            errors.extend(
+                problems
+                    .into_iter()
+                    .map(|problem| FieldError::invalid(format!("{at}.key"), key, problem)),
+            );
+        } else if key.is_empty() {
+            errors.push(FieldError::required(format!("{at}.key"), "must be specified"));
+        }
     }
     errors
+}
+
+/// Whether the text of a selector is none.
+fn is_unread(resource: &Value, name: &str) -> bool {
+    let raw = resource
+        .get(name)
+        .and_then(|selector| selector.get("rawSelector"));
+    let raw = raw.and_then(Value::as_str).unwrap_or_default();
+    match name {
+        "labelSelector" => LabelSelector::parse(raw).is_err(),
+        _ => raw.split(',').any(|term| !term.is_empty() && !term.contains('=')),
+    }
 }
 
 /// What could not be understood of the selectors, though it is not wrong.
@@ -139,7 +173,8 @@ fn unread_selectors(resource: &Value) -> Option<String> {
             !KNOWN_OPERATORS.contains(&operator)
         });
         let partially = match unread.count() {
-            0 => return None,
+            0 if !is_unread(resource, name) => return None,
+            0 => "",
             unread if unread < all.len() => "partially ",
             _ => "",
         };
@@ -330,7 +365,10 @@ mod tests {
     #[case(json!({"labelSelector": {}}), "requirements", None)]
     #[case(json!({"fieldSelector": {"requirements": [{"key": "a", "operator": "In"}]}}), "requirements[0].values", None)]
     #[case(json!({"labelSelector": {"requirements": [{"key": "a", "operator": "X"}]}}), "", Some("labelSelector ignored"))]
-    #[case(json!({"labelSelector": {"requirements": [{"operator": "X"}, {"operator": "Exists"}]}}), "", Some("partially"))]
+    #[case(json!({"labelSelector": {"requirements": [{"key": "a", "operator": "X"}, {"key": "b", "operator": "Exists"}]}}), "", Some("partially"))]
+    #[case(json!({"labelSelector": {"requirements": [{"key": "a b", "operator": "Exists"}]}}), "requirements[0].key", None)]
+    #[case(json!({"fieldSelector": {"requirements": [{"operator": "Exists"}]}}), "requirements[0].key", None)]
+    #[case(json!({"labelSelector": {"rawSelector": "!!"}}), "", Some("labelSelector ignored"))]
     fn selectors(#[case] resource: Value, #[case] wrong: &str, #[case] unread: Option<&str>) {
         let names = ["fieldSelector", "labelSelector"];
         let errors: Vec<FieldError> = names
@@ -347,7 +385,7 @@ mod tests {
     #[rstest]
     #[case("SubjectAccessReview", json!({"creationTimestamp": null}), true)]
     #[case("SubjectAccessReview", json!({"name": "a"}), false)]
-    #[case("SelfSubjectAccessReview", json!({"namespace": "a"}), false)]
+    #[case("SelfSubjectAccessReview", json!({"namespace": "a"}), true)]
     #[case("LocalSubjectAccessReview", json!({"namespace": "a"}), true)]
     #[case("LocalSubjectAccessReview", json!({"namespace": "a", "labels": {"a": "b"}}), false)]
     fn questions_have_no_metadata(#[case] kind: &str, #[case] metadata: Value, #[case] is_good: bool) {

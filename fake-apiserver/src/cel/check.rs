@@ -397,6 +397,12 @@ mod tests {
         16,
         "found no matching overload for 'contains' applied to 'string.(int)'"
     )]
+    #[case("for", 1, "reserved identifier: for")]
+    #[case(
+        "duration(self.n) == duration('1s')",
+        9,
+        "found no matching overload for 'duration' applied to '(int)'"
+    )]
     #[case("self.foo()", 9, "undeclared reference to 'foo' (in container '')")]
     #[case(
         "size(self.n) > 1",

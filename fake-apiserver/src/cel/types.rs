@@ -8,7 +8,7 @@ use kube_cel::cel::common::ast::{
 
 use super::functions::{overloads, parse};
 use super::ty::{Found, Record, Shape, Ty};
-use super::values::escape;
+use super::values::{escape, is_reserved};
 use crate::types::{Kind, Schema};
 
 /// The name whose presence says that an expression may make objects and patches.
@@ -313,6 +313,7 @@ impl<'a> Checker<'a> {
             "null_type" => Ty::Null,
             "string" => Ty::Text,
             "uint" => Ty::Uint,
+            word if is_reserved(word) => return self.complain(id, format!("reserved identifier: {name}")),
             _ => return self.complain(id, format!("undeclared reference to '{name}' (in container '')")),
         };
         Ty::Type(Box::new(of))

@@ -57,6 +57,20 @@ fn unrouted(request: &ResourceRequest) -> ApiError {
     error
 }
 
+/// Nobody writes a stream of events in YAML.
+fn no_stream(resource: &Resource) -> ApiError {
+    let protobuf = if resource.is_custom() {
+        ""
+    } else {
+        ", application/vnd.kubernetes.protobuf;stream=watch"
+    };
+    ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        format!("only the following media types are accepted: application/json;stream=watch{protobuf}"),
+    )
+}
+
 /// The form of the answer.
 fn accepted(
     resource: &Resource,
@@ -72,6 +86,9 @@ fn accepted(
         return Err(unrouted(request));
     }
     let mut accepted = negotiate::accept(&incoming.accept, offer).ok_or_else(not_acceptable)?;
+    if request.verb == Verb::Watch && accepted.encoding == Encoding::Yaml {
+        return Err(no_stream(resource));
+    }
     if incoming.pretty && accepted.encoding == Encoding::Json && request.verb != Verb::Watch {
         accepted.encoding = Encoding::PrettyJson;
     }
@@ -119,7 +136,7 @@ const TOKEN_REQUEST: posted::Taken = posted::Taken {
 };
 
 /// The content type of a server-side apply.
-const APPLY_TYPE: &str = "application/apply-patch+";
+const APPLY_TYPE: &str = "application/apply-patch+yaml";
 
 /// Answers a request for a resource.
 pub(super) async fn resource_request(
@@ -185,7 +202,8 @@ async fn perform(
     };
     let refusals = negotiated_encoding(&incoming);
     let mut params = incoming.params;
-    let is_apply = incoming.content_type.starts_with(APPLY_TYPE);
+    let media_type = incoming.content_type.split(';').next().unwrap_or_default();
+    let is_apply = media_type.trim() == APPLY_TYPE;
     options::check(&mut params, request.verb, is_apply)?;
     let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
     let (body, stream, user_agent) = (incoming.body, incoming.stream, incoming.user_agent);
@@ -200,6 +218,7 @@ async fn perform(
         manager: incoming.manager,
         user: incoming.user,
         warnings: Warnings::default(),
+        asked: conversion::Asked::default(),
     };
     if let Some(head) = stream {
         return streams::answer(&context, head).await;
@@ -273,14 +292,11 @@ async fn act(
         }
         Verb::DeleteCollection => {
             let options = DeleteOptions::read(context, body)?;
-            let items = delete::delete_collection(context, &options).await?;
-            conversion::ready(context.state(), &context.resource, &items).await?;
-            let revision = context.state().store.revision();
+            let page = delete::delete_collection(context, &options).await?;
+            conversion::ready(context.state(), &context.resource, &page.items).await?;
             let page = read::Page {
-                revision,
-                items,
-                continue_token: String::new(),
-                remaining: None,
+                revision: context.state().store.revision(),
+                ..page
             };
             return Ok(list_response(context, &page));
         }

@@ -14,15 +14,31 @@ pub(crate) struct Document {
     pub duplicates: Vec<String>,
 }
 
-/// Parses a document. The error is in Go's words.
+/// Parses a document that is read into an object of a type: what repeats a field adds to it. The error is in Go's words.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
+    parse_as(bytes, Repeated::Adds)
+}
+
+/// Parses a document that is read as it is: what repeats a field replaces it.
+pub(crate) fn parse_untyped(bytes: &[u8]) -> Result<Document, String> {
+    parse_as(bytes, Repeated::Replaces)
+}
+
+/// What becomes of a map that is given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Adds,
+    Replaces,
+}
+
+fn parse_as(bytes: &[u8], repeated: Repeated) -> Result<Document, String> {
     let text = String::from_utf8_lossy(bytes);
-    match read(&text) {
+    match read(&text, repeated) {
         Ok(document) => Ok(document),
         // A half of a surrogate pair is no character: Go puts the replacement character in its place.
-        Err(_) if text.contains("\\u") => read(&whole_surrogates(&text)),
+        Err(_) if text.contains("\\u") => read(&whole_surrogates(&text), repeated),
         // Go reads a number when it knows what it is for.
-        Err(error) if error.contains("number out of range") => read(&numbers::within_range(&text)),
+        Err(error) if error.contains("number out of range") => read(&numbers::within_range(&text), repeated),
         Err(error) => Err(error),
     }
 }
@@ -113,12 +129,13 @@ fn whole_surrogates(text: &str) -> String {
     out
 }
 
-fn read(text: &str) -> Result<Document, String> {
+fn read(text: &str, repeated: Repeated) -> Result<Document, String> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = At {
         path: String::new(),
         duplicates: &mut duplicates,
+        repeated,
     }
     .deserialize(&mut deserializer);
     match value.and_then(|value| deserializer.end().map(|()| value)) {
@@ -131,6 +148,7 @@ fn read(text: &str) -> Result<Document, String> {
 struct At<'a> {
     path: String,
     duplicates: &'a mut Vec<String>,
+    repeated: Repeated,
 }
 
 impl At<'_> {
@@ -138,6 +156,7 @@ impl At<'_> {
         At {
             path,
             duplicates: self.duplicates,
+            repeated: self.repeated,
         }
     }
 }
@@ -217,7 +236,9 @@ impl<'de> Visitor<'de> for At<'_> {
             let value = fields.next_value_seed(self.child(path))?;
             match (out.get_mut(&key), value) {
                 // Go decodes the second occurrence into what the first one left.
-                (Some(Value::Object(before)), Value::Object(value)) => before.extend(value),
+                (Some(Value::Object(before)), Value::Object(value)) if self.repeated == Repeated::Adds => {
+                    before.extend(value);
+                }
                 (_, value) => {
                     out.insert(key, value);
                 }
@@ -231,6 +252,14 @@ impl<'de> Visitor<'de> for At<'_> {
 mod tests {
     use super::*;
     use rstest::rstest;
+
+    #[test]
+    fn what_is_repeated_adds_to_objects_of_a_type_alone() {
+        let text = br#"{"a": {"x": 1}, "a": {"y": 2}}"#;
+        let value = |document: Result<Document, String>| document.expect("JSON").value;
+        assert_eq!(value(parse(text)), serde_json::json!({"a": {"x": 1, "y": 2}}));
+        assert_eq!(value(parse_untyped(text)), serde_json::json!({"a": {"y": 2}}));
+    }
 
     #[test]
     fn fields_are_named_in_their_order() {

@@ -61,9 +61,9 @@ impl Params {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (key, value) = (unescape(key), unescape(value));
             let number = |value: &str| {
-                value.parse::<i64>().map_err(|_| {
-                    ApiError::bad_request(format!("strconv.ParseInt: parsing \"{value}\": invalid syntax"))
-                })
+                value
+                    .parse::<i64>()
+                    .map_err(|_| ApiError::bad_request(unparsed("ParseInt", value)))
             };
             match key.as_str() {
                 "watch" => params.watch = flag(&value),
@@ -71,12 +71,12 @@ impl Params {
                 "fieldSelector" => params.field_selector = value,
                 "resourceVersion" => params.resource_version = value,
                 "resourceVersionMatch" => params.resource_version_match = value,
-                "limit" if !value.is_empty() => match number(&value) {
+                "limit" => match number(&value) {
                     Ok(limit) => params.limit = usize::try_from(limit).unwrap_or_default(),
                     Err(error) => params.wrong_list_number = Some(error),
                 },
                 "continue" => params.continue_token = value,
-                "timeoutSeconds" if !value.is_empty() => match number(&value) {
+                "timeoutSeconds" => match number(&value) {
                     Ok(0) => params.timeout_seconds = None,
                     Ok(seconds) => params.timeout_seconds = Some(u64::try_from(seconds).unwrap_or_default()),
                     Err(error) => params.wrong_list_number = Some(error),
@@ -95,7 +95,7 @@ impl Params {
                 "pretty" => params.pretty = Some(flag(&value)),
                 "includeObject" => params.include_object = value,
                 "propagationPolicy" => params.propagation_policy = value,
-                "gracePeriodSeconds" if !value.is_empty() => match number(&value) {
+                "gracePeriodSeconds" => match number(&value) {
                     Ok(seconds) => params.grace_period_seconds = Some(seconds),
                     Err(error) => params.wrong_grace_period = Some(error),
                 },
@@ -105,6 +105,19 @@ impl Params {
         }
         Ok(params)
     }
+}
+
+/// What Go says of a text that is no number, or none that it can hold.
+pub(crate) fn unparsed(function: &str, text: &str) -> String {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_signed = digits.len() < text.len();
+    let why = if is_number && !(is_signed && function == "ParseUint") {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!("strconv.{function}: parsing \"{text}\": {why}")
 }
 
 /// Undoes percent and plus encoding of a query; what is not valid UTF-8 afterwards is replaced.
@@ -148,6 +161,18 @@ mod tests {
         assert_eq!((params.limit, params.watch), (5, true));
         assert_eq!(params.dry_run_given, ["All"]);
         assert_eq!(unescape("%zz%4"), "%zz%4");
+        let why = |text: &str| {
+            unparsed("ParseUint", text)
+                .rsplit_once(": ")
+                .map(|(_, why)| why.to_owned())
+        };
+        for (text, expected) in [
+            ("", "invalid syntax"),
+            ("-1", "invalid syntax"),
+            ("18446744073709551616", "value out of range"),
+        ] {
+            assert_eq!(why(text).as_deref(), Some(expected), "{text}");
+        }
         for (path, well) in [("/a%20b", true), ("/a%2", false), ("/%zz", false), ("%", false)] {
             assert_eq!(is_escaped_well(path), well, "{path}");
         }

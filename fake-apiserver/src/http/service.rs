@@ -267,10 +267,7 @@ fn admit(
         _ => Act::path(&head.method, path),
     };
     let user = match authn::impersonated(&head.headers)? {
-        Some(meant) => {
-            authz::check_impersonation(state, &user, &meant, &act)?;
-            meant
-        }
+        Some(meant) => authz::become_user(state, &user, meant, &act)?,
         None => user,
     };
     authz::check(state, &user, &act)?;

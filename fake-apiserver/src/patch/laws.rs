@@ -76,6 +76,7 @@ fn operation<'a>(manager: &'a str, now: &'a str, reset_fields: &'a FieldSet) -> 
         subresource: "",
         now,
         reset_fields,
+        versions: None,
     }
 }
 

@@ -21,4 +21,4 @@ mod recorded;
 pub mod strategic;
 
 pub use error::PatchError;
-pub(crate) use print::{go_json, go_print as go_map, go_type, json_type};
+pub(crate) use print::{go_json, go_print, go_type, json_type};

@@ -66,6 +66,7 @@ impl Server {
             subresource,
             now: "2026-01-01T00:00:00Z",
             reset_fields: &reset_fields,
+            versions: None,
         };
         let patched = |result: Result<Value, PatchError>| {
             result.map_err(|error| (error.code(), error.to_string(), vec![]))

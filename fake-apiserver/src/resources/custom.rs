@@ -13,6 +13,7 @@ use crate::discovery::version_rank;
 use crate::field_error::FieldError;
 use crate::meta::at;
 use crate::rest::conversion::ConversionHook;
+use crate::rest::embedded;
 use crate::store::{GroupResource, Revision};
 use crate::strategy;
 use crate::types::Schema;
@@ -90,7 +91,7 @@ pub(super) fn resources(
                     None => deprecation(&group, &name, &kind, versions),
                 },
             );
-        out.push(Arc::new(Resource {
+        out.push(Resource {
             deprecation,
             subresources: subresources(&custom, &group, &name, &kind),
             columns: printer_columns(version),
@@ -123,9 +124,28 @@ pub(super) fn resources(
             custom: Some(custom),
             builtin_schema: OnceLock::new(),
             column_definitions: OnceLock::new(),
-        }));
+        });
     }
-    Ok(out)
+    let family = Arc::new(family(&group, versions, &out));
+    for custom in out.iter_mut().filter_map(|resource| resource.custom.as_mut()) {
+        custom.family = Arc::clone(&family);
+    }
+    Ok(out.into_iter().map(Arc::new).collect())
+}
+
+/// The types of all versions, also of those that are not served.
+fn family(group: &str, versions: &[Value], served: &[Resource]) -> BTreeMap<String, Arc<Schema>> {
+    let schema = |version: &Value| {
+        let name = text(version, "name");
+        let known = served.iter().find(|resource| resource.version == name);
+        let known = known.and_then(|resource| resource.custom.as_ref());
+        let schema = match known {
+            Some(custom) => Arc::clone(&custom.schema),
+            None => Arc::new(Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema")?).ok()?),
+        };
+        Some((format!("{group}/{name}"), schema))
+    };
+    versions.iter().filter_map(schema).collect()
 }
 
 /// What the real server says of a deprecated version that has no text of its own: which newer one to use.
@@ -191,6 +211,8 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
         stored: None,
         since: Revision(0),
         hook: None,
+        family: Arc::default(),
+        embeds: embedded::has(&schema),
         rules: RuleSet::of(&schema),
         schema: Arc::new(schema),
         published: at(version, "schema.openAPIV3Schema").cloned().unwrap_or_default(),

@@ -70,6 +70,10 @@ pub(crate) struct CustomVersion {
     pub since: Revision,
     /// Who converts between the versions, if someone does.
     pub hook: Option<ConversionHook>,
+    /// The types of all versions, by API version, served or not.
+    pub family: Arc<BTreeMap<String, Arc<Schema>>>,
+    /// Whether its objects have resources of their own in them.
+    pub embeds: bool,
     /// The rules in the schema.
     pub rules: RuleSet,
     /// The schema as the definition gives it, for OpenAPI.

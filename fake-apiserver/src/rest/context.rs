@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
+use super::conversion::Asked;
 use crate::authn::User;
 use crate::http::negotiate::Accepted;
 use crate::http::params::Params;
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     pub user: Arc<User>,
     /// What the client is told besides the answer.
     pub warnings: Warnings,
+    /// What a webhook was asked for so that owners in other versions are known.
+    pub asked: Asked,
 }
 
 /// What a client is told besides the answer, be that a refusal: each thing once, in the order in which it was found. Clones

@@ -48,7 +48,7 @@ pub(crate) async fn create_shaped(
     let duplicates = metadata::dedup_owners(&mut object);
     context.resource.strategy.normalize(&mut object);
     if ownership == Ownership::Tracked {
-        own(context, None, &mut object);
+        own(context, None, &mut object).await;
     }
     let before = object.clone();
     let mut attributes = attributes(context, object);

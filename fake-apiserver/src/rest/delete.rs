@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::read::Selection;
+use super::read::{self, Page};
 use super::update::commit;
 use super::{conversion, options};
 use crate::admission::{self, Attributes, Operation};
@@ -487,23 +487,9 @@ fn success(context: &Context, object: &Value) -> Value {
 }
 
 /// Deletes every object that the selectors choose; answers with what they were.
-pub(crate) async fn delete_collection(
-    context: &Context,
-    options: &DeleteOptions,
-) -> Result<Vec<Arc<Stored>>, ApiError> {
-    let selection = Selection::parse(context)?;
-    let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let snapshot = context
-        .state()
-        .store
-        .list(context.table(), namespace, None, None)
-        .map_err(ApiError::expired)?;
-    let chosen: Vec<Arc<Stored>> = snapshot
-        .items
-        .into_iter()
-        .filter(|stored| selection.matches(&stored.value))
-        .collect();
-    for stored in &chosen {
+pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
+    let page = read::list(context)?;
+    for stored in &page.items {
         let mut request = context.request.clone();
         request.namespace.clone_from(&stored.key.namespace);
         request.name.clone_from(&stored.key.name);
@@ -518,6 +504,7 @@ pub(crate) async fn delete_collection(
             manager: context.manager.clone(),
             user: context.user.clone(),
             warnings: context.warnings.clone(),
+            asked: conversion::Asked::default(),
         };
         match delete(&one, options).await {
             // Someone else deleted it: that is what was asked for.
@@ -526,5 +513,5 @@ pub(crate) async fn delete_collection(
             Ok(_) => {}
         }
     }
-    Ok(chosen)
+    Ok(page)
 }

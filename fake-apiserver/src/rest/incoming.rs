@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::context::Context;
+use super::embedded;
 use super::kind_check::{Mismatch, check};
 use crate::field_error::FieldError;
 use crate::http::params::FieldValidation;
@@ -217,6 +218,14 @@ pub(crate) fn decode(context: &Context, schema: &Arc<Schema>, object: &mut Value
     if context.resource.is_custom() {
         if let Some(metadata) = object.get("metadata") {
             types::object_meta().check_types(metadata)?;
+        }
+        if context
+            .resource
+            .custom
+            .as_ref()
+            .is_some_and(|custom| custom.embeds)
+        {
+            embedded::decode(schema, object)?;
         }
     } else {
         schema.check_types(object)?;

@@ -121,6 +121,53 @@ pub(crate) fn validate_update(
     errors
 }
 
+/// Validates the metadata of a resource within a custom resource: any names do that can stand in a path.
+pub(crate) fn validate_embedded(metadata: &Value) -> Vec<FieldError> {
+    let object = serde_json::json!({ "metadata": metadata });
+    let mut errors = Vec::new();
+    for field in ["generateName", "name"] {
+        let name = object.meta_str(field);
+        for problem in names::path_segment_problems(name) {
+            errors.push(FieldError::invalid(format!("metadata.{field}"), name, problem));
+        }
+    }
+    let namespace = object.namespace();
+    if !namespace.is_empty() {
+        for problem in names::label_problems(namespace) {
+            errors.push(FieldError::invalid("metadata.namespace", namespace, problem));
+        }
+    }
+    shape(&object, &mut errors);
+    recorded_owners(&object, &mut errors);
+    errors
+}
+
+/// What is wrong with entries of managed fields that nobody else reads.
+fn recorded_owners(object: &Value, errors: &mut Vec<FieldError>) {
+    let entries = object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    for (index, entry) in entries.into_iter().flatten().enumerate() {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let rules = [
+            (
+                "operation",
+                ["Apply", "Update"].contains(&text("operation")),
+                "must be `Apply` or `Update`",
+            ),
+            (
+                "fieldsType",
+                ["", "FieldsV1"].contains(&text("fieldsType")),
+                "must be `FieldsV1`",
+            ),
+        ];
+        for (field, _, detail) in rules.into_iter().filter(|(_, fits, _)| !fits) {
+            let path = format!("metadata.managedFields[{index}].{field}");
+            errors.push(FieldError::invalid(path, text(field), detail));
+        }
+    }
+}
+
 fn names(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     let base = object.meta_str("generateName");
     if !base.is_empty() {

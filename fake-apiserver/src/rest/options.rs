@@ -113,12 +113,6 @@ pub(crate) fn check_list(params: &Params, watch: bool) -> Result<(), ApiError> {
             "resourceVersionMatch is forbidden when continue is provided",
         ));
     }
-    if !watch && params.send_initial_events.is_some() {
-        errors.push(FieldError::forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        ));
-    }
     if !watch && !matching.is_empty() {
         if params.resource_version.is_empty() {
             errors.push(forbidden(
@@ -142,6 +136,12 @@ pub(crate) fn check_list(params: &Params, watch: bool) -> Result<(), ApiError> {
                 "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             ));
         }
+    }
+    if !watch && params.send_initial_events.is_some() {
+        errors.push(FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
     }
     if errors.is_empty() {
         Ok(())

@@ -1,12 +1,15 @@
 //! Who owns which fields: `metadata.managedFields`.
 
-use std::sync::LazyLock;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
 use super::context::Context;
-use crate::patch::apply::{FieldSet, Operation, track_update};
+use super::conversion;
+use crate::patch::apply::{FieldSet, Operation, Unconvertible, Versions, track_update};
 use crate::strategy::StatusKeeps;
+use crate::types::{self, Schema};
 
 /// How a new version comes by its managed fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,21 +63,81 @@ fn reset_fields(context: &Context) -> &'static FieldSet {
     }
 }
 
+/// The other versions of what a request is about.
+struct OtherVersions<'a>(&'a Context);
+
+impl fmt::Debug for OtherVersions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OtherVersions")
+    }
+}
+
+impl Versions for OtherVersions<'_> {
+    fn convert(&self, object: &Value, version: &str) -> Result<(Value, Arc<Schema>), Unconvertible> {
+        let resource = &self.0.resource;
+        let is = object.get("apiVersion").and_then(Value::as_str);
+        let Some(custom) = &resource.custom else {
+            let short = version
+                .strip_prefix("autoscaling/")
+                .ok_or(Unconvertible::Unknown)?;
+            let schema = types::builtin((&resource.group, short, &resource.kind));
+            let schema = schema.ok_or(Unconvertible::Unknown)?;
+            return Ok((conversion::between_autoscalers(object.clone(), version), schema));
+        };
+        let schema = custom.family.get(version).ok_or_else(|| {
+            Unconvertible::Refused(format!(
+                "request to convert CR to an invalid group/version: {version}"
+            ))
+        })?;
+        let converted = match &custom.hook {
+            Some(_) if is != Some(version) => self
+                .0
+                .asked
+                .answer(object, version)
+                .map_err(Unconvertible::Refused)?,
+            _ => {
+                let mut object = object.clone();
+                object["apiVersion"] = Value::from(version);
+                object
+            }
+        };
+        Ok((converted, Arc::clone(schema)))
+    }
+}
+
 /// Describes a write to what keeps track of owners.
 pub(crate) fn with_operation<T>(context: &Context, act: impl FnOnce(&Operation<'_>) -> T) -> T {
     let (api_version, now) = (context.resource.api_version(), context.state().now());
+    let others = OtherVersions(context);
+    let has_others = context.resource.is_custom() || context.resource.group == "autoscaling";
     act(&Operation {
         manager: &context.manager,
         api_version: &api_version,
         subresource: &context.request.subresource,
         now: &now,
         reset_fields: reset_fields(context),
+        versions: has_others.then_some(&others as &dyn Versions),
     })
 }
 
 /// Records who owns which fields of `object`, compared with what it was before this write.
-pub(crate) fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
-    if let Some(schema) = context.resource.schema() {
-        with_operation(context, |operation| track_update(&schema, old, object, operation));
+pub(crate) async fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
+    let Some(schema) = context.resource.schema() else {
+        return;
+    };
+    conversion::imply_target(&context.resource, object);
+    let track = |object: &mut Value| {
+        with_operation(context, |operation| track_update(&schema, old, object, operation))
+    };
+    if !conversion::asks(&context.resource) {
+        return track(object);
+    }
+    loop {
+        let mut tracked = object.clone();
+        track(&mut tracked);
+        if !conversion::ask(context).await {
+            *object = tracked;
+            return;
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::http::params::FieldValidation;
 use crate::http::{decode, json};
 use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
-use crate::patch::{PatchError, go_json, go_map, json as json_patch, json_type, merge, strategic};
+use crate::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
 use crate::status::ApiError;
 use crate::types::DecodeError;
 
@@ -66,11 +66,14 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     let json::Document {
         value: document,
         duplicates,
-    } = json::parse(body).map_err(|error| malformed(kind, &error))?;
+    } = json::parse_untyped(body).map_err(|error| malformed(kind, &error))?;
     if kind == PatchKind::Merge && document.is_null() {
         return Err(ApiError::bad_request("Invalid JSON Patch"));
     }
-    let repeated = repeated(kind, &duplicates);
+    let mut repeated = repeated(kind, &duplicates);
+    if kind == PatchKind::Json {
+        repeated.extend(unknown_operands(&document));
+    }
     let schema = context.resource.schema();
     let apply = |old: &Value| {
         let patched = match (kind, &schema) {
@@ -89,11 +92,17 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
             Err(Patched::Undecodable(complaint))
                 if kind == PatchKind::Strategic && complaint.starts_with(STRICT) =>
             {
-                let error = FieldError::invalid("patch", go_map(&document), complaint);
+                let error = FieldError::invalid("patch", go_print(&document), complaint);
                 return Err(ApiError::invalid("", "", "", &[error]));
             }
             Err(Patched::Undecodable(complaint)) => {
-                return Err(undecodable_patch(kind, old, &apply(old)?, &complaint));
+                let patched = apply(old)?;
+                if context.resource.is_custom() && complaint != incoming::KIND_MISSING {
+                    // Custom resources are written by the names of their fields.
+                    let error = FieldError::invalid("patch", patched.to_string(), complaint);
+                    return Err(ApiError::invalid("", "", "", &[error]));
+                }
+                return Err(undecodable_patch(kind, old, &patched, &complaint));
             }
         }
         check_name(context, &object)?;
@@ -125,6 +134,19 @@ fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| format!("{about} \"{path}\"")).collect()
 }
 
+/// What there is to say of parts of operations that nobody knows.
+fn unknown_operands(patch: &Value) -> Vec<String> {
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    let fields = operations.flat_map(|(index, operation)| {
+        let fields = operation.as_object().into_iter().flat_map(serde_json::Map::keys);
+        fields.map(move |field| (index, field))
+    });
+    fields
+        .filter(|(_, field)| !matches!(field.as_str(), "op" | "path" | "from" | "value"))
+        .map(|(index, field)| format!("json patch unknown field \"[{index}].{field}\""))
+        .collect()
+}
+
 /// A patch that is not JSON.
 fn malformed(kind: PatchKind, error: &str) -> ApiError {
     match kind {
@@ -137,7 +159,7 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
 
 fn undecodable_patch(kind: PatchKind, old: &Value, patched: &Value, complaint: &str) -> ApiError {
     let (value, complaint) = match kind {
-        PatchKind::Strategic => (go_map(patched), of_value(complaint)),
+        PatchKind::Strategic => (go_print(patched), of_value(complaint)),
         PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
             let value = go_json(patched, old);
             let complaint = match complaint {
@@ -208,6 +230,16 @@ fn shape_patched(
         let unknown = forget_all(object);
         context.warnings.tell(judged(context, &unknown)?);
     }
+    if kind == PatchKind::Strategic
+        && let Some(map) = object.as_object_mut()
+    {
+        // It is read into an object of the kind, whatever it says that it is.
+        map.insert(
+            "apiVersion".to_owned(),
+            Value::from(context.resource.api_version()),
+        );
+        map.insert("kind".to_owned(), Value::from(context.resource.kind.clone()));
+    }
     incoming::check_patched(&context.resource, object)?;
     let Some(schema) = context.resource.schema() else {
         return Ok(Vec::new());
@@ -271,7 +303,7 @@ fn forget_all(object: &mut Value) -> Vec<String> {
     unknown
 }
 
-fn refused(error: &PatchError) -> ApiError {
+pub(super) fn refused(error: &PatchError) -> ApiError {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::BAD_REQUEST);
     match error {
         PatchError::Malformed(message) => ApiError::bad_request(message.clone()),

@@ -210,15 +210,15 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
         "" => {
             // A paged list at a version is exact; any other is "not older than".
             let exact = params.limit > 0 && given.is_some_and(|revision| revision.0 > 0);
-            check_not_future(context, given, !exact)?;
+            check_not_future(context, given)?;
             Ok(given.filter(|_| exact))
         }
         "Exact" => {
-            check_not_future(context, given, false)?;
+            check_not_future(context, given)?;
             Ok(given)
         }
         _ => {
-            check_not_future(context, given, true)?;
+            check_not_future(context, given)?;
             Ok(None)
         }
     }
@@ -231,7 +231,7 @@ pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
         return Ok(());
     }
     if let Ok(revision) = text.parse::<Revision>() {
-        return check_not_future(context, Some(revision), true);
+        return check_not_future(context, Some(revision));
     }
     Err(ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -241,9 +241,8 @@ pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
 }
 
 pub(super) fn bad_version(text: &str) -> String {
-    format!(
-        "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
-    )
+    let why = crate::http::params::unparsed("ParseUint", text);
+    format!("resourceVersion: Invalid value: \"{text}\": {why}")
 }
 
 /// Parses a resource version parameter; absent is `None`.
@@ -256,8 +255,8 @@ fn parse_revision(text: &str) -> Result<Option<Revision>, ApiError> {
         .map_err(|_| ApiError::bad_request(format!("invalid resource version: {}", bad_version(text))))
 }
 
-/// A version that does not exist yet: where any newer one would do, the real server waits for it and gives up.
-fn check_not_future(context: &Context, given: Option<Revision>, waits: bool) -> Result<(), ApiError> {
+/// A version that does not exist yet: the real server waits for it and gives up.
+pub(super) fn check_not_future(context: &Context, given: Option<Revision>) -> Result<(), ApiError> {
     let current = context.state().store.revision();
     match given {
         Some(revision) if revision > current => {
@@ -268,10 +267,8 @@ fn check_not_future(context: &Context, given: Option<Revision>, waits: bool) -> 
             );
             error.details = Some(serde_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+                "retryAfterSeconds": 1,
             }));
-            if let Some(details) = error.details.as_mut().filter(|_| waits) {
-                details["retryAfterSeconds"] = Value::from(1);
-            }
             Err(error)
         }
         _ => Ok(()),

@@ -10,7 +10,7 @@ use super::context::{Answer, Context, Shown};
 use super::conversion;
 use super::kind_check::SCHEME;
 use super::ownership::Ownership;
-use super::patch::{PatchKind, apply_failed};
+use super::patch::{PatchKind, apply_failed, refused};
 use super::update::{Update, check_name, registry_key, update};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
@@ -249,6 +249,7 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         subresource: "scale",
         now: &now,
         reset_fields: &nothing,
+        versions: None,
     };
     let mut scale = if context.request.verb == Verb::Update {
         let mut scale = decode::decode(&context.content_type, body)?;
@@ -279,7 +280,7 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
             PatchKind::Json => json_patch::apply(present, &patch),
             PatchKind::Merge | PatchKind::Strategic => merge::apply(present, &patch),
         };
-        let mut patched = patched.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        let mut patched = patched.map_err(|error| refused(&error))?;
         if let Err(problem) = scale_schema(&patched) {
             let error = FieldError::invalid("patch", go_json(&patched, present), problem);
             return Err(ApiError::invalid("", "", "", &[error]));

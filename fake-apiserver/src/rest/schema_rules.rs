@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use super::embedded;
+
 use crate::cel::rules::correlated;
 use crate::field_error::{FieldError, FieldErrorKind};
-use crate::meta::at;
+use crate::patch::{go_print, go_type};
 use crate::resources::Resource;
 use crate::types::{Kind, Schema};
 
@@ -37,6 +39,11 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
             errors.retain(|error| !is_twice(error));
         }
     }
+    if custom.embeds {
+        // Who they are is looked at after the schema and before the lists, and anew with every write.
+        let lists = errors.partition_point(|error| error.kind != FieldErrorKind::Duplicate);
+        errors.splice(lists..lists, embedded::validate(&schema, new, false));
+    }
     if custom.rules.is_empty() {
         return (errors, Vec::new());
     }
@@ -53,7 +60,12 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
 pub(crate) fn of_status(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     errors.retain(|error| error.path == "<nil>" || error.path.starts_with("status"));
     for error in &mut errors {
-        if let Some(rest) = error.detail.strip_prefix("status.") {
+        let Some(rest) = error.detail.strip_prefix("status") else {
+            continue;
+        };
+        if let Some(rest) = rest.strip_prefix('.') {
+            error.detail = rest.to_owned();
+        } else if rest.starts_with(' ') {
             error.detail = rest.to_owned();
         }
     }
@@ -71,15 +83,65 @@ pub(crate) fn scale(resource: &Resource, object: &Value, status_only: bool) -> V
         if status_only && !of_status {
             continue;
         }
-        let number = at(object, path.trim_start_matches('.')).and_then(Value::as_i64);
-        let detail = match number.unwrap_or_default() {
-            ..0 => "should be a non-negative integer".to_owned(),
-            2_147_483_648.. => "should be less than or equal to 2147483647".to_owned(),
-            _ => continue,
+        let (number, detail) = match nested(object, path, "int64", Value::is_i64) {
+            Err(detail) => (0, detail),
+            Ok(found) => {
+                let number = found.and_then(Value::as_i64).unwrap_or_default();
+                let detail = match number {
+                    ..0 => "should be a non-negative integer",
+                    2_147_483_648.. => "should be less than or equal to 2147483647",
+                    _ => continue,
+                };
+                (number, detail.to_owned())
+            }
         };
         errors.push(FieldError::invalid(path.as_str(), number, detail));
     }
+    if let Some(path) = &scale.label_selector
+        && let Err(detail) = nested(object, path, "string", Value::is_string)
+    {
+        errors.push(FieldError::invalid(path.as_str(), "", detail));
+    }
     errors
+}
+
+/// What is at a path such as `.spec.replicas`, if anything.
+///
+/// # Errors
+/// What is there is of another type, or has no parts where the path has; in the words of Go's accessors.
+pub(crate) fn nested<'a>(
+    object: &'a Value,
+    path: &str,
+    expected: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
+    let complain = |path: &str, value: &Value, expected: &str| {
+        Err(format!(
+            "{path} accessor error: {} is of the type {}, expected {expected}",
+            go_print(value),
+            go_type(value)
+        ))
+    };
+    let path = path.trim_start_matches('.');
+    let mut value = object;
+    let mut seen = String::new();
+    for field in path.split('.') {
+        seen.push('.');
+        seen.push_str(field);
+        let map = match value {
+            Value::Object(map) => map,
+            Value::Null => return Ok(None),
+            other => return complain(&seen, other, "map[string]interface{}"),
+        };
+        match map.get(field) {
+            Some(found) => value = found,
+            None => return Ok(None),
+        }
+    }
+    if fits(value) {
+        return Ok(Some(value));
+    }
+    complain(&seen, value, expected)
 }
 
 /// Whether what is complained about is as it was.

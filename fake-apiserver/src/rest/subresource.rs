@@ -71,6 +71,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         manager: context.manager.clone(),
         user: context.user.clone(),
         warnings: Warnings::default(),
+        asked: conversion::Asked::default(),
     }
 }
 

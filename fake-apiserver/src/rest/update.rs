@@ -13,6 +13,7 @@ use super::{conversion, definitions, incoming, metadata, scale, schema_rules, se
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
+use crate::http::params::unparsed;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
@@ -114,13 +115,19 @@ async fn attempt(
     conversion::ready(context.state(), resource, std::slice::from_ref(existing)).await?;
     let old = conversion::seen_from_storage(resource, &existing.value);
     let old: &Value = &old;
-    let mut object = (change.make)(old)?;
+    let mut object = loop {
+        let made = (change.make)(old);
+        // What owners in other versions see may have to be asked for.
+        if !conversion::asks(resource) || !conversion::ask(context).await {
+            break made?;
+        }
+    };
     let based_on = check_preconditions(context, change, &object, old)?;
     keep_system_metadata(&mut object, old, context.params.dry_run);
     context.warnings.tell(metadata::dedup_owners(&mut object));
     resource.strategy.normalize(&mut object);
     if change.ownership == Ownership::Tracked {
-        own(context, Some(old), &mut object);
+        own(context, Some(old), &mut object).await;
     }
     let mut attributes = Attributes {
         user: context.user.clone(),
@@ -324,7 +331,7 @@ fn check_preconditions(
         return Ok(false);
     }
     if given.parse::<u64>().is_err() {
-        let message = format!("strconv.ParseUint: parsing \"{given}\": invalid syntax");
+        let message = unparsed("ParseUint", given);
         return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     if given != old.resource_version() {

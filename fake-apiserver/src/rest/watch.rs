@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::context::{Context, Shown};
 use super::conversion;
 use super::options;
-use super::read::{Selection, bad_version};
+use super::read::{Selection, bad_version, check_not_future};
 use crate::encode::{self, Encoder};
 use crate::faults::{Asked, EventFate};
 use crate::http::negotiate::View;
@@ -118,6 +118,10 @@ pub(crate) async fn watch(
         deadline: now + Duration::from_secs(seconds),
         over: false,
     };
+    if send_initial && let Err(error) = check_not_future(context, asked) {
+        let failed = watch.failed(&error);
+        return Ok(stream::once(async move { failed }).boxed());
+    }
     if seconds == 0 {
         // Over before it begins.
         watch.over = true;

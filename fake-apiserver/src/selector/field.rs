@@ -26,12 +26,7 @@ impl FieldSelector {
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
-            let split = part
-                .split_once("!=")
-                .map(|(field, value)| (field, value, false))
-                .or_else(|| part.split_once("==").map(|(field, value)| (field, value, true)))
-                .or_else(|| part.split_once('=').map(|(field, value)| (field, value, true)));
-            let Some((field, value, equal)) = split else {
+            let Some((field, value, equal)) = split_term(part) else {
                 return Err(ApiError::bad_request(format!(
                     "invalid selector: '{text}'; can't understand '{part}'"
                 )));
@@ -71,6 +66,19 @@ impl FieldSelector {
             .iter()
             .all(|term| (field_text(object, &term.field) == term.value) == term.equal)
     }
+}
+
+/// A term at its first operator: field, value, and whether they are to be equal.
+fn split_term(part: &str) -> Option<(&str, &str, bool)> {
+    let at = part.char_indices().find_map(|(at, c)| {
+        let is_operator =
+            c == '=' || c == '!' && part.get(at + 1..).is_some_and(|rest| rest.starts_with('='));
+        is_operator.then_some(at)
+    })?;
+    let (field, rest) = part.split_at_checked(at)?;
+    let equal = !rest.starts_with('!');
+    let operator = if rest.starts_with("==") || !equal { 2 } else { 1 };
+    Some((field, rest.get(operator..)?, equal))
 }
 
 /// The parts of the object that an event is about, by which events are selected.
@@ -148,6 +156,7 @@ fn unescape(value: &str) -> Result<String, String> {
                 Some(other) => return Err(format!("invalid escape sequence: \\{other}")),
                 None => return Err("invalid escape sequence: \\".to_owned()),
             },
+            '=' => return Err("unescaped character in value: 61".to_owned()),
             c => out.push(c),
         }
     }
@@ -178,5 +187,29 @@ fn field_text(object: &Value, field: &str) -> String {
             "status.replicas" | "status.successful" => "0".to_owned(),
             _ => String::new(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("a=b", Some(("a", "b", true)))]
+    #[case("a==b", Some(("a", "b", true)))]
+    #[case("a!=b", Some(("a", "b", false)))]
+    #[case("a=b!=c", Some(("a", "b!=c", true)))]
+    #[case("a", None)]
+    #[case("!a", None)]
+    fn terms(#[case] text: &str, #[case] expected: Option<(&str, &str, bool)>) {
+        assert_eq!(split_term(text), expected);
+    }
+
+    #[test]
+    fn an_equals_sign_in_a_value_is_escaped() {
+        assert_eq!(unescape("a\\=b").as_deref(), Ok("a=b"));
+        assert!(unescape("a=b").is_err());
     }
 }

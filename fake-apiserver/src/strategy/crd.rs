@@ -43,6 +43,10 @@ fn fill_conversion(object: &mut Value) {
 }
 
 impl Strategy for DefinitionStrategy {
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
     fn has_generation(&self) -> bool {
         true
     }

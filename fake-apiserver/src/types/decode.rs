@@ -30,6 +30,9 @@ pub enum DecodeError {
     /// Text that is no base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
+    /// What is wrong with a resource within a custom resource.
+    #[error("{0}")]
+    Embedded(String),
 }
 
 impl DecodeError {

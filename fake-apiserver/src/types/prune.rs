@@ -16,6 +16,13 @@ impl Schema {
         unknown.paths.append(&mut unknown.in_embedded_metadata);
         unknown.paths
     }
+
+    /// The same; says whether anything goes that is not metadata of an embedded resource.
+    pub(super) fn drops(&self, value: &mut Value) -> bool {
+        let mut unknown = Unknown::default();
+        prune(self, value, &mut String::new(), &mut unknown);
+        !unknown.paths.is_empty()
+    }
 }
 
 /// The paths of what is not declared. The metadata of embedded resources is pruned last, and told of last.

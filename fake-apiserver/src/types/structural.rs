@@ -421,20 +421,21 @@ impl Reader {
         {
             let path = at(path, "default");
             let mut pruned = default.clone();
-            if !schema.prune(&mut pruned).is_empty() {
+            if schema.drops(&mut pruned) {
                 self.error(FieldError::invalid(
                     path.clone(),
                     default.clone(),
                     "must not have unknown fields",
                 ));
             }
-            // Whether items are there twice is not asked of a default, nor whether a number or text is a whole number.
+            // Whether items are there twice is not asked of a default, nor whether it is a number or text.
             let is_asked = |error: &FieldError| {
                 error.kind != FieldErrorKind::Duplicate
-                    && !(matches!(schema.kind, Kind::IntOrString) && default.is_number())
+                    && !(matches!(schema.kind, Kind::IntOrString)
+                        && (default.is_number() || error.kind == FieldErrorKind::TypeInvalid))
             };
             for error in schema.validate(default).into_iter().filter(is_asked) {
-                let below = if error.path.is_empty() {
+                let below = if error.path.is_empty() || error.path == "<nil>" {
                     path.clone()
                 } else {
                     at(&path, error.path.trim_start_matches('.'))

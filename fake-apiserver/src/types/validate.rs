@@ -101,28 +101,6 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
             validate(values, value, &format!("{path}.{name}"), errors);
         }
     }
-    if object.embedded_resource {
-        let missing = ["apiVersion", "kind"]
-            .into_iter()
-            .filter(|name| map.get(*name).is_none_or(Value::is_null));
-        errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
-        check_identity(map, path, errors);
-    }
-}
-
-/// What a resource within a resource says that it is.
-fn check_identity(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let text = |name: &str| map.get(name).and_then(Value::as_str);
-    if let Some(version) = text("apiVersion").filter(|version| version.matches('/').count() > 1) {
-        let detail = format!("unexpected GroupVersion string: {version}");
-        errors.push(FieldError::invalid(join(path, "apiVersion"), version, detail));
-    }
-    if let Some(kind) = text("kind") {
-        for problem in crate::names::old_label_problems(&kind.to_lowercase()) {
-            let detail = format!("may have mixed case, but should otherwise match: {problem}");
-            errors.push(FieldError::invalid(join(path, "kind"), kind, detail));
-        }
-    }
 }
 
 /// A value that is none of those that are allowed, which are all shown as texts.

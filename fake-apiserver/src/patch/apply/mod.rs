@@ -4,8 +4,7 @@
 //! - `types`: how a type looks to the merge; `check`, `merge`, `compare`, `remove`, `to_set`: walks over values of a type.
 //! - `owners`: how ownership moves; `operation`: the two requests, [`apply()`] and [`track_update`].
 //!
-//! Every recorded path is taken to be of the version at hand: all versions of the served kinds have the same paths, but for the
-//! two of HorizontalPodAutoscaler and for custom resources with a conversion webhook.
+//! - `versions`: what owners in other versions of the kind see; who calls says how to convert.
 
 mod check;
 mod compare;
@@ -22,9 +21,11 @@ mod remove;
 mod tests;
 mod to_set;
 mod types;
+mod versions;
 
 pub use error::{ApplyError, Conflict};
 pub use field_set::FieldSet;
 pub use managed::{Manager, UPDATE_MANAGERS_MAX};
 pub use operation::{Operation, apply, keep_times, merged, sorted, track_update};
 pub use path::{PathElement, Scalar};
+pub use versions::{Unconvertible, Versions};

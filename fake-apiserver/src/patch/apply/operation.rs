@@ -5,6 +5,7 @@ use super::error::{ApplyError, Conflict};
 use super::field_set::FieldSet;
 use super::managed::{Managed, Manager, Owned};
 use super::types::{Type, same};
+use super::versions::{Changes, Versions, Views};
 use super::{check, last_applied, merge, owners, to_set};
 use crate::types::Schema;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,8 @@ pub struct Operation<'a> {
     /// The fields that a write through this resource or subresource cannot change, and so never owns: `status` for the object,
     /// `spec` for `status`. What is below them counts too.
     pub reset_fields: &'a FieldSet,
+    /// How owners in other versions see the object; without it they are taken to be of this one.
+    pub versions: Option<&'a dyn Versions>,
 }
 
 impl Operation<'_> {
@@ -49,6 +52,7 @@ impl Operation<'_> {
 /// let reset_fields = FieldSet::default();
 /// let operation = Operation {
 ///     manager: "me", api_version: "v1", subresource: "", now: "2026-01-01T00:00:00Z", reset_fields: &reset_fields,
+///     versions: None,
 /// };
 /// let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
 /// let object = apply(&schema, None, &applied, false, &operation).unwrap();
@@ -62,6 +66,7 @@ pub fn apply(
     operation: &Operation<'_>,
 ) -> Result<Value, ApplyError> {
     let of = Type::Known(schema, false);
+    let views = Views::new(schema, operation);
     let version = applied
         .get("apiVersion")
         .and_then(Value::as_str)
@@ -90,21 +95,29 @@ pub fn apply(
     let mut live = live.unwrap_or(&empty).clone();
     let mut managed = Managed::decode(take_entries(&mut live).as_ref())
         .map_err(|error| ApplyError::Typed(format!("failed to decode managed fields: {error}")))?;
-    owners::reconcile(schema, &mut managed);
+    owners::reconcile(&views, &live, &mut managed).map_err(ApplyError::Typed)?;
     if managed.0.is_empty() {
         // Whatever is there was there before anybody was recorded.
         let before = Operation {
             manager: BEFORE_FIRST_APPLY,
             ..*operation
         };
-        record(changes(of, &empty, &live, &before), &mut managed, &before);
+        let changes = changes(of, &empty, &live, &before);
+        let changes = Changes::new(
+            &views,
+            (&empty, &live),
+            changes,
+            &mut managed,
+            (None, before.reset_fields),
+        );
+        record(changes.map_err(ApplyError::Typed)?, &mut managed, &before);
     }
     owners::forget_unconvertible(&mut managed, operation.api_version);
     let mut force = force;
     loop {
-        match merge_owned(of, &live, applied, &managed, force, operation) {
+        match merge_owned(&views, &live, applied, &managed, force, operation) {
             Ok((object, managed)) => return Ok(finish(&live, object, managed, applied, operation)),
-            Err(conflicts) => {
+            Err(ApplyError::Conflict(conflicts)) => {
                 let left = match operation.manager == last_applied::KUBECTL {
                     true => last_applied::unsettled(of, &live, operation.api_version, conflicts),
                     false => conflicts,
@@ -114,19 +127,21 @@ pub fn apply(
                 }
                 force = true;
             }
+            Err(error) => return Err(error),
         }
     }
 }
 
 /// The merged object, if it differs from the live one, and the owners; or the conflicts.
 fn merge_owned(
-    of: Type<'_>,
+    views: &Views<'_>,
     live: &Value,
     applied: &Value,
     managed: &Managed,
     force: bool,
     operation: &Operation<'_>,
-) -> Result<(Option<Value>, Managed), Vec<Conflict>> {
+) -> Result<(Option<Value>, Managed), ApplyError> {
+    let of = Type::Known(views.schema, false);
     let mut managed = managed.clone();
     let actor = operation.owner(true);
     let merged = merge::merge(of, Some(live), Some(applied)).unwrap_or_default();
@@ -141,8 +156,11 @@ fn merge_owned(
             time,
         },
     );
-    let object = owners::prune(of, merged, &managed, last.as_ref());
+    let object = owners::prune(views, merged, &managed, last.as_ref()).map_err(ApplyError::Typed)?;
     let changes = changes(of, live, &object, operation);
+    let but = (Some(&actor), operation.reset_fields);
+    let changes =
+        Changes::new(views, (live, &object), changes, &mut managed, but).map_err(ApplyError::Typed)?;
     if !force {
         let mut lost = owners::conflicts(&managed, &changes, &actor);
         lost.sort_by_cached_key(|(manager, _)| manager.sort_key());
@@ -157,7 +175,7 @@ fn merge_owned(
             })
             .collect();
         if !conflicts.is_empty() {
-            return Err(conflicts);
+            return Err(ApplyError::Conflict(conflicts));
         }
     }
     owners::take(&mut managed, &changes, Some(&actor));
@@ -235,8 +253,22 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
         return;
     }
     owners::forget_unconvertible(&mut managed, operation.api_version);
-    owners::reconcile(schema, &mut managed);
-    record(changes, &mut managed, operation);
+    let views = Views::new(schema, operation);
+    let recorded = owners::reconcile(&views, old, &mut managed).and_then(|()| {
+        let changes = Changes::new(
+            &views,
+            (old, new),
+            changes,
+            &mut managed,
+            (None, operation.reset_fields),
+        )?;
+        record(changes, &mut managed, operation);
+        Ok(())
+    });
+    // Where owners cannot be kept, a write goes on without any.
+    if recorded.is_err() {
+        return;
+    }
     managed.cap();
     set_entries(new, &managed);
 }
@@ -248,14 +280,16 @@ fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) ->
         .without(&MANAGED_FIELDS)
 }
 
-static MANAGED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(&[&["metadata", "managedFields"]]));
+pub(super) static MANAGED_FIELDS: LazyLock<FieldSet> =
+    LazyLock::new(|| FieldSet::of(&[&["metadata", "managedFields"]]));
 
 /// Moves what changed to the operation's owner.
-fn record(changes: Comparison, managed: &mut Managed, operation: &Operation<'_>) {
+fn record(changes: Changes, managed: &mut Managed, operation: &Operation<'_>) {
     owners::take(managed, &changes, None);
     let fields = changes
+        .own
         .modified
-        .union(changes.added)
+        .union(changes.own.added)
         .difference(owners::stripped());
     if fields.is_empty() {
         return;
@@ -378,7 +412,7 @@ fn describe(applied: &Value) -> String {
     )
 }
 
-fn joined(errors: Vec<String>) -> Option<String> {
+pub(super) fn joined(errors: Vec<String>) -> Option<String> {
     match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),

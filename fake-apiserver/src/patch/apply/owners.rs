@@ -7,28 +7,35 @@ use super::path::PathElement;
 use super::remove::remove_fields;
 use super::to_set::to_field_set;
 use super::types::{Shape, Type};
-use crate::types::Schema;
+use super::versions::{Changes, Unconvertible, Views};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Takes what changed from everybody but `actor`, and gives back what others would lose if the actor may not take it.
-pub(super) fn conflicts(
-    managed: &Managed,
-    changes: &Comparison,
-    actor: &Manager,
-) -> Vec<(Manager, FieldSet)> {
-    let taken = changes.modified.clone().union(changes.added.clone());
+/// What others than `actor` would lose if it took what changed.
+pub(super) fn conflicts(managed: &Managed, changes: &Changes, actor: &Manager) -> Vec<(Manager, FieldSet)> {
+    let taken = |changes: &Comparison| changes.modified.clone().union(changes.added.clone());
+    let own = taken(&changes.own);
     let others = managed.0.iter().filter(|(manager, _)| *manager != actor);
-    let lost = others.map(|(manager, owned)| (manager.clone(), owned.fields.intersection(&taken)));
+    let lost = others.map(|(manager, owned)| {
+        let seen = changes.seen_in(&owned.version);
+        let lost = if std::ptr::eq(seen, &changes.own) {
+            owned.fields.intersection(&own)
+        } else {
+            owned.fields.intersection(&taken(seen))
+        };
+        (manager.clone(), lost)
+    });
     lost.filter(|(_, fields)| !fields.is_empty()).collect()
 }
 
 /// Takes what was changed or removed from everybody but `actor`; owners of nothing go.
-pub(super) fn take(managed: &mut Managed, changes: &Comparison, actor: Option<&Manager>) {
+pub(super) fn take(managed: &mut Managed, changes: &Changes, actor: Option<&Manager>) {
     for (manager, owned) in &mut managed.0 {
         if Some(manager) == actor {
             continue;
         }
+        let changes = changes.seen_in(&owned.version);
         for gone in [&changes.modified, &changes.added, &changes.removed] {
             if owned.fields.intersects(gone) {
                 owned.fields = std::mem::take(&mut owned.fields).difference(gone);
@@ -63,24 +70,91 @@ static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
 /// Takes from the merged object what `actor` applied last time and no longer does, unless somebody else owns it.
 ///
 /// `managed` already holds what the actor applies now.
-pub(super) fn prune(of: Type<'_>, merged: Value, managed: &Managed, last: Option<&Owned>) -> Value {
+///
+/// # Errors
+/// The object cannot be shown in the version of an owner.
+pub(super) fn prune(
+    views: &Views<'_>,
+    merged: Value,
+    managed: &Managed,
+    last: Option<&Owned>,
+) -> Result<Value, String> {
     let Some(last) = last.filter(|last| !last.fields.is_empty()) else {
-        return merged;
+        return Ok(merged);
     };
-    let named = |set: &FieldSet| set.with_members(&Some(of), &is_declared, &descend);
-    let last = named(&last.fields);
-    let without = remove_fields(of, merged.clone(), &last);
-    // What is owned by anybody comes back.
-    let owned = managed
-        .0
-        .values()
-        .fold(FieldSet::default(), |all, owned| all.union(owned.fields.clone()));
-    let there = named(&to_field_set(of, &merged));
-    let left = named(&to_field_set(of, &without)).union(named(&owned));
-    let pruned = remove_fields(of, merged.clone(), &there.clone().difference(&left));
+    let start = match views.see(&merged, &last.version) {
+        Ok(seen) => seen,
+        Err(Unconvertible::Unknown) => return Ok(merged),
+        Err(Unconvertible::Refused(why)) => {
+            return Err(format!(
+                "failed to convert merged object to last applied version: {why}"
+            ));
+        }
+    };
+    let given = named(start.of(), &last.fields);
+    let mut pruned = remove_fields(start.of(), start.object.clone().into_owned(), &given);
+    // What is owned by anybody comes back, what the last version knows first.
+    let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
+    for owner in managed.0.values() {
+        let version = if views.is_other(&owner.version) {
+            owner.version.as_str()
+        } else {
+            views.version
+        };
+        let all = owned.entry(version).or_default();
+        *all = std::mem::take(all).union(owner.fields.clone());
+    }
+    let first = if views.is_other(&last.version) {
+        last.version.as_str()
+    } else {
+        views.version
+    };
+    let mut order: Vec<&str> = owned.keys().copied().collect();
+    order.sort_by_key(|version| *version != first);
+    let refused = |why: &Unconvertible| match why {
+        Unconvertible::Unknown => None,
+        Unconvertible::Refused(why) => Some(format!("failed to convert merged object at version: {why}")),
+    };
+    for version in order {
+        let (all, part) = match (views.see(&merged, version), views.see(&pruned, version)) {
+            (Ok(all), Ok(part)) => (all, part),
+            (Err(why), _) | (_, Err(why)) => match refused(&why) {
+                None => continue,
+                Some(why) => return Err(why),
+            },
+        };
+        let of = all.of();
+        let left = named(of, &to_field_set(of, &part.object));
+        let left = match owned.get(version) {
+            Some(owned) => left.union(named(of, owned)),
+            None => left,
+        };
+        let gone = named(of, &to_field_set(of, &all.object)).difference(&left);
+        let back = remove_fields(of, all.object.clone().into_owned(), &gone);
+        pruned = back;
+    }
     // And what was not the actor's in the first place.
-    let left = named(&to_field_set(of, &pruned));
-    remove_fields(of, merged, &there.difference(&left).intersection(&last))
+    let part = match views.see(&pruned, &last.version) {
+        Ok(part) => part,
+        Err(Unconvertible::Unknown) => return Ok(merged),
+        Err(Unconvertible::Refused(why)) => return Err(why),
+    };
+    let of = start.of();
+    let left = named(of, &to_field_set(of, &part.object));
+    let gone = named(of, &to_field_set(of, &start.object))
+        .difference(&left)
+        .intersection(&given);
+    let kept = remove_fields(of, start.object.clone().into_owned(), &gone);
+    match views.see(&kept, views.version) {
+        Ok(seen) => Ok(seen.object.into_owned()),
+        Err(Unconvertible::Unknown) => Ok(merged),
+        Err(Unconvertible::Refused(why)) => Err(why),
+    }
+}
+
+/// A set in which declared fields count as members if anything below them is one.
+fn named(of: Type<'_>, set: &FieldSet) -> FieldSet {
+    set.with_members(&Some(of), &is_declared, &descend)
 }
 
 /// Whether a step with paths below it is a declared field; such fields count as members where items are removed.
@@ -112,20 +186,24 @@ pub(super) fn forget_unconvertible(managed: &mut Managed, version: &str) {
 /// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.
 ///
 /// Only the types of custom resources change while their objects live.
-pub(super) fn reconcile(schema: &Schema, managed: &mut Managed) {
-    if schema.name.is_some() {
-        return;
+///
+/// # Errors
+/// The object cannot be shown in the version of an owner.
+pub(super) fn reconcile(views: &Views<'_>, live: &Value, managed: &mut Managed) -> Result<(), String> {
+    if views.schema.name.is_some() {
+        return Ok(());
     }
     for owned in managed.0.values_mut() {
+        let seen = match views.see(live, &owned.version) {
+            Ok(seen) => seen,
+            Err(Unconvertible::Unknown) => continue,
+            Err(Unconvertible::Refused(why)) => return Err(why),
+        };
         let mut fitted = FieldSet::default();
-        fit(
-            Some(Type::Known(schema, false)),
-            &owned.fields,
-            &mut Vec::new(),
-            &mut fitted,
-        );
+        fit(Some(seen.of()), &owned.fields, &mut Vec::new(), &mut fitted);
         owned.fields = fitted;
     }
+    Ok(())
 }
 
 fn fit(of: Option<Type<'_>>, fields: &FieldSet, path: &mut Vec<PathElement>, fitted: &mut FieldSet) {

@@ -20,6 +20,7 @@ fn write(old: Option<&Value>, mut new: Value, manager: &str, now: &str) -> Value
         subresource: "",
         now,
         reset_fields: &none,
+        versions: None,
     };
     track_update(&schema, old, &mut new, &operation);
     new
@@ -39,6 +40,7 @@ fn applied(live: Option<&Value>, applied: Value, manager: &str, force: bool) -> 
             subresource: "",
             now: NOW,
             reset_fields: &none,
+            versions: None,
         },
     )
 }
@@ -145,6 +147,7 @@ fn a_subresource_neither_takes_nor_sets_the_record_of_the_request() {
         subresource,
         now: NOW,
         reset_fields,
+        versions: None,
     };
     let mut old = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1, "selector": null}, "status": {}});
     track_update(&schema, None, &mut old, &operation("", &main));
@@ -179,6 +182,7 @@ fn a_part_that_became_one_is_owned_as_one() {
         subresource: "",
         now: NOW,
         reset_fields: &none,
+        versions: None,
     };
     let body =
         |m: Value| json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"m": m}});
@@ -214,4 +218,81 @@ fn a_part_that_became_one_is_owned_as_one() {
     .unwrap();
     assert_eq!(taken["spec"], json!({"m": {"b": "2"}}));
     assert_eq!(fields(&taken, 0), json!({"f:spec": {"f:m": {}}}));
+}
+
+/// Versions of a kind that call one field by two names.
+#[derive(Debug)]
+struct Renamed(std::sync::Arc<crate::types::Schema>);
+
+impl Versions for Renamed {
+    fn convert(
+        &self,
+        object: &Value,
+        version: &str,
+    ) -> Result<(Value, std::sync::Arc<crate::types::Schema>), Unconvertible> {
+        let (from, to) = match version {
+            "x/v1" => ("b", "a"),
+            "x/v2" => ("a", "b"),
+            "x/gone" => return Err(Unconvertible::Unknown),
+            _ => return Err(Unconvertible::Refused("no such version".to_owned())),
+        };
+        let mut object = object.clone();
+        object["apiVersion"] = Value::from(version);
+        if let Some(spec) = object["spec"].as_object_mut()
+            && let Some(value) = spec.remove(from)
+        {
+            spec.insert(to.to_owned(), value);
+        }
+        Ok((object, std::sync::Arc::clone(&self.0)))
+    }
+}
+
+#[rstest]
+#[case("x/v1", json!({"a": "1"}), "y", Err(409))]
+#[case("x/v1", json!({"a": "1"}), "x", Ok(json!([["m1", {"f:spec": {"f:a": {}}}], ["m2", {"f:spec": {"f:b": {}}}]])))]
+#[case("x/gone", json!({"b": "1"}), "y", Ok(json!([["m2", {"f:spec": {"f:b": {}}}]])))]
+#[case("x/odd", json!({"b": "1"}), "y", Err(500))]
+fn owners_see_their_own_version(
+    #[case] version: &str,
+    #[case] owned: Value,
+    #[case] wanted: &str,
+    #[case] expected: Result<Value, u16>,
+) {
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {"a": text, "b": text}});
+    let schema =
+        crate::types::Schema::from_openapi_v3(&json!({"type": "object", "properties": {"spec": spec}}))
+            .unwrap();
+    let versions = Renamed(std::sync::Arc::new(schema.clone()));
+    let none = FieldSet::default();
+    let fields: serde_json::Map<String, Value> = owned
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|name| (format!("f:{name}"), json!({})))
+        .collect();
+    let live = json!({"apiVersion": "x/v2", "kind": "X", "metadata": {"name": "o", "managedFields": [{
+        "manager": "m1", "operation": "Apply", "apiVersion": version, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields},
+    }]}, "spec": {"b": "x"}});
+    let wanted = json!({"apiVersion": "x/v2", "kind": "X", "metadata": {"name": "o"}, "spec": {"b": wanted}});
+    let operation = Operation {
+        manager: "m2",
+        api_version: "x/v2",
+        subresource: "",
+        now: NOW,
+        reset_fields: &none,
+        versions: Some(&versions),
+    };
+    let got = apply(&schema, Some(&live), &wanted, false, &operation);
+    let owners = got.map_err(|error| error.code()).map(|object| {
+        let entries = object["metadata"]["managedFields"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        entries
+            .iter()
+            .map(|entry| json!([entry["manager"], entry["fieldsV1"]]))
+            .collect::<Value>()
+    });
+    assert_eq!(owners, expected);
 }

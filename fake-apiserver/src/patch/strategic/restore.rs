@@ -34,9 +34,11 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
             Ok(()) => Ok(()),
             Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
         },
-        // A truth converts to no other kind, and Go has no words of its own for it.
-        (_, Value::Bool(_)) => Err(format!("unrecognized type: {}", target(schema))),
-        (_, other) => Err(format!("cannot convert {} to {}", go_type(other), target(schema))),
+        // Only whole numbers could be texts; other values are of no kind that Go would convert.
+        (Kind::String, Value::Number(number)) if !number.is_f64() => {
+            Err(format!("cannot convert {} to {}", go_type(value), target(schema)))
+        }
+        _ => Err(format!("unrecognized type: {}", basic(schema))),
     }
 }
 
@@ -50,9 +52,14 @@ fn short(value: &Value) -> &'static str {
 }
 
 fn target(schema: &Schema) -> String {
-    if let Some(name) = &schema.go_type {
-        return name.to_string();
+    match &schema.go_type {
+        Some(name) => name.to_string(),
+        None => basic(schema),
     }
+}
+
+/// The kind of Go's type, whatever its name is.
+fn basic(schema: &Schema) -> String {
     match &schema.kind {
         Kind::Integer => schema.format.as_deref().unwrap_or("int64").to_owned(),
         Kind::Number => "float64".to_owned(),

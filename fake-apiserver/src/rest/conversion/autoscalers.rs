@@ -123,6 +123,19 @@ pub(super) fn to_v1(object: &mut Value) {
     note(BEHAVIOR, behavior.map(|behavior| go_behavior(&behavior)));
 }
 
+/// Gives an autoscaler of the old version the target that it has if it names none.
+pub(super) fn imply_target(object: &mut Value) {
+    let metrics = object
+        .pointer("/metadata/annotations")
+        .and_then(|all| all.get(METRICS));
+    if metrics.is_none()
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.entry("targetCPUUtilizationPercentage")
+            .or_insert(json!(DEFAULT_UTILIZATION));
+    }
+}
+
 /// What a client sent in `autoscaling/v1`, as it is stored.
 pub(super) fn from_v1(object: &mut Value) {
     let mut notes: Map<String, Value> = Map::new();

@@ -4,6 +4,7 @@
 //! ones without a webhook ([`webhook`]) differ in `apiVersion` alone; events are renamed field by field, autoscalers ([`autoscalers`])
 //! carry in annotations what the old version has no words for.
 
+mod asked;
 mod autoscalers;
 mod webhook;
 
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::meta::ObjectMeta;
 use crate::resources::Resource;
 use crate::store::Revision;
+pub(crate) use asked::{Asked, ask, asks};
 pub(crate) use webhook::{ConversionHook, ready, stored_form};
 
 /// The stored object as `resource` shows it.
@@ -112,6 +114,28 @@ pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
     object
 }
 
+/// Gives an autoscaler of the old version the target that it has if it names none.
+pub(crate) fn imply_target(resource: &Resource, object: &mut Value) {
+    if resource.group == "autoscaling" && resource.version == "v1" {
+        autoscalers::imply_target(object);
+    }
+}
+
+/// An autoscaler in another version.
+pub(crate) fn between_autoscalers(mut object: Value, version: &str) -> Value {
+    let is = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    match (is, version) {
+        ("autoscaling/v2", "autoscaling/v1") => autoscalers::to_v1(&mut object),
+        ("autoscaling/v1", "autoscaling/v2") => autoscalers::from_v1(&mut object),
+        _ => {}
+    }
+    object["apiVersion"] = Value::from(version);
+    object
+}
+
 /// The fields of `events.k8s.io/v1` and what they are called in `v1`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
     ("note", "message"),
@@ -136,12 +160,16 @@ fn rename(
         })
         .collect();
     map.extend(renamed);
+    // These are always written in the one version only.
     if map.contains_key("regarding") {
-        // These are always written in the one version only.
         for field in ["reportingController", "reportingInstance"] {
             if map.get(field).and_then(Value::as_str) == Some("") {
                 map.remove(field);
             }
+        }
+    } else {
+        for field in ["reportingComponent", "reportingInstance"] {
+            map.entry(field).or_insert(json!(""));
         }
     }
     // Both versions write these whether they are known or not.

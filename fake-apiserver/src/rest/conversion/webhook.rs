@@ -66,7 +66,7 @@ impl ConversionHook {
     }
 }
 
-fn hook(resource: &Resource) -> Option<&ConversionHook> {
+pub(super) fn hook(resource: &Resource) -> Option<&ConversionHook> {
     resource.custom.as_ref()?.hook.as_ref()
 }
 
@@ -129,7 +129,7 @@ pub(crate) async fn stored_form(
 }
 
 /// Asks the webhook. As many objects come back as were sent.
-async fn convert(
+pub(super) async fn convert(
     state: &ServerState,
     hook: &ConversionHook,
     objects: &[&Value],

@@ -44,10 +44,9 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
             errors.push(FieldError::not_supported("spec.scope", other, &supported));
         }
     }
-    let versions = at(definition, "spec.versions")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let listed = at(definition, "spec.versions").and_then(Value::as_array);
+    let is_listed = listed.is_some();
+    let versions = listed.map(Vec::as_slice).unwrap_or_default();
     let has_schema = |version: &Value| at(version, "schema.openAPIV3Schema").is_some();
     for (index, _) in versions
         .iter()
@@ -76,7 +75,13 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
             .iter()
             .map(|version| shown::version(version, versions))
             .collect();
-        Some(format!("[{}]", shown.join(",")))
+        // What was taken out is none, not an empty list.
+        let is_none = shown.is_empty() && !is_listed;
+        Some(if is_none {
+            "null".to_owned()
+        } else {
+            format!("[{}]", shown.join(","))
+        })
     };
     let of_versions = |detail: &str| FieldError {
         shown: shown(),
@@ -333,8 +338,8 @@ fn check_stored(definition: &Value, versions: &[Value]) -> Vec<FieldError> {
     errors
 }
 
-/// The formats that the real server knows.
-const FORMATS: [&str; 31] = [
+/// The formats of texts that the real server knows.
+const FORMATS: [&str; 27] = [
     "bsonobjectid",
     "byte",
     "cidr",
@@ -342,14 +347,10 @@ const FORMATS: [&str; 31] = [
     "date",
     "date-time",
     "datetime",
-    "double",
     "duration",
     "email",
-    "float",
     "hexcolor",
     "hostname",
-    "int32",
-    "int64",
     "ipv4",
     "ipv6",
     "isbn",
@@ -385,7 +386,13 @@ pub(crate) fn warnings(definition: &Value) -> Vec<String> {
 
 fn find_formats<'a>(schema: &'a Value, found: &mut std::collections::BTreeSet<&'a str>) {
     let format = schema.get("format").and_then(Value::as_str);
-    found.extend(format.filter(|format| !format.is_empty() && !FORMATS.contains(format)));
+    let known: &[&str] = match schema.get("type").and_then(Value::as_str) {
+        None | Some("" | "string") => &FORMATS,
+        Some("integer") => &["int32", "int64"],
+        Some("number") => &["float", "double"],
+        Some(_) => &[],
+    };
+    found.extend(format.filter(|format| !format.is_empty() && !known.contains(format)));
     let properties = schema.get("properties").and_then(Value::as_object);
     let parts = properties.into_iter().flatten().map(|(_, part)| part);
     let inner = ["items", "additionalProperties"]

@@ -12,10 +12,15 @@ pub(super) fn problem(pattern: &str) -> Option<String> {
     }
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
-        if c == '\\'
-            && let Some(escaped @ '1'..='9') = chars.next()
-        {
-            return said("invalid escape sequence", &format!("\\{escaped}"));
+        if c != '\\' {
+            continue;
+        }
+        match chars.next() {
+            None => return said("trailing backslash at end of expression", ""),
+            Some(escaped @ '1'..='9') => {
+                return said("invalid escape sequence", &format!("\\{escaped}"));
+            }
+            Some(_) => {}
         }
     }
     let error = regex::Regex::new(pattern).err()?.to_string();
@@ -55,6 +60,7 @@ mod tests {
     #[case("[", "error parsing regexp: missing closing ]: `[`")]
     #[case("a(b", "error parsing regexp: missing closing ): `a(b`")]
     #[case("a)b", "error parsing regexp: unexpected ): `a)b`")]
+    #[case(r"\", "error parsing regexp: trailing backslash at end of expression: ``")]
     #[case("*", "error parsing regexp: missing argument to repetition operator: `*`")]
     #[case("a(?=b)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`")]
     #[case(r"(a)\1", r"error parsing regexp: invalid escape sequence: `\1`")]

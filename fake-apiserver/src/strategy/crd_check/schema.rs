@@ -6,6 +6,7 @@ use super::structural;
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
 use crate::cel;
 use crate::field_error::FieldError;
+use crate::rest::embedded;
 use crate::types::{Kind, Schema};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -112,6 +113,8 @@ fn broken_by_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>)
         return;
     }
     if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
+        let resources = embedded::validate(schema, default, path.is_empty());
+        errors.extend(resources.into_iter().map(|error| error.under(&below("default"))));
         let (found, _) = cel::rules::RuleSet::of(schema).check(schema, default, None);
         errors.extend(found.into_iter().map(|error| match error.path.as_str() {
             "<nil>" => FieldError {
