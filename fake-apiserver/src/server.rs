@@ -11,6 +11,7 @@ use crate::authn::TokenSigner;
 use crate::faults::Faults;
 use crate::nodes::NodeAccess;
 use crate::resources::Registry;
+use crate::rest::expiry::Expiry;
 use crate::store::Store;
 
 /// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
@@ -31,6 +32,7 @@ pub(crate) struct ServerState {
     pub(crate) tokens: TokenSigner,
     pub(crate) faults: Faults,
     pub(crate) revisions: RevisionTexts,
+    pub(crate) expiry: Expiry,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -60,6 +62,7 @@ impl Server {
             tokens: TokenSigner::new(seed),
             faults: Faults::new(seed),
             revisions: RevisionTexts::default(),
+            expiry: Expiry::default(),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };

@@ -10,6 +10,7 @@ pub(crate) mod create;
 mod definitions;
 pub(crate) mod delete;
 mod eviction;
+pub(crate) mod expiry;
 pub(crate) mod incoming;
 pub(crate) mod kind_check;
 pub(crate) mod metadata;
