@@ -33,6 +33,7 @@ mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
+pub mod pki;
 mod protobuf;
 mod resources;
 mod rest;

@@ -66,6 +66,9 @@ struct Serve {
     /// A YAML file that describes the nodes instead: `nodes:` with `name`, `count`, `labels`, `zone`, `taints`, `capacity`.
     #[arg(long, conflicts_with = "nodes")]
     node_config: Option<PathBuf>,
+    /// How long events are kept after they were last written (`1h`, `90s`).
+    #[arg(long, default_value = "1h", value_parser = length)]
+    event_ttl: Duration,
     /// Which built-in controllers run: all, none, or names separated by commas, as kube-controller-manager takes them.
     #[arg(long, default_value = "all", value_parser = ControllerSet::from_str)]
     controllers: ControllerSet,
@@ -156,6 +159,12 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// A length of time as Go and Kubernetes write it.
+fn length(text: &str) -> Result<Duration, String> {
+    let read: jiff::SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    Duration::try_from(read).map_err(|error| error.to_string())
+}
+
 async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
@@ -163,6 +172,7 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         true => None,
         false => Some(Arc::new(Identity::generate(&[address.ip()])?)),
     };
+    let authority = identity.as_ref().and_then(|identity| identity.authority());
     let transport = Transport {
         identity,
         tokens: options.token,
@@ -172,6 +182,8 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         .start_time(SystemClock.now())
         .node_specs(node_specs(options.node_config.as_deref(), options.nodes)?)
         .controller_set(options.controllers)
+        .authority(authority)
+        .event_life(options.event_ttl)
         .system_objects(true)
         .heartbeats(HEARTBEAT);
     if let Some(directory) = &options.crd {

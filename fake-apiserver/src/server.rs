@@ -12,6 +12,7 @@ use crate::authz;
 use crate::faults::Faults;
 use crate::nodes::NodeAccess;
 use crate::resources::Registry;
+use crate::rest::expiry::Expiry;
 use crate::store::Store;
 
 /// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
@@ -33,6 +34,7 @@ pub(crate) struct ServerState {
     pub(crate) faults: Faults,
     pub(crate) revisions: RevisionTexts,
     pub(crate) impersonations: authz::Modes,
+    pub(crate) expiry: Expiry,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -63,6 +65,7 @@ impl Server {
             faults: Faults::new(seed),
             revisions: RevisionTexts::default(),
             impersonations: authz::Modes::default(),
+            expiry: Expiry::default(),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };

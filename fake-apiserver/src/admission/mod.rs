@@ -195,6 +195,7 @@ pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
+    small::certificate_subject(attributes)?;
     small::claim_resize(state, attributes)?;
     pod_security::validate(state, attributes)?;
     policies::validate(server, attributes)?;

@@ -174,7 +174,7 @@ pub(crate) fn is_of_pods(name: &str) -> bool {
         || matches!(name, "pods" | "count/pods" | "ephemeral-storage")
         || name.ends_with(".ephemeral-storage")
         || name.starts_with("requests.") && name.contains('/')
-        || name.starts_with("hugepages-")
+        || name.trim_start_matches("requests.").starts_with("hugepages-")
 }
 
 /// What containers do not say and must.

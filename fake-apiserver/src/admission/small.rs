@@ -1,10 +1,13 @@
 //! The smaller plugins: the default storage class, overhead of runtime classes.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at, string_map};
 use crate::nodes::OS_IMAGE;
+use crate::pki::Request;
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
@@ -47,6 +50,41 @@ pub(super) fn default_storage_class(
     });
     if let Some(class) = newest {
         claim["spec"]["storageClassName"] = Value::from(class.key.name.clone());
+    }
+    Ok(())
+}
+
+/// CertificateSubjectRestriction: nobody asks to be one of those who may do everything.
+pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiError> {
+    const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+    if attributes.operation != Operation::Create
+        || !attributes.is("certificates.k8s.io", "certificatesigningrequests")
+        || !attributes.subresource.is_empty()
+    {
+        return Ok(());
+    }
+    let text = |path: &str| {
+        let object = attributes.object.as_ref();
+        object
+            .and_then(|object| at(object, path)?.as_str())
+            .unwrap_or_default()
+    };
+    if text("spec.signerName") != SIGNER {
+        return Ok(());
+    }
+    let pem = STANDARD.decode(text("spec.request")).unwrap_or_default();
+    let request = Request::from_pem(&String::from_utf8_lossy(&pem));
+    let masters = |request: Request| {
+        request
+            .subject
+            .organizations
+            .iter()
+            .any(|name| name == "system:masters")
+    };
+    if request.is_some_and(masters) {
+        let resource = attributes.resource.group_resource();
+        let why = format!("use of {SIGNER} signer with system:masters group is not allowed");
+        return Err(ApiError::forbidden(&resource, &attributes.name, &why));
     }
     Ok(())
 }

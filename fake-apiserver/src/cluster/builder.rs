@@ -19,6 +19,8 @@ use crate::controllers::{
     ServiceAccountController,
 };
 use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
+use crate::pki::Authority;
+use crate::rest::expiry::{EVENT_LIFE, expire_events};
 use crate::server::Server;
 use crate::store::{Journal, Store};
 
@@ -29,6 +31,8 @@ const DEFAULT_START_SECOND: i64 = 1_767_225_600;
 #[must_use]
 pub struct ClusterBuilder {
     seed: Seed,
+    authority: Option<Arc<Authority>>,
+    event_life: Duration,
     start: Timestamp,
     nodes: Vec<NodeSpec>,
     placements: BTreeMap<String, String>,
@@ -50,6 +54,8 @@ impl Default for ClusterBuilder {
     fn default() -> Self {
         Self {
             seed: Seed(0),
+            authority: None,
+            event_life: EVENT_LIFE,
             start: Timestamp::from_second(DEFAULT_START_SECOND).unwrap_or(Timestamp::UNIX_EPOCH),
             nodes: (1..=3).map(NodeSpec::numbered).collect(),
             placements: BTreeMap::new(),
@@ -121,6 +127,18 @@ impl ClusterBuilder {
     /// How long things take for pods of these names, where that is not what the nodes take usually.
     pub fn pod_timings(mut self, timings: BTreeMap<String, Timing>) -> Self {
         self.pod_timings = timings;
+        self
+    }
+
+    /// How long events live after they were last written; by default an hour.
+    pub fn event_life(mut self, life: Duration) -> Self {
+        self.event_life = life;
+        self
+    }
+
+    /// Who signs certificates; by default an authority of this cluster's own.
+    pub fn authority(mut self, authority: Option<Arc<Authority>>) -> Self {
+        self.authority = authority.or(self.authority);
         self
     }
 
@@ -234,18 +252,25 @@ impl ClusterBuilder {
         let manager = server.client_named("kube-controller-manager");
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
+        tasks.spawn(expire_events(Arc::clone(&server.state), self.event_life));
         if self.controllers.has_service_accounts() {
             tasks.spawn(ServiceAccountController::new(manager.clone()).run());
         }
         if self.controllers.has_namespaces() {
-            tasks.spawn(NamespaceController::new(manager.clone()).run());
+            tasks.spawn(NamespaceController::new(manager.clone(), Arc::clone(&clock)).run());
         }
         if self.controllers.has_garbage() {
             tasks.spawn(GarbageCollector::new(manager.clone(), Arc::clone(&clock)).run());
         }
         let built_in = self.controllers.built_in();
         if !built_in.is_empty() {
-            tasks.spawn(ControllerManager::new(manager, Arc::clone(&clock), &built_in).run());
+            let seed = self.seed;
+            let authority = self.authority.or_else(|| Authority::of_seed(seed).map(Arc::new));
+            tasks.spawn(
+                ControllerManager::new(manager, Arc::clone(&clock), &built_in)
+                    .with_authority(authority)
+                    .run(),
+            );
         }
         if !self.nodes.is_empty() {
             tasks.spawn(

@@ -14,7 +14,15 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 25] = [
+const NAMES: [(&str, Choice); 27] = [
+    (
+        "certificatesigningrequest-approving-controller",
+        Choice::BuiltIn(BuiltIn::CertificateApproval),
+    ),
+    (
+        "certificatesigningrequest-signing-controller",
+        Choice::BuiltIn(BuiltIn::CertificateSigning),
+    ),
     (
         "clusterrole-aggregation-controller",
         Choice::BuiltIn(BuiltIn::ClusterRoleAggregation),
@@ -210,7 +218,9 @@ mod tests {
             .expect_err("a refusal")
             .to_string();
         assert!(
-            error.starts_with("no controller is called \"jobs\"; there are all, none, clusterrole-"),
+            error.starts_with(
+                "no controller is called \"jobs\"; there are all, none, certificatesigningrequest-"
+            ),
             "{error}"
         );
         assert_eq!(ControllerSet::all().built_in(), BuiltIn::ALL);

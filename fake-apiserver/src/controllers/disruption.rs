@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, until,
 };
-use super::workloads::pods::{is_active, is_ready, scaled};
+use super::workloads::pods::{is_ready, scaled};
 use super::workloads::replicaset::refusal;
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::selector::matches_selector;
@@ -188,7 +188,8 @@ fn status(
         (None, Some(min @ Value::String(_))) => {
             (expected_by_owners, scaled(Some(min), expected_by_owners, true, 0))
         }
-        (None, min) => (count, scaled(min, count, true, 1)),
+        (None, Some(min)) => (count, scaled(Some(min), count, true, 0)),
+        (None, None) => (0, 0),
     };
     // Evictions that were allowed and have not been seen yet still count.
     let mut disrupted = serde_json::Map::new();
@@ -288,7 +289,6 @@ impl Controller for Disruption {
         let pods: Vec<Arc<Value>> = cx
             .cache
             .in_namespace(Res::Pods, &key.namespace)
-            .filter(|pod| is_active(pod) || pod.is_terminating())
             .filter(|pod| matches_selector(budget.pointer("/spec/selector"), string_map(pod, "labels")))
             .cloned()
             .collect();
@@ -342,6 +342,87 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    /// A budget's spec and status; pods as `name` with `r` (ready), `t` (on its way out) and `f` (failed); how many their controllers ask
+    /// for; what is expected: how many there should be, are needed, are healthy, and may go; and the evictions that still count.
+    #[rstest]
+    #[case(json!({"minAvailable": 1}), json!({}), &["a r", "b r"], 0, (2, 1, 2, 1), "")]
+    // Pods that have failed are there as well.
+    #[case(json!({"minAvailable": 1}), json!({}), &["a r", "b", "c f"], 0, (3, 1, 1, 0), "")]
+    #[case(json!({"minAvailable": 1}), json!({}), &["a rt", "b r"], 0, (2, 1, 1, 0), "")]
+    #[case(json!({"minAvailable": 5}), json!({}), &["a r", "b r"], 0, (2, 5, 2, 0), "")]
+    #[case(json!({"minAvailable": 0}), json!({}), &["a r"], 0, (1, 0, 1, 1), "")]
+    #[case(json!({"minAvailable": "100%"}), json!({}), &["a r", "b r"], 2, (2, 2, 2, 0), "")]
+    #[case(json!({"minAvailable": "1%"}), json!({}), &["a r", "b r"], 2, (2, 1, 2, 1), "")]
+    #[case(json!({"minAvailable": "50%"}), json!({}), &["a r", "b r"], 3, (3, 2, 2, 0), "")]
+    #[case(json!({"maxUnavailable": "10%"}), json!({}), &["a r", "b r", "c r"], 3, (3, 2, 3, 1), "")]
+    #[case(json!({"maxUnavailable": "100%"}), json!({}), &["a r", "b"], 2, (2, 0, 1, 1), "")]
+    #[case(json!({"maxUnavailable": 9}), json!({}), &["a r", "b r"], 2, (2, 0, 2, 2), "")]
+    // Controllers ask for more than is there yet.
+    #[case(json!({"maxUnavailable": 1}), json!({}), &["a r", "b r"], 4, (4, 3, 2, 0), "")]
+    #[case(json!({"maxUnavailable": 1}), json!({}), &["a r"], 0, (0, 0, 1, 0), "")]
+    // Neither number.
+    #[case(json!({}), json!({}), &["a r"], 1, (0, 0, 1, 0), "")]
+    // Evictions of the last two minutes count, those of pods that are gone or going do not.
+    #[case(json!({"minAvailable": 1}), json!({"a": 250}), &["a r", "b r"], 0, (2, 1, 1, 0), "a")]
+    #[case(json!({"minAvailable": 1}), json!({"a": 100}), &["a r", "b r"], 0, (2, 1, 2, 1), "")]
+    #[case(json!({"minAvailable": 1}), json!({"a": 250}), &["a rt", "b r"], 0, (2, 1, 1, 0), "")]
+    #[case(json!({"minAvailable": 1}), json!({"x": 250, "b": 299}), &["a r", "b r"], 0, (2, 1, 1, 0), "b")]
+    fn counts(
+        #[case] spec: Value,
+        #[case] disrupted: Value,
+        #[case] pods: &[&str],
+        #[case] owners: i64,
+        #[case] expected: (i64, i64, i64, i64),
+        #[case] left: &str,
+    ) {
+        let pods: Vec<Arc<Value>> = pods
+            .iter()
+            .map(|short| {
+                let (name, marks) = short.split_once(' ').unwrap_or((short, ""));
+                let ready = if marks.contains('r') { "True" } else { "False" };
+                let mut pod = json!({
+                    "metadata": {"name": name},
+                    "status": {
+                        "phase": if marks.contains('f') { "Failed" } else { "Running" },
+                        "conditions": [{"type": "Ready", "status": ready}],
+                    },
+                });
+                if marks.contains('t') {
+                    pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z");
+                }
+                Arc::new(pod)
+            })
+            .collect();
+        let disrupted: serde_json::Map<String, Value> = disrupted
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, second)| {
+                let at = Timestamp::from_second(second.as_i64().unwrap()).unwrap();
+                (name.clone(), json!(at.to_string()))
+            })
+            .collect();
+        let budget =
+            json!({"metadata": {"generation": 1}, "spec": spec, "status": {"disruptedPods": disrupted}});
+        let now = Timestamp::from_second(300).unwrap();
+        let status = status(&budget, &pods, owners, now, "now");
+        let of = |field: &str| number(&status, field, -1);
+        let found = (
+            of("expectedPods"),
+            of("desiredHealthy"),
+            of("currentHealthy"),
+            of("disruptionsAllowed"),
+        );
+        assert_eq!(found, expected, "{budget}");
+        let still: Vec<&str> = status["disruptedPods"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(still.join(" "), left, "{budget}");
+    }
 
     #[rstest]
     #[case(json!({"minAvailable": 1}), 2, 1, (2, 1, 1, 0))]

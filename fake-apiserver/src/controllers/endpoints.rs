@@ -383,9 +383,9 @@ async fn slices(
     Ok(())
 }
 
-/// An endpoint as an address of Endpoints, and whether it is ready; none of a pod that is on its way out.
-fn address(entry: &Value) -> Option<Address> {
-    if at(entry, "conditions.terminating") == Some(&json!(true)) {
+/// An endpoint as an address of Endpoints, and whether it is ready; none of a pod that is on its way out, unless all are published.
+fn address(entry: &Value, publishes_all: bool) -> Option<Address> {
+    if !publishes_all && at(entry, "conditions.terminating") == Some(&json!(true)) {
         return None;
     }
     let mut address = json!({"ip": entry["addresses"][0], "targetRef": entry["targetRef"]});
@@ -416,12 +416,16 @@ async fn endpoints(
 ) -> Result<(), kube::Error> {
     // Where a service has ports and a pod none of them, it has no endpoint there.
     let has_ports = !list(service, "spec.ports").is_empty();
+    let all = publishes_all(service);
     let served: Vec<(Vec<Value>, Vec<Address>)> = wanted
         .iter()
         .filter(|(ports, _)| !(ports.is_empty() && has_ports))
         .map(|(ports, entries)| {
             let ports = ports.iter().cloned().map(without_empty_name).collect();
-            (ports, entries.iter().filter_map(address).collect())
+            (
+                ports,
+                entries.iter().filter_map(|entry| address(entry, all)).collect(),
+            )
         })
         .collect();
     let subsets = repack(&served);

@@ -13,7 +13,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use super::graph::{Graph, Node, Owner, Stranger};
-use super::watching::{Change, ServedKind, served_kinds, watch, watch_metadata};
+use super::watching::{Change, ServedKind, kind_of, served_kinds, watch, watch_metadata};
 use crate::meta::{ObjectMeta, at};
 
 const DEFINITION: &str = "CustomResourceDefinition";
@@ -108,12 +108,17 @@ impl GarbageCollector {
         };
         match change {
             Change::Present(object) => {
+                let before = self.graph.get(object.uid()).map(|node| node.owners.clone());
                 let strangers = self.graph.put(&kind, &object);
                 self.report(&strangers);
                 if kind.kind == DEFINITION && is_established(&object) {
                     self.find_kinds(changes).await;
                 }
                 self.look(object.uid()).await;
+                // An owner may have waited for this one, which is no longer its own.
+                for owner in self.left(object.uid(), before.unwrap_or_default()) {
+                    self.look(&owner).await;
+                }
             }
             Change::Gone(object) => {
                 let owners = self
@@ -130,6 +135,17 @@ impl GarbageCollector {
                 }
             }
         }
+    }
+
+    /// Which of the owners that an object had before do not own it any more, or not as they did.
+    fn left(&self, uid: &str, before: Vec<Owner>) -> Vec<String> {
+        let now = self.graph.get(uid).map_or(&[][..], |node| &node.owners);
+        let same = |owner: &Owner| {
+            now.iter()
+                .any(|one| one.uid == owner.uid && one.blocks == owner.blocks)
+        };
+        let gone = before.into_iter().filter(|owner| !same(owner));
+        gone.map(|owner| owner.uid).collect()
     }
 
     /// Says of objects that they name owners which are in another namespace.
@@ -189,7 +205,12 @@ impl GarbageCollector {
         let mut left = false;
         let mut going = Vec::new();
         for owner in &node.owners {
-            match self.graph.get(&owner.uid) {
+            // What has the uid and is not what the reference names is not the owner.
+            let named = self
+                .graph
+                .get(&owner.uid)
+                .filter(|present| present.is_named_by(owner));
+            match named {
                 // An owner that is being deleted in the foreground takes its dependents with it.
                 Some(present)
                     if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) =>
@@ -222,11 +243,15 @@ impl GarbageCollector {
 
     /// Whether an owner that was never seen is there after all.
     async fn exists(&self, owner: &Owner, namespace: &str) -> Result<bool, kube::Error> {
-        let Some(kind) = self
+        let known = self
             .kinds
             .iter()
-            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind)
-        else {
+            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind);
+        let other = match known {
+            Some(_) => None,
+            None => kind_of(&self.client, &owner.api_version, &owner.kind).await?,
+        };
+        let Some(kind) = known.or(other.as_ref()) else {
             // A kind that is not served: the real collector keeps the object and tries again.
             return Ok(true);
         };

@@ -32,6 +32,14 @@ pub(super) struct Owner {
     pub entry: Value,
 }
 
+impl Node {
+    /// Whether an entry of `ownerReferences` names this object, in whichever version.
+    pub(super) fn is_named_by(&self, owner: &Owner) -> bool {
+        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+        self.kind.group == group && self.kind.kind == owner.kind && self.name == owner.name
+    }
+}
+
 /// The uid of an object, and the entry of its owner that is in another namespace.
 pub(super) type Stranger = (String, Owner);
 

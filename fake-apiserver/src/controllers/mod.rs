@@ -3,6 +3,8 @@
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
 mod autoscaling;
+mod binding;
+mod certificates;
 mod cluster_roles;
 mod custom_resources;
 mod disruption;
@@ -47,6 +49,8 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::Deployment => Box::new(workloads::deployment::Deployments),
         BuiltIn::StatefulSet => Box::new(workloads::statefulset::StatefulSets),
         BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets),
+        BuiltIn::CertificateApproval => Box::new(certificates::CertificateApproval),
+        BuiltIn::CertificateSigning => Box::new(certificates::CertificateSigning),
         BuiltIn::Job => Box::new(workloads::job::Jobs),
         BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),
         BuiltIn::TtlAfterFinished => Box::new(workloads::ttl::TtlAfterFinished),

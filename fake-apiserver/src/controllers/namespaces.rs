@@ -1,80 +1,230 @@
 //! Empties namespaces that are being deleted, and lets them go.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use client_kit::SharedClock;
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
-use super::watching::{Change, served_kinds, watch};
-use crate::meta::ObjectMeta;
+use super::runtime::{Queue, is_not_found};
+use super::watching::{Change, ServedKind, served_kinds, watch};
+use crate::meta::{ObjectMeta, at};
+use crate::server::rfc3339;
 use crate::strategy::namespace::FINALIZER;
 
-/// How long it waits before it looks again at a namespace that is not empty yet.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long it waits after each change of a namespace that is being deleted (the real one's grace, for what is just being created there).
+const GRACE: Duration = Duration::from_secs(5);
+/// How long objects with finalizers are thought to take (the real one's estimate).
+const FINALIZERS_SECONDS: u64 = 15;
+/// The longest wait after a failure.
+const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
+/// Whom the writes are by.
+const USER_AGENT: &str = "kube-controller-manager";
 
 /// The namespace controller.
 pub struct NamespaceController {
     client: Client,
+    clock: SharedClock,
 }
 
 impl NamespaceController {
     /// A controller over `client`.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, clock: SharedClock) -> Self {
+        Self { client, clock }
     }
 
     /// Runs until dropped.
     pub async fn run(self) {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
         let mut namespaces = watch(&self.client, &kind);
-        let mut begun: BTreeSet<String> = BTreeSet::new();
-        while let Some(change) = namespaces.next().await {
-            let namespace = match change {
-                Change::Present(namespace) => namespace,
-                Change::Gone(namespace) => {
-                    begun.remove(namespace.uid());
-                    continue;
+        let mut queue: Queue<String> = Queue::with_delay_max(FAILURE_DELAY_MAX);
+        loop {
+            let due = queue.next_due();
+            let sleep = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
                 }
             };
-            let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
-            let held = finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER));
-            if namespace.is_terminating() && held && begun.insert(namespace.uid().to_owned()) {
-                tokio::spawn(empty(self.client.clone(), namespace));
+            tokio::select! {
+                biased;
+                change = namespaces.next() => match change {
+                    Some(Change::Present(namespace)) if namespace.is_terminating() && is_held(&namespace) => {
+                        queue.add_after(namespace.name().to_owned(), GRACE);
+                    }
+                    Some(_) => {}
+                    None => return,
+                },
+                () = sleep => {
+                    let Some(name) = queue.pop() else { continue };
+                    match self.pass(&name).await {
+                        Ok(None) => queue.succeeded(&name),
+                        Ok(Some(seconds)) => queue.add_after(name, Duration::from_secs(seconds / 2 + 1)),
+                        Err(error) => {
+                            tracing::debug!(%error, name, "empty a namespace");
+                            queue.add_failed(name);
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// Deletes what is in the namespace, tells in its status what is left, and lets it go once nothing is. Gives for how many seconds what is
+    /// left may stay.
+    async fn pass(&self, name: &str) -> Result<Option<u64>, Failure> {
+        let path = format!("/api/v1/namespaces/{name}");
+        let namespace = match self.send("GET", &path, None).await {
+            Err(error) if is_not_found(&error) => return Ok(None),
+            other => other?,
+        };
+        if !namespace.is_terminating() || !is_held(&namespace) {
+            return Ok(None);
+        }
+        let left = self.delete_content(&namespace).await?;
+        let stamp = rfc3339(self.clock.now_seconds());
+        let conditions = with_conditions(at(&namespace, "status.conditions"), &left.conditions(), &stamp);
+        let mut changed = namespace.clone();
+        if at(&namespace, "status.conditions") != Some(&conditions) {
+            changed["status"]["conditions"] = conditions;
+            // What cannot be told now is told with the next pass.
+            if let Err(error) = self.send("PUT", &format!("{path}/status"), Some(&changed)).await {
+                tracing::debug!(%error, name, "tell what is left in a namespace");
+            }
+        }
+        if !left.errors.is_empty() {
+            return Err(Failure::Content(left.errors.join(", ")));
+        }
+        if left.seconds > 0 {
+            return Ok(Some(left.seconds));
+        }
+        // What is sent replaces the namespace, whatever version it is in by then.
+        let mut body = self.send("GET", &path, None).await?;
+        for field in ["resourceVersion", "managedFields"] {
+            body.metadata_mut().remove(field);
+        }
+        if let Some(list) = body.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
+            list.retain(|entry| entry != FINALIZER);
+        }
+        match self.send("PUT", &format!("{path}/finalize"), Some(&body)).await {
+            Err(error) if is_not_found(&error) => Ok(None),
+            other => Ok(other.map(|_| None)?),
+        }
+    }
+
+    async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .header(http::header::USER_AGENT, USER_AGENT)
+            .body(body.map_or_else(Vec::new, |body| body.to_string().into_bytes()))
+            .map_err(kube::Error::HttpError)?;
+        self.client.request(request).await
+    }
+
+    /// Asks for the deletion of everything in the namespace, of pods first: while there are any, nothing else goes.
+    async fn delete_content(&self, namespace: &Value) -> Result<Left, kube::Error> {
+        let mut left = Left::default();
+        let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) = served_kinds(&self.client)
+            .await?
+            .into_iter()
+            .filter(|kind| kind.namespaced)
+            .partition(is_pods);
+        for kind in &pods {
+            self.delete_kind(namespace, kind, &mut left).await;
+        }
+        if left.kinds.is_empty() {
+            for kind in &others {
+                self.delete_kind(namespace, kind, &mut left).await;
+            }
+        } else {
+            // Of pods alone it is not told how many there are.
+            left.kinds.clear();
+            left.finalizers.clear();
+        }
+        Ok(left)
+    }
+
+    async fn delete_kind(&self, namespace: &Value, kind: &ServedKind, left: &mut Left) {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace.name(), &kind.resource);
+        match self.delete_objects(namespace, kind, &api).await {
+            Ok((objects, seconds)) => left.note(namespace.name(), kind, &objects, seconds),
+            Err(error) => left.errors.push(match error {
+                kube::Error::Api(status) => status.message,
+                other => other.to_string(),
+            }),
+        }
+    }
+
+    /// The objects of a kind that are left after their deletion, by their finalizers; and how long they may take.
+    async fn delete_objects(
+        &self,
+        namespace: &Value,
+        kind: &ServedKind,
+        api: &Api<DynamicObject>,
+    ) -> Result<(Vec<Vec<String>>, u64), kube::Error> {
+        if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        let seconds = if is_pods(kind) {
+            let pods = api.list(&ListParams::default()).await?;
+            let longest = pods.items.iter().filter_map(|pod| grace(&pod.data)).max();
+            let since = time_since(namespace, self.clock.now());
+            longest.filter(|seconds| since < *seconds).unwrap_or_default()
+        } else {
+            0
+        };
+        api.delete_collection(&DeleteParams::background(), &ListParams::default())
+            .await?;
+        let items = api.list_metadata(&ListParams::default()).await?.items;
+        let finalizers = items
+            .into_iter()
+            .map(|item| item.metadata.finalizers.unwrap_or_default());
+        Ok((finalizers.collect(), seconds))
     }
 }
 
-/// Deletes what is in the namespace until nothing is left, telling in its status what is; then removes the finalizer.
-async fn empty(client: Client, namespace: Arc<Value>) {
-    let mut told = Vec::new();
-    loop {
-        match delete_content(&client, namespace.name()).await {
-            Ok(left) => {
-                let conditions = left.conditions();
-                if conditions != told {
-                    if let Err(error) = tell(&client, &namespace, &conditions).await {
-                        tracing::debug!(%error, namespace = namespace.name(), "tell what is left in a namespace");
-                    }
-                    told = conditions;
-                }
-                if left.kinds.is_empty() {
-                    break;
-                }
-            }
-            Err(error) => tracing::debug!(%error, namespace = namespace.name(), "empty a namespace"),
-        }
-        tokio::time::sleep(RETRY_DELAY).await;
-    }
-    if let Err(error) = finalize(&client, &namespace).await {
-        tracing::debug!(%error, namespace = namespace.name(), "finalize a namespace");
-    }
+/// Why a pass did not get to its end.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    #[error("{0}")]
+    Content(String),
+}
+
+fn is_held(namespace: &Value) -> bool {
+    let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER))
+}
+
+fn is_pods(kind: &ServedKind) -> bool {
+    kind.resource.group.is_empty() && kind.resource.plural == "pods"
+}
+
+/// How long a pod that is not over may take to end.
+fn grace(pod: &Value) -> Option<u64> {
+    let phase = at(pod, "status.phase").and_then(Value::as_str);
+    let is_over = matches!(phase, Some("Succeeded" | "Failed"));
+    let seconds = at(pod, "spec.terminationGracePeriodSeconds").and_then(Value::as_u64);
+    seconds.filter(|_| !is_over)
+}
+
+/// For how many seconds a namespace has been going.
+fn time_since(namespace: &Value, now: Timestamp) -> u64 {
+    let deleted: Option<Timestamp> = namespace.meta_str("deletionTimestamp").parse().ok();
+    let since = deleted.map(|deleted| now.duration_since(deleted).as_secs());
+    since
+        .and_then(|since| u64::try_from(since).ok())
+        .unwrap_or_default()
 }
 
 /// What is still in a namespace.
@@ -84,12 +234,40 @@ struct Left {
     kinds: BTreeMap<String, usize>,
     /// How many of them each finalizer holds.
     finalizers: BTreeMap<String, usize>,
+    /// How long they may take.
+    seconds: u64,
+    /// What went wrong.
+    errors: Vec<String>,
 }
 
 /// Type, status, reason and message.
 type Condition = (&'static str, &'static str, &'static str, String);
 
 impl Left {
+    /// Takes down what is left of a kind: the finalizers of each object, and for how many seconds they may stay (0: nothing is known of that).
+    fn note(&mut self, namespace: &str, kind: &ServedKind, objects: &[Vec<String>], seconds: u64) {
+        if objects.is_empty() {
+            return;
+        }
+        let resource = &kind.resource;
+        self.kinds
+            .insert(format!("{}.{}", resource.plural, resource.group), objects.len());
+        for finalizer in objects.iter().flatten() {
+            *self.finalizers.entry(finalizer.clone()).or_default() += 1;
+        }
+        let held = objects.iter().any(|finalizers| !finalizers.is_empty());
+        if seconds > 0 {
+            self.seconds = self.seconds.max(seconds);
+        } else if held {
+            self.seconds = self.seconds.max(FINALIZERS_SECONDS);
+        } else {
+            let (group, version, plural) = (&resource.group, &resource.version, &resource.plural);
+            self.errors.push(format!(
+                "unexpected items still remain in namespace: {namespace} for gvr: {group}/{version}, Resource={plural}"
+            ));
+        }
+    }
+
     /// The five conditions of a namespace that is being deleted.
     fn conditions(&self) -> Vec<Condition> {
         let list = |counts: &BTreeMap<String, usize>, word: &str| {
@@ -111,11 +289,27 @@ impl Left {
                 "ParsedGroupVersions",
                 "All legacy kube types successfully parsed",
             ),
-            fine(
-                "NamespaceDeletionContentFailure",
-                "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization",
-            ),
+            if self.errors.is_empty() {
+                fine(
+                    "NamespaceDeletionContentFailure",
+                    "ContentDeleted",
+                    "All content successfully deleted, may be waiting on finalization",
+                )
+            } else {
+                let mut errors = self.errors.clone();
+                errors.sort();
+                let text = format!(
+                    "Failed to delete all resource types, {} remaining: {}",
+                    errors.len(),
+                    errors.join(", ")
+                );
+                (
+                    "NamespaceDeletionContentFailure",
+                    "True",
+                    "ContentDeletionFailed",
+                    text,
+                )
+            },
             if self.kinds.is_empty() {
                 fine(
                     "NamespaceContentRemaining",
@@ -146,97 +340,181 @@ impl Left {
     }
 }
 
-async fn tell(client: &Client, namespace: &Value, conditions: &[Condition]) -> Result<(), kube::Error> {
-    let now = namespace.meta_str("deletionTimestamp").to_owned();
-    let conditions: Vec<Value> = conditions
-        .iter()
-        .map(|(kind, status, reason, message)| {
-            json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
-        })
-        .collect();
-    let body = json!({"metadata": {"uid": namespace.uid()}, "status": {"conditions": conditions}});
-    let request = http::Request::patch(format!("/api/v1/namespaces/{}/status", namespace.name()))
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-        .body(body.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
-    client.request_text(request).await.map(drop)
-}
-
-/// Asks for the deletion of everything in the namespace; gives what was still there afterwards.
-async fn delete_content(client: &Client, namespace: &str) -> Result<Left, kube::Error> {
-    let mut left = Left::default();
-    for kind in served_kinds(client)
-        .await?
-        .into_iter()
-        .filter(|kind| kind.namespaced)
-    {
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind.resource);
-        if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
-            continue;
-        }
-        api.delete_collection(&DeleteParams::background(), &ListParams::default())
-            .await?;
-        let items = api.list_metadata(&ListParams::default()).await?.items;
-        if !items.is_empty() {
-            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-            left.kinds.insert(name, items.len());
-        }
-        for finalizer in items
-            .iter()
-            .flat_map(|item| item.metadata.finalizers.iter().flatten())
-        {
-            *left.finalizers.entry(finalizer.clone()).or_default() += 1;
+/// The conditions as they are with the new ones: those that differ change where they are, and the time only with the status.
+fn with_conditions(old: Option<&Value>, new: &[Condition], stamp: &str) -> Value {
+    let mut conditions = old.and_then(Value::as_array).cloned().unwrap_or_default();
+    for (kind, status, reason, message) in new {
+        let mut condition = json!({
+            "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp,
+        });
+        match conditions.iter_mut().find(|condition| condition["type"] == *kind) {
+            Some(found) => {
+                if found["status"] == *status {
+                    condition["lastTransitionTime"] = found["lastTransitionTime"].clone();
+                }
+                *found = condition;
+            }
+            None => conditions.push(condition),
         }
     }
-    Ok(left)
-}
-
-async fn finalize(client: &Client, namespace: &Value) -> Result<(), kube::Error> {
-    // What is sent replaces the namespace, whatever version it is in by now.
-    let mut body = namespace.clone();
-    body["apiVersion"] = Value::from("v1");
-    body["kind"] = Value::from("Namespace");
-    for field in ["resourceVersion", "managedFields"] {
-        body.metadata_mut().remove(field);
-    }
-    if let Some(list) = body.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
-        list.retain(|entry| entry != FINALIZER);
-    }
-    let request = http::Request::put(format!("/api/v1/namespaces/{}/finalize", namespace.name()))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
-    client.request_text(request).await.map(drop)
+    Value::from(conditions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_left_is_told() {
-        let left = Left {
-            kinds: BTreeMap::from([("configmaps.".to_owned(), 1), ("jobs.batch".to_owned(), 2)]),
-            finalizers: BTreeMap::from([("e.com/f".to_owned(), 1)]),
-        };
-        let said: Vec<String> = left
+    const FAILED: &str = "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: n for gvr: ";
+
+    /// What is left of kinds (plural, group, the finalizers of each object, for how many seconds), the conditions `ContentFailure`,
+    /// `ContentRemaining` and `FinalizersRemaining`, and how long all that may take.
+    #[track_caller]
+    fn check(left: &[(&str, &str, &[&[&str]], u64)], expected: [&str; 3], seconds: u64) {
+        let mut found = Left::default();
+        for (plural, group, objects, seconds) in left {
+            let resource = ApiResource {
+                group: (*group).to_owned(),
+                version: "v1".to_owned(),
+                api_version: "v1".to_owned(),
+                kind: String::new(),
+                plural: (*plural).to_owned(),
+            };
+            let kind = ServedKind {
+                resource,
+                namespaced: true,
+            };
+            let objects: Vec<Vec<String>> = objects
+                .iter()
+                .map(|finalizers| finalizers.iter().map(|name| (*name).to_owned()).collect())
+                .collect();
+            found.note("n", &kind, &objects, *seconds);
+        }
+        let said: Vec<String> = found
             .conditions()
             .into_iter()
-            .skip(3)
-            .map(|(_, status, _, text)| format!("{status} {text}"))
+            .skip(2)
+            .map(|(_, status, _, text)| if status == "True" { text } else { String::new() })
             .collect();
-        assert_eq!(
-            said,
+        assert_eq!(said, expected, "{left:?}");
+        assert_eq!(found.seconds, seconds, "{left:?}");
+    }
+
+    #[test]
+    fn what_is_left_is_told() {
+        const REMAIN: &str = "Some resources are remaining: ";
+        const HELD: &str = "Some content in the namespace has finalizers remaining: ";
+        check(&[], ["", "", ""], 0);
+        check(&[("configmaps", "", &[], 0)], ["", "", ""], 0);
+        let one = format!("{REMAIN}configmaps. has 1 resource instances");
+        check(
+            &[("configmaps", "", &[&["e.com/f"]], 0)],
+            ["", &one, &format!("{HELD}e.com/f in 1 resource instances")],
+            15,
+        );
+        check(
+            &[("configmaps", "", &[&["e.com/f", "e.com/g"], &["e.com/f"], &[]], 0)],
             [
-                "True Some resources are remaining: configmaps. has 1 resource instances, jobs.batch has 2 resource instances",
-                "True Some content in the namespace has finalizers remaining: e.com/f in 1 resource instances",
-            ]
+                "",
+                &format!("{REMAIN}configmaps. has 3 resource instances"),
+                &format!("{HELD}e.com/f in 2 resource instances, e.com/g in 1 resource instances"),
+            ],
+            15,
         );
-        assert!(
-            Left::default()
-                .conditions()
-                .iter()
-                .all(|condition| condition.1 == "False")
+        check(
+            &[
+                ("jobs", "batch", &[&["orphan"], &["orphan"]], 0),
+                ("configmaps", "", &[&["e.com/f"]], 0),
+            ],
+            [
+                "",
+                &format!("{REMAIN}configmaps. has 1 resource instances, jobs.batch has 2 resource instances"),
+                &format!("{HELD}e.com/f in 1 resource instances, orphan in 2 resource instances"),
+            ],
+            15,
         );
+        // What nothing holds should have gone.
+        check(
+            &[("configmaps", "", &[&[]], 0)],
+            [&format!("{FAILED}/v1, Resource=configmaps"), &one, ""],
+            0,
+        );
+        check(
+            &[("jobs", "batch", &[&[]], 0)],
+            [
+                &format!("{FAILED}batch/v1, Resource=jobs"),
+                &format!("{REMAIN}jobs.batch has 1 resource instances"),
+                "",
+            ],
+            0,
+        );
+        // What ends gracefully takes its time, whatever holds it.
+        let pods = format!("{REMAIN}pods. has 1 resource instances");
+        check(&[("pods", "", &[&[]], 30)], ["", &pods, ""], 30);
+        check(
+            &[("pods", "", &[&["e.com/f"]], 3)],
+            ["", &pods, &format!("{HELD}e.com/f in 1 resource instances")],
+            3,
+        );
+    }
+
+    #[test]
+    fn how_long_pods_may_take() {
+        let pod = |phase: &str, seconds: Value| json!({"status": {"phase": phase}, "spec": {"terminationGracePeriodSeconds": seconds}});
+        for (phase, seconds, expected) in [
+            ("Running", json!(30), Some(30)),
+            ("Pending", json!(0), Some(0)),
+            ("Unknown", json!(7), Some(7)),
+            ("Succeeded", json!(30), None),
+            ("Failed", json!(30), None),
+            ("Running", Value::Null, None),
+        ] {
+            assert_eq!(grace(&pod(phase, seconds.clone())), expected, "{phase} {seconds}");
+        }
+        let namespace = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:10Z"}});
+        for (now, expected) in [
+            ("00:00:09", 0),
+            ("00:00:10", 0),
+            ("00:00:15", 5),
+            ("00:02:00", 110),
+        ] {
+            let now: Timestamp = format!("2026-01-01T{now}Z").parse().unwrap();
+            assert_eq!(time_since(&namespace, now), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn conditions_change_where_they_are() {
+        let condition = |kind: &str, status: &str, reason: &str, time: &str| {
+            json!({
+                "type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": time,
+            })
+        };
+        let new: [Condition; 1] = [("A", "True", "New", "m".to_owned())];
+        for (old, expected) in [
+            (Value::Null, json!([condition("A", "True", "New", "now")])),
+            (
+                json!([condition("A", "True", "Old", "then")]),
+                json!([condition("A", "True", "New", "then")]),
+            ),
+            (
+                json!([
+                    condition("A", "False", "Old", "then"),
+                    condition("B", "True", "Mine", "then")
+                ]),
+                json!([
+                    condition("A", "True", "New", "now"),
+                    condition("B", "True", "Mine", "then")
+                ]),
+            ),
+            (
+                json!([condition("B", "True", "Mine", "then")]),
+                json!([
+                    condition("B", "True", "Mine", "then"),
+                    condition("A", "True", "New", "now")
+                ]),
+            ),
+        ] {
+            assert_eq!(with_conditions(Some(&old), &new, "now"), expected, "{old}");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! The status of resource quotas: what is used.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::workloads::pods::is_over;
 use crate::admission::amounts::{self, Amounts};
 use crate::admission::quota::{in_scope, is_of_pods, usage};
@@ -21,6 +22,9 @@ const WATCHED: [(&str, &str, Res); 5] = [
     ("", "resourcequotas", Res::Quotas),
     ("batch", "jobs", Res::Jobs),
 ];
+
+/// After what time the objects that are not watched are counted again: what is created is counted as it comes, this is for what goes.
+const RECOUNT_AFTER: Duration = Duration::from_secs(5);
 
 fn whole(count: usize) -> Quantity {
     Quantity::count(i64::try_from(count).unwrap_or(i64::MAX))
@@ -69,13 +73,16 @@ async fn count(client: &Client, namespace: &str, resource: &str) -> Option<usize
     let version = if group.is_empty() {
         "api/v1".to_owned()
     } else {
-        format!("apis/{group}/v1")
+        let found = get(client, format!("/apis/{group}")).await?;
+        format!("apis/{}", text(&found, "preferredVersion.groupVersion"))
     };
-    let request = http::Request::get(format!("/{version}/namespaces/{namespace}/{plural}"))
-        .body(Vec::new())
-        .ok()?;
-    let answer: Value = client.request(request).await.ok()?;
-    Some(list(&answer, "items").len())
+    let found = get(client, format!("/{version}/namespaces/{namespace}/{plural}")).await?;
+    Some(list(&found, "items").len())
+}
+
+async fn get(client: &Client, path: String) -> Option<Value> {
+    let request = http::Request::get(path).body(Vec::new()).ok()?;
+    client.request(request).await.ok()
 }
 
 #[async_trait]
@@ -118,10 +125,12 @@ impl Controller for ResourceQuotas {
             .unwrap_or_default();
         let used = used(cx.cache, &quota);
         let mut amounts: BTreeMap<String, Value> = BTreeMap::new();
+        let mut counted = false;
         for resource in hard.keys() {
             let amount = if is_watched(resource) {
                 Some(used.get(resource).copied().unwrap_or(Quantity::count(0)))
             } else {
+                counted = true;
                 count(cx.client, &key.namespace, resource).await.map(whole)
             };
             if let Some(amount) = amount {
@@ -130,7 +139,11 @@ impl Controller for ResourceQuotas {
         }
         let status = json!({"hard": hard, "used": amounts});
         cx.set_status(Res::Quotas, &quota, &status).await?;
-        Ok(Next::Change)
+        Ok(if counted {
+            Next::After(RECOUNT_AFTER)
+        } else {
+            Next::Change
+        })
     }
 }
 

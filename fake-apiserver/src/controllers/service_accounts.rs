@@ -9,23 +9,29 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::watching::{Change, watch};
-use crate::meta::ObjectMeta;
+use crate::meta::{ObjectMeta, string_map};
 
 const CA_CONFIG_MAP: &str = "kube-root-ca.crt";
 const CA_FILE: &str = "ca.crt";
+const DESCRIPTION: &str = "kubernetes.io/description";
+const CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints \
+    such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
+    Kubernetes clusters.";
 
 /// The service account and root CA controllers.
 pub struct ServiceAccountController {
     client: Client,
 }
 
-/// Whether the certificate authority's ConfigMap holds something else than it should.
+/// Whether the certificate authority's ConfigMap holds something else than it should, or does not say what it is for.
 fn is_altered(object: &Value) -> bool {
     object.name() == CA_CONFIG_MAP
         && !object.is_terminating()
-        && object
-            .get("data")
-            .is_some_and(|data| *data != json!({CA_FILE: ""}))
+        && (object.get("data") != Some(&json!({CA_FILE: ""}))
+            || string_map(object, "annotations")
+                .get(DESCRIPTION)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty))
 }
 
 fn core(kind: &str) -> ApiResource {
@@ -92,6 +98,7 @@ impl ServiceAccountController {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &namespace, &core("ConfigMap"));
         object["data"] = json!({CA_FILE: ""});
+        object["metadata"]["annotations"][DESCRIPTION] = json!(CA_DESCRIPTION);
         let Ok(object) = serde_json::from_value(object) else {
             return;
         };
@@ -121,11 +128,50 @@ fn wanted(namespace: &str) -> [Value; 2] {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
                 "name": CA_CONFIG_MAP, "namespace": namespace,
-                "annotations": {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the \
-                    kube-apiserver when using internal endpoints such as the internal service IP or \
-                    kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."},
+                "annotations": {DESCRIPTION: CA_DESCRIPTION},
             },
             "data": {CA_FILE: ""},
         }),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_back() {
+        let said = json!({DESCRIPTION: CA_DESCRIPTION});
+        for (name, annotations, data, expected) in [
+            (CA_CONFIG_MAP, said.clone(), json!({CA_FILE: ""}), false),
+            (
+                CA_CONFIG_MAP,
+                json!({DESCRIPTION: "mine", "x": "y"}),
+                json!({CA_FILE: ""}),
+                false,
+            ),
+            (CA_CONFIG_MAP, said.clone(), json!({CA_FILE: "other"}), true),
+            (
+                CA_CONFIG_MAP,
+                said.clone(),
+                json!({CA_FILE: "", "more": "x"}),
+                true,
+            ),
+            (CA_CONFIG_MAP, said.clone(), Value::Null, true),
+            (CA_CONFIG_MAP, said.clone(), json!({}), true),
+            (
+                CA_CONFIG_MAP,
+                json!({DESCRIPTION: ""}),
+                json!({CA_FILE: ""}),
+                true,
+            ),
+            (CA_CONFIG_MAP, Value::Null, json!({CA_FILE: ""}), true),
+            ("mine", Value::Null, json!({"a": "b"}), false),
+        ] {
+            let object = json!({"metadata": {"name": name, "annotations": annotations}, "data": data});
+            assert_eq!(is_altered(&object), expected, "{object}");
+        }
+        let going = json!({"metadata": {"name": CA_CONFIG_MAP, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert!(!is_altered(&going));
+    }
 }

@@ -71,13 +71,15 @@ impl Controller for ServiceAccountTokens {
             cx.delete(Res::Secrets, &secret, None).await?;
             return Ok(Next::Change);
         };
-        let has = |field: &str| secret.get("data").and_then(|data| data.get(field)).is_some();
-        if has("token") && has("namespace") && !annotation(&secret, ACCOUNT_UID).is_empty() {
+        let has = |field: &str| !text(&secret, &format!("data.{field}")).is_empty();
+        if has("token") && has("namespace") {
             return Ok(Next::Change);
         }
         let mut changed = Value::clone(&secret);
         changed["metadata"]["annotations"][ACCOUNT_UID] = Value::from(account.uid());
-        changed["data"]["namespace"] = Value::from(STANDARD.encode(&key.namespace));
+        if !has("namespace") {
+            changed["data"]["namespace"] = Value::from(STANDARD.encode(&key.namespace));
+        }
         let path = format!("{}/kube-root-ca.crt", Res::ConfigMaps.path(&key.namespace));
         let authority = match cx.read(&path).await {
             Ok(map) => map

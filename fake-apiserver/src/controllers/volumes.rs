@@ -6,18 +6,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::binding::{
+    annotation, choose, class_of, default_class, fits, in_use, is_bound_to, mismatch, mode, size, waiting,
+};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
-use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::selector::matches_selector;
-use crate::types::Quantity;
+use crate::meta::{ObjectMeta as _, at};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 /// What says that a class makes no volumes.
@@ -25,75 +24,6 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The controller. Its keys are claims; a volume's has no namespace.
 pub(super) struct Volumes;
-
-fn class_of(object: &Value) -> &str {
-    text(object, "spec.storageClassName")
-}
-
-fn size(object: &Value, path: &str) -> Quantity {
-    at(object, path).map_or(Quantity::count(0), Quantity::of)
-}
-
-fn mode(object: &Value) -> &str {
-    match text(object, "spec.volumeMode") {
-        "" => "Filesystem",
-        mode => mode,
-    }
-}
-
-fn is_bound_to(volume: &Value, claim: &Value) -> bool {
-    let reference = at(volume, "spec.claimRef");
-    reference.is_some_and(|reference| {
-        text(reference, "name") == claim.name()
-            && text(reference, "namespace") == claim.namespace()
-            && (text(reference, "uid").is_empty() || text(reference, "uid") == claim.uid())
-    })
-}
-
-/// Whether a volume could serve a claim.
-fn fits(volume: &Value, claim: &Value) -> bool {
-    let selected = match at(claim, "spec.selector") {
-        Some(selector) => matches_selector(Some(selector), string_map(volume, "labels")),
-        None => true,
-    };
-    let free = at(volume, "spec.claimRef").is_none_or(Value::is_null) || is_bound_to(volume, claim);
-    let modes = list(claim, "spec.accessModes")
-        .iter()
-        .all(|mode| list(volume, "spec.accessModes").contains(mode));
-    let (has, wants) = (
-        size(volume, "spec.capacity.storage"),
-        size(claim, "spec.resources.requests.storage"),
-    );
-    free && selected
-        && modes
-        && class_of(volume) == class_of(claim)
-        && mode(volume) == mode(claim)
-        && has.nanos() >= wants.nanos()
-        && !volume.is_terminating()
-        && matches!(
-            text(volume, "status.phase"),
-            "" | "Pending" | "Available" | "Bound"
-        )
-}
-
-/// The smallest volume that serves a claim; the first by name among equals.
-fn choose<'a>(volumes: impl Iterator<Item = &'a Arc<Value>>, claim: &Value) -> Option<&'a Arc<Value>> {
-    volumes.filter(|volume| fits(volume, claim)).min_by_key(|volume| {
-        let own = is_bound_to(volume, claim);
-        (
-            !own,
-            size(volume, "spec.capacity.storage").nanos(),
-            volume.name().to_owned(),
-        )
-    })
-}
-
-fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
-    string_map(object, "annotations")
-        .get(key)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
 
 /// The volume that a provisioner would make for a claim.
 fn provisioned(class: &Value, claim: &Value) -> Value {
@@ -125,21 +55,6 @@ fn reference(claim: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.namespace(), "name": claim.name(),
         "uid": claim.uid(), "resourceVersion": claim.resource_version(),
-    })
-}
-
-/// Whether a pod that has not ended uses a claim.
-fn in_use(cache: &Cache, claim: &Value) -> bool {
-    cache
-        .in_namespace(Res::Pods, claim.namespace())
-        .any(|pod| !is_over(pod) && uses(pod, claim.name()))
-}
-
-fn uses(pod: &Value, claim: &str) -> bool {
-    list(pod, "spec.volumes").iter().any(|volume| {
-        text(volume, "persistentVolumeClaim.claimName") == claim
-            || (volume.get("ephemeral").is_some()
-                && format!("{}-{}", pod.name(), text(volume, "name")) == claim)
     })
 }
 
@@ -199,16 +114,21 @@ impl Controller for Volumes {
                 .map(|claim| Key::of(claim))
                 .collect(),
             _ => {
-                // A pod that ends may have been the last to use a claim.
+                // A pod that goes may have been the last to use a claim.
                 let there = cache.get(Res::Pods, object.namespace(), object.name()).is_some();
-                if there && !is_over(object) {
+                if there && !object.is_terminating() {
                     return Vec::new();
                 }
                 list(object, "spec.volumes")
                     .iter()
-                    .map(|volume| text(volume, "persistentVolumeClaim.claimName"))
-                    .filter(|name| !name.is_empty())
-                    .map(|name| Key::new(object.namespace(), name))
+                    .filter_map(|volume| match text(volume, "persistentVolumeClaim.claimName") {
+                        "" if volume.get("ephemeral").is_some() => {
+                            Some(format!("{}-{}", object.name(), text(volume, "name")))
+                        }
+                        "" => None,
+                        name => Some(name.to_owned()),
+                    })
+                    .map(|name| Key::new(object.namespace(), &name))
                     .collect()
             }
         }
@@ -272,51 +192,62 @@ fn find_class(cache: &Cache, claim: &Value) -> Option<Arc<Value>> {
     cache.get(Res::StorageClasses, "", class_of(claim)).cloned()
 }
 
-async fn bind(cx: &mut Cx<'_>, claim: &Arc<Value>) -> Result<(), kube::Error> {
-    let mut claim = Arc::clone(claim);
-    if at(&claim, "spec.storageClassName").is_none() && text(&claim, "spec.volumeName").is_empty() {
-        let default = cx
-            .cache
-            .all(Res::StorageClasses)
-            .find(|class| annotation(class, DEFAULT_CLASS) == "true")
-            .map(|class| class.name().to_owned());
-        if let Some(name) = default {
-            claim = Arc::new(
-                cx.patch(
-                    Res::Claims,
-                    &claim,
-                    "",
-                    json!({"spec": {"storageClassName": name}}),
-                )
-                .await?,
-            );
-        }
-    }
-    let named = text(&claim, "spec.volumeName");
-    let class = find_class(cx.cache, &claim);
-    let waits = class
-        .as_ref()
-        .is_some_and(|class| text(class, "volumeBindingMode") == "WaitForFirstConsumer")
-        && annotation(&claim, SELECTED_NODE).is_empty();
-    let volume = if named.is_empty() {
-        choose(cx.cache.all(Res::Volumes), &claim)
-            .cloned()
-            .filter(|volume| !waits || is_bound_to(volume, &claim))
-    } else {
-        cx.cache
-            .get(Res::Volumes, "", named)
-            .filter(|volume| fits(volume, &claim))
-            .cloned()
+/// Binds a claim to the volume that it names, or says why that cannot be.
+async fn bind_named(cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
+    let name = text(claim, "spec.volumeName");
+    let Some(volume) = cx.cache.get(Res::Volumes, "", name).cloned() else {
+        return Ok(());
     };
+    let is_free = at(&volume, "spec.claimRef").is_none_or(Value::is_null);
+    if !is_free && !is_bound_to(&volume, claim) {
+        if annotation(claim, BOUND_BY_CONTROLLER).is_empty() {
+            let text = format!("volume \"{name}\" already bound to a different claim.");
+            cx.warning(Res::Claims, claim, "FailedBinding", text);
+        }
+        return Ok(());
+    }
+    match mismatch(&volume, claim).filter(|_| is_free) {
+        Some(why) => {
+            let text = format!("Cannot bind to requested volume \"{name}\": {why}");
+            cx.warning(Res::Claims, claim, "VolumeMismatch", text);
+            Ok(())
+        }
+        None => join(cx, claim, &volume).await,
+    }
+}
+
+async fn bind(cx: &mut Cx<'_>, claim: &Arc<Value>) -> Result<(), kube::Error> {
+    if !text(claim, "spec.volumeName").is_empty() {
+        return bind_named(cx, claim).await;
+    }
+    let mut claim = Arc::clone(claim);
+    let found = |cx: &Cx<'_>, claim: &Value| {
+        let class = find_class(cx.cache, claim);
+        let waits = class
+            .as_ref()
+            .is_some_and(|class| text(class, "volumeBindingMode") == "WaitForFirstConsumer")
+            && annotation(claim, SELECTED_NODE).is_empty();
+        let volume = choose(cx.cache.all(Res::Volumes), claim)
+            .cloned()
+            .filter(|volume| !waits || is_bound_to(volume, claim));
+        (class, waits, volume)
+    };
+    let (mut class, mut waits, mut volume) = found(cx, &claim);
+    // What names no class gets the default one, unless a volume without one serves it.
+    if volume.is_none()
+        && at(&claim, "spec.storageClassName").is_none()
+        && let Some(name) = default_class(cx.cache)
+    {
+        let patch = json!({"spec": {"storageClassName": name}});
+        claim = Arc::new(cx.patch(Res::Claims, &claim, "", patch).await?);
+        (class, waits, volume) = found(cx, &claim);
+    }
     if let Some(volume) = volume {
         return join(cx, &claim, &volume).await;
     }
-    if !named.is_empty() {
-        return Ok(());
-    }
     if waits {
-        let text = "waiting for first consumer to be created before binding".to_owned();
-        cx.normal(Res::Claims, &claim, "WaitForFirstConsumer", text);
+        let (reason, text) = waiting(cx.cache, &claim);
+        cx.normal(Res::Claims, &claim, reason, text);
         return Ok(());
     }
     provision(cx, &claim, class.as_deref()).await
@@ -427,6 +358,12 @@ async fn resize(cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
     if !allowed {
         return Ok(());
     }
+    // What nobody here has made, somebody else must expand.
+    if annotation(&volume, PROVISIONED_BY).is_empty() {
+        let text = "waiting for an external controller to expand this PVC".to_owned();
+        cx.normal(Res::Claims, claim, "ExternalExpanding", text);
+        return Ok(());
+    }
     let storage = claim.pointer("/spec/resources/requests/storage");
     cx.patch(
         Res::Volumes,
@@ -509,59 +446,4 @@ async fn reclaim(cx: &mut Cx<'_>, volume: &Value) -> Result<(), kube::Error> {
         return Ok(());
     }
     cx.delete(Res::Volumes, volume, None).await
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    fn volume(name: &str, storage: &str, extra: Value) -> Arc<Value> {
-        let mut volume = json!({
-            "metadata": {"name": name, "labels": {"tier": "gold"}}, "status": {"phase": "Available"},
-            "spec": {"capacity": {"storage": storage}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c"},
-        });
-        json_patch::merge(&mut volume, &extra);
-        Arc::new(volume)
-    }
-
-    #[rstest]
-    #[case(volume("v", "1Gi", json!({})), true)]
-    #[case(volume("v", "1", json!({})), false)]
-    #[case(volume("v", "5Gi", json!({})), true)]
-    #[case(volume("v", "1Gi", json!({"spec": {"storageClassName": "d"}})), false)]
-    #[case(volume("v", "1Gi", json!({"spec": {"accessModes": ["ReadOnlyMany"]}})), false)]
-    #[case(volume("v", "1Gi", json!({"spec": {"volumeMode": "Block"}})), false)]
-    #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c"}}})), true)]
-    #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c", "uid": "9"}}})), false)]
-    #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "x"}}})), false)]
-    #[case(volume("v", "1Gi", json!({"metadata": {"labels": {"tier": "tin"}}})), false)]
-    #[case(volume("v", "1Gi", json!({"status": {"phase": "Released"}})), false)]
-    #[case(volume("v", "1Gi", json!({"metadata": {"deletionTimestamp": "x"}})), false)]
-    fn which_volume_serves(#[case] volume: Arc<Value>, #[case] expected: bool) {
-        let claim = json!({
-            "metadata": {"namespace": "d", "name": "c", "uid": "1"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"], "storageClassName": "c", "selector": {"matchLabels": {"tier": "gold"}},
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        });
-        assert_eq!(fits(&volume, &claim), expected);
-    }
-
-    #[test]
-    fn the_smallest_is_enough() {
-        let claim = json!({"metadata": {"namespace": "d", "name": "c", "uid": "1"}, "spec": {"storageClassName": "c", "resources": {"requests": {"storage": "2Gi"}}}});
-        let volumes = [
-            volume("a", "9Gi", json!({})),
-            volume("b", "3Gi", json!({})),
-            volume("c", "3Gi", json!({})),
-            volume("d", "1Gi", json!({})),
-        ];
-        assert_eq!(
-            choose(volumes.iter(), &claim).map(|found| found.name()),
-            Some("b")
-        );
-    }
 }

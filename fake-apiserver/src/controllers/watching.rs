@@ -54,6 +54,37 @@ pub(super) struct ServedKind {
     pub namespaced: bool,
 }
 
+/// A kind in one of its versions, which need not be the preferred one; none if it is not served.
+pub(super) async fn kind_of(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+) -> Result<Option<ServedKind>, kube::Error> {
+    let found = match api_version.split_once('/') {
+        Some(_) => client.list_api_group_resources(api_version).await,
+        None => client.list_core_api_resources(api_version).await,
+    };
+    let list = match found {
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+        other => other?,
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let entry = list
+        .resources
+        .into_iter()
+        .find(|entry| entry.kind == kind && !entry.name.contains('/'));
+    Ok(entry.map(|entry| ServedKind {
+        namespaced: entry.namespaced,
+        resource: ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
+            kind: entry.kind,
+            plural: entry.name,
+        },
+    }))
+}
+
 /// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
 pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kube::Error> {
     let mut out: Vec<ServedKind> = Vec::new();

@@ -94,12 +94,18 @@ fn digest_of(reference: &str) -> String {
 /// The full name that containerd gives a reference: `nginx` is `docker.io/library/nginx:latest`.
 #[must_use]
 pub(crate) fn canonical(reference: &str) -> String {
-    let first = reference.split('/').next().unwrap_or_default();
-    let has_host = reference.contains('/') && (first.contains(['.', ':']) || first == "localhost");
-    let full = match (has_host, reference.contains('/')) {
-        (true, _) => reference.to_owned(),
-        (false, true) => format!("docker.io/{reference}"),
-        (false, false) => format!("docker.io/library/{reference}"),
+    let is_host =
+        |name: &str| name.contains(['.', ':']) || name == "localhost" || name.contains(char::is_uppercase);
+    let (host, path) = match reference.split_once('/') {
+        // The older name of the same registry.
+        Some(("docker.io" | "index.docker.io", path)) => ("docker.io", path),
+        Some((host, path)) if is_host(host) => (host, path),
+        _ => ("docker.io", reference),
+    };
+    let full = if host == "docker.io" && !path.contains('/') {
+        format!("{host}/library/{path}")
+    } else {
+        format!("{host}/{path}")
     };
     let name = full.rsplit('/').next().unwrap_or_default();
     if name.contains([':', '@']) {
@@ -186,8 +192,29 @@ mod tests {
     #[case("openkruise/guestbook:v1", "docker.io/openkruise/guestbook:v1")]
     #[case("registry.example.com/a/b", "registry.example.com/a/b:latest")]
     #[case("localhost:5000/a:1", "localhost:5000/a:1")]
+    #[case("localhost/a", "localhost/a:latest")]
+    #[case("docker.io/nginx", "docker.io/library/nginx:latest")]
+    #[case("docker.io/a/b:1", "docker.io/a/b:1")]
+    #[case("index.docker.io/nginx:1", "docker.io/library/nginx:1")]
+    #[case("library/nginx", "docker.io/library/nginx:latest")]
+    #[case("a/b/c", "docker.io/a/b/c:latest")]
+    #[case("host:1/a", "host:1/a:latest")]
+    #[case("Host/a", "Host/a:latest")]
+    #[case("nginx@sha256:00", "docker.io/library/nginx@sha256:00")]
+    #[case("e.com/a:1@sha256:00", "e.com/a:1@sha256:00")]
     fn references(#[case] reference: &str, #[case] expected: &str) {
         assert_eq!(canonical(reference), expected);
+    }
+
+    #[rstest]
+    #[case("nginx", "docker.io/library/nginx")]
+    #[case("nginx:1.7.9", "docker.io/library/nginx")]
+    #[case("e.com:5000/a/b:1", "e.com:5000/a/b")]
+    #[case("e.com/a@sha256:00", "e.com/a")]
+    #[case("e.com/a:1@sha256:00", "e.com/a")]
+    #[case("e.com:5000/a", "e.com:5000/a")]
+    fn repositories(#[case] reference: &str, #[case] expected: &str) {
+        assert_eq!(repository(&canonical(reference)), expected);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::access::NodeAccess;
+use super::admission::{self, Refusal};
 use super::containers::Containers;
 use super::heartbeat;
 use super::images::ImageRegistry;
@@ -25,7 +26,6 @@ use super::node::NodeSpec;
 use super::pod::PodWorker;
 use super::pressure::{self, Eviction, Shortage};
 use super::resources::{Count, Insufficient, amounts, insufficient, requests};
-use super::scheduler::node_matches;
 use super::status::condition_of;
 use super::timing::Timing;
 use crate::meta::{ObjectMeta as _, at};
@@ -326,15 +326,24 @@ impl Kubelet {
     }
 
     /// Why a pod that nobody has scheduled cannot be here, if it cannot: reason and message.
-    pub(super) fn misfit(&self, pod: &Value) -> Option<(String, String)> {
-        if let Some(lacking) = self.room_for(pod) {
-            return Some((lacking.reason, lacking.message));
-        }
-        if !node_matches(pod, &self.spec.object("")) {
-            let message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
-            return Some(("NodeAffinity".to_owned(), message.to_owned()));
-        }
-        None
+    pub(super) async fn misfit(&self, pod: &Value) -> Option<Refusal> {
+        let name = &self.spec.name;
+        let request = http::Request::get(format!("/api/v1/nodes/{name}"))
+            .body(Vec::new())
+            .ok()?;
+        let node = match self.client.request::<Value>(request).await {
+            Ok(node) => node,
+            Err(error) => {
+                tracing::debug!(%error, name, "look a node up");
+                self.spec.object("")
+            }
+        };
+        let others: Vec<Arc<Value>> = lock(&self.pods)
+            .values()
+            .map(|mailbox| Arc::clone(&mailbox.borrow().pod))
+            .filter(|other| other.uid() != pod.uid() && !is_over(other))
+            .collect();
+        admission::misfit(pod, &node, &others, self.room_for(pod))
     }
 
     /// The resize of a pod waits for room.

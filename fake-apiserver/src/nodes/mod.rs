@@ -4,6 +4,7 @@
 //! any API server its nodes.
 
 mod access;
+mod admission;
 mod config;
 mod containers;
 mod heartbeat;

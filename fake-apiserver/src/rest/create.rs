@@ -276,6 +276,7 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
         .store
         .commit(context.table(), &key, None, Change::Put(object))
         .map_err(|_| exists())?;
+    state.expiry.note(context.table(), &stored, state.clock.now());
     if context.table().resource == "controllerrevisions"
         && context.request.verb != Verb::Patch
         && let Some(data) = sent::revision_data(context)

@@ -11,6 +11,7 @@ mod definitions;
 pub(crate) mod delete;
 pub(crate) mod embedded;
 mod eviction;
+pub(crate) mod expiry;
 pub(crate) mod incoming;
 pub(crate) mod kind_check;
 pub(crate) mod metadata;

@@ -295,6 +295,9 @@ pub(crate) fn commit(
         .store
         .commit(context.table(), &existing.key, Some(existing.revision), change)
         .ok();
+    if let Some(stored) = committed.as_ref().filter(|_| !ends) {
+        state.expiry.note(context.table(), stored, state.clock.now());
+    }
     if context.resource.group == "apiextensions.k8s.io" {
         let group = at(&existing.value, "spec.group").and_then(Value::as_str);
         definitions::settle(state, group.unwrap_or_default());

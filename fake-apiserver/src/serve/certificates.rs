@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::pki::Authority;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -39,6 +40,7 @@ pub enum CertificateError {
 /// A server's certificates, and those that an administrator shows to it. Made anew each time, with fresh keys.
 pub struct Identity {
     server: Arc<ServerConfig>,
+    authority: Option<Arc<Authority>>,
     authority_pem: String,
     client_pem: String,
     client_key_pem: String,
@@ -60,6 +62,8 @@ impl Identity {
             KeyUsagePurpose::DigitalSignature,
         ];
         let authority_certificate = authority.self_signed(&authority_key)?;
+        let own_key = KeyPair::from_pem(&authority_key.serialize_pem())?;
+        let signer = Authority::of_certificate(authority_certificate.der(), own_key);
         let issuer = Issuer::new(authority, authority_key);
 
         let server_key = KeyPair::generate()?;
@@ -95,6 +99,7 @@ impl Identity {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self {
             server: Arc::new(config),
+            authority: signer.map(Arc::new),
             authority_pem: authority_certificate.pem(),
             client_pem: client_certificate.pem(),
             client_key_pem: client_key.serialize_pem(),
@@ -103,6 +108,12 @@ impl Identity {
 
     pub(super) fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
+    }
+
+    /// The authority, for those who sign certificates that the server is to believe.
+    #[must_use]
+    pub fn authority(&self) -> Option<Arc<Authority>> {
+        self.authority.clone()
     }
 
     /// The authority's certificate, for those who call the server.
@@ -118,7 +129,7 @@ impl Identity {
     }
 
     #[cfg(test)]
-    pub(super) fn client_der(&self) -> Vec<u8> {
+    pub(crate) fn client_der(&self) -> Vec<u8> {
         use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
         let certificate = CertificateDer::from_pem_slice(self.client_pem.as_bytes());
         certificate.map(|der| der.to_vec()).unwrap_or_default()

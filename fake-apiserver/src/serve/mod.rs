@@ -5,7 +5,6 @@
 //! runtime, so its time is real: let its clock begin now, as the binary does.
 
 mod certificates;
-mod der;
 mod kubeconfig;
 mod unread;
 
@@ -163,7 +162,7 @@ impl Connection {
 /// The user that a client certificate names: the common name, and each organization as a group. The certificate's hash tells
 /// which one was shown.
 fn user_of(certificate: &[u8]) -> Option<User> {
-    let subject = der::subject(certificate)?;
+    let subject = crate::pki::subject(certificate)?;
     let mut groups = subject.organizations;
     groups.push(AUTHENTICATED.to_owned());
     let mut id = String::from("X509SHA256=");

@@ -237,8 +237,12 @@ pub(super) fn job_status(new: &Value, old: &Value, errors: &mut Errors) {
             errors.invalid_unshown(&conditions, &detail);
         }
     }
+    // A job that grows and shrinks may lose indexes that had succeeded.
+    let number = |field: &str| new.pointer(&format!("/spec/{field}")).and_then(Value::as_i64);
+    let is_elastic = new.pointer("/spec/completionMode") == Some(&Value::from("Indexed"))
+        && number("completions") == number("parallelism");
     for field in ["failed", "succeeded"] {
-        if count(field) < before.int(field).unwrap_or_default() {
+        if !(is_elastic && field == "succeeded") && count(field) < before.int(field).unwrap_or_default() {
             let detail = format!("cannot decrease the {field} counter");
             errors.invalid(&path.field(field), count(field), detail);
         }
@@ -249,7 +253,8 @@ pub(super) fn job_status(new: &Value, old: &Value, errors: &mut Errors) {
         errors.invalid(&completion, new, IMMUTABLE);
     }
     let suspended = new.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true);
-    if let Some(old) = time(before, "startTime").filter(|_| !suspended) {
+    let resuming = was("Suspended") && !is("Suspended");
+    if let Some(old) = time(before, "startTime").filter(|_| !suspended && !resuming) {
         let new = time(status, "startTime");
         if new.as_ref() != Some(&old) {
             let detail = "field is immutable for unsuspended job once set";

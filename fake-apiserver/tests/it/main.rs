@@ -1,10 +1,15 @@
 //! The cluster as its clients see it.
 
 mod absent;
+mod account_rows;
 mod autoscaling;
+mod certificates;
 mod collections;
+mod collector_rows;
 mod custom;
 mod deletions;
+mod endings_rows;
+mod event_lives;
 mod everything;
 mod faults;
 mod garbage;

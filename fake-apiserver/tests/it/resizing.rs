@@ -53,6 +53,21 @@ async fn act(cluster: &Cluster, step: &str) {
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
             request(cluster, "POST", PODS, &pod).await
         }
+        "serve" => {
+            let port = json!({"containerPort": 80, "hostPort": words[2].parse::<u16>().unwrap()});
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+                    "nodeName": "node1", "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "c", "image": "nginx:1", "ports": [port]}],
+                },
+            });
+            request(cluster, "POST", PODS, &pod).await
+        }
+        "taint" => {
+            let patch = json!({"spec": {"taints": [{"key": name, "effect": words[2]}]}});
+            let kind = "application/merge-patch+json";
+            send(cluster, "PATCH", "/api/v1/nodes/node1", kind, &patch).await
+        }
         "resize" => {
             let patch = json!({"spec": {"containers": [{"name": "c", "resources": requests(words[2])}]}});
             let kind = "application/strategic-merge-patch+json";
@@ -376,6 +391,26 @@ fn a_node_takes_what_fits() {
     );
     elsewhere["nodeSelector"] = json!({"kubernetes.io/hostname": "node1"});
     placed(&[], elsewhere, "Running : ");
+    // Others' ports, and what the node drives away.
+    let port = |number: u16| json!({"containers": [{"name": "c", "image": "nginx:1", "ports": [{"containerPort": 80, "hostPort": number}]}]});
+    placed(&["serve a 8080"], port(8081), "Running : ");
+    placed(
+        &["serve a 8080"],
+        port(8080),
+        "Failed NodePorts: Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+    );
+    placed(&["serve a 8080", "delete a"], port(8080), "Running : ");
+    placed(&["taint k NoSchedule"], asks("1"), "Running : ");
+    let mut tolerant = asks("1");
+    tolerant["tolerations"] = json!([{"key": "k", "operator": "Exists"}]);
+    placed(&["taint k NoExecute"], tolerant, "Running : ");
+    let mut other = asks("1");
+    other["os"] = json!({"name": "windows"});
+    placed(
+        &[],
+        other,
+        "Failed PodOSNotSupported: Pod was rejected: Failed to admit pod as the OS field doesn't match node OS",
+    );
     let much = json!({"containers": [{"name": "c", "image": "nginx:1", "resources": {"requests": {"memory": "33Gi"}}}]});
     placed(
         &[],

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::cache::Cache;
 use super::resource::{Key, Res};
 use crate::meta::ObjectMeta as _;
+use crate::pki::Authority;
 use crate::server::rfc3339;
 
 /// Whom the writes are by.
@@ -21,6 +22,8 @@ pub(in crate::controllers) struct Cx<'a> {
     pub clock: &'a SharedClock,
     pub cache: &'a mut Cache,
     pub recorder: &'a EventRecorder,
+    /// Who signs certificates, if anybody does.
+    pub authority: Option<&'a Authority>,
 }
 
 impl Cx<'_> {
@@ -115,6 +118,28 @@ impl Cx<'_> {
             .await?;
         self.keep(res, &patched);
         Ok(patched)
+    }
+
+    /// Applies fields of an object for `manager`, who takes them from whoever had them.
+    pub(in crate::controllers) async fn apply(
+        &mut self,
+        res: Res,
+        object: &Value,
+        mut applied: Value,
+        manager: &str,
+    ) -> Result<(), kube::Error> {
+        applied["apiVersion"] = Value::from(res.api_version());
+        applied["kind"] = Value::from(res.kind());
+        applied["metadata"] = json!({"name": object.name()});
+        let path = format!(
+            "{}/{}?fieldManager={manager}&force=true",
+            res.path(object.namespace()),
+            object.name()
+        );
+        let kind = "application/apply-patch+yaml";
+        let updated = self.send(Method::PATCH, &path, kind, &applied).await?;
+        self.keep(res, &updated);
+        Ok(())
     }
 
     /// Applies fields of the status for `manager`, who takes them from whoever had them.

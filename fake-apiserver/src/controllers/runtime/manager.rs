@@ -1,6 +1,7 @@
 //! Runs controllers on one set of watches.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +17,7 @@ use super::queue::Queue;
 use super::resource::{Key, Res};
 use crate::controllers::builtin;
 use crate::meta::ObjectMeta as _;
+use crate::pki::Authority;
 
 /// When to look again at what a pass was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,11 +104,15 @@ pub enum BuiltIn {
     ServiceCidr,
     /// Claims of devices that pods have by templates, and for whom claims are reserved.
     ResourceClaim,
+    /// Approves requests of kubelets for certificates.
+    CertificateApproval,
+    /// Signs requests for certificates that have been approved.
+    CertificateSigning,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::Deployment,
@@ -129,6 +135,8 @@ impl BuiltIn {
         Self::AdmissionPolicyStatus,
         Self::ServiceCidr,
         Self::ResourceClaim,
+        Self::CertificateApproval,
+        Self::CertificateSigning,
     ];
 }
 
@@ -140,6 +148,7 @@ pub struct ControllerManager {
     cache: Cache,
     queue: Queue<(usize, Key)>,
     unsynced: BTreeSet<Res>,
+    authority: Option<Arc<Authority>>,
 }
 
 impl ControllerManager {
@@ -150,12 +159,8 @@ impl ControllerManager {
             .iter()
             .map(|which| {
                 let controller = builtin(*which);
-                let recorder = EventRecorder::new(
-                    client.clone(),
-                    controller.name(),
-                    None,
-                    std::sync::Arc::clone(&clock),
-                );
+                let recorder =
+                    EventRecorder::new(client.clone(), controller.name(), None, Arc::clone(&clock));
                 (controller, recorder.with_reporting(true))
             })
             .collect();
@@ -166,7 +171,15 @@ impl ControllerManager {
             cache: Cache::default(),
             queue: Queue::new(),
             unsynced: BTreeSet::new(),
+            authority: None,
         }
+    }
+
+    /// Signs certificates by this authority; without one none are signed.
+    #[must_use]
+    pub fn with_authority(mut self, authority: Option<Arc<Authority>>) -> Self {
+        self.authority = authority;
+        self
     }
 
     /// Runs until dropped.
@@ -251,6 +264,7 @@ impl ControllerManager {
             clock: &self.clock,
             cache: &mut self.cache,
             recorder,
+            authority: self.authority.as_deref(),
         };
         let thing = (index, key);
         match controller.sync(&mut cx, &thing.1).await {

@@ -16,6 +16,7 @@ pub(super) use cache::Cache;
 pub(super) use context::{Cx, is_not_found};
 pub use manager::{BuiltIn, ControllerManager};
 pub(super) use manager::{Controller, Next};
+pub(super) use queue::Queue;
 pub(super) use resource::{Key, Res};
 
 use std::time::Duration;

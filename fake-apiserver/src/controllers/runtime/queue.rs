@@ -10,22 +10,29 @@ const FAILURE_DELAY_MIN: Duration = Duration::from_millis(5);
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(1000);
 
 /// A queue of things to do, now or later.
-pub(super) struct Queue<T> {
+pub(in crate::controllers) struct Queue<T> {
     ready: VecDeque<T>,
     waiting: BTreeSet<T>,
     later: BTreeMap<T, Instant>,
     by_time: BTreeSet<(Instant, T)>,
     failures: BTreeMap<T, u32>,
+    delay_max: Duration,
 }
 
 impl<T: Ord + Clone> Queue<T> {
     pub(super) fn new() -> Self {
+        Self::with_delay_max(FAILURE_DELAY_MAX)
+    }
+
+    /// One that waits no longer than this after failures.
+    pub(in crate::controllers) fn with_delay_max(delay_max: Duration) -> Self {
         Self {
             ready: VecDeque::new(),
             waiting: BTreeSet::new(),
             later: BTreeMap::new(),
             by_time: BTreeSet::new(),
             failures: BTreeMap::new(),
+            delay_max,
         }
     }
 
@@ -36,7 +43,7 @@ impl<T: Ord + Clone> Queue<T> {
     }
 
     /// Later, or earlier if that was asked before.
-    pub(super) fn add_after(&mut self, thing: T, delay: Duration) {
+    pub(in crate::controllers) fn add_after(&mut self, thing: T, delay: Duration) {
         let at = Instant::now() + delay;
         match self.later.get(&thing) {
             Some(before) if *before <= at => return,
@@ -50,19 +57,19 @@ impl<T: Ord + Clone> Queue<T> {
     }
 
     /// After a delay that grows with each failure.
-    pub(super) fn add_failed(&mut self, thing: T) {
+    pub(in crate::controllers) fn add_failed(&mut self, thing: T) {
         let failures = self.failures.entry(thing.clone()).or_insert(0);
         let delay = FAILURE_DELAY_MIN.saturating_mul(2_u32.saturating_pow(*failures));
         *failures = failures.saturating_add(1);
-        self.add_after(thing, delay.min(FAILURE_DELAY_MAX));
+        self.add_after(thing, delay.min(self.delay_max));
     }
 
-    pub(super) fn succeeded(&mut self, thing: &T) {
+    pub(in crate::controllers) fn succeeded(&mut self, thing: &T) {
         self.failures.remove(thing);
     }
 
     /// When there is something to do next.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub(in crate::controllers) fn next_due(&self) -> Option<Instant> {
         if self.ready.is_empty() {
             self.by_time.first().map(|(at, _)| *at)
         } else {
@@ -70,7 +77,7 @@ impl<T: Ord + Clone> Queue<T> {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(in crate::controllers) fn pop(&mut self) -> Option<T> {
         let now = Instant::now();
         while let Some((at, _)) = self.by_time.first()
             && *at <= now

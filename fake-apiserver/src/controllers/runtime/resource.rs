@@ -32,10 +32,11 @@ pub(in crate::controllers) enum Res {
     ServiceCidrs,
     ResourceClaims,
     ResourceClaimTemplates,
+    CertificateRequests,
 }
 
 /// Group and version, plural, kind.
-const TABLE: [(Res, &str, &str, &str); 29] = [
+const TABLE: [(Res, &str, &str, &str); 30] = [
     (Res::Namespaces, "v1", "namespaces", "Namespace"),
     (Res::Nodes, "v1", "nodes", "Node"),
     (Res::Pods, "v1", "pods", "Pod"),
@@ -124,6 +125,12 @@ const TABLE: [(Res, &str, &str, &str); 29] = [
         "resource.k8s.io/v1",
         "resourceclaimtemplates",
         "ResourceClaimTemplate",
+    ),
+    (
+        Res::CertificateRequests,
+        "certificates.k8s.io/v1",
+        "certificatesigningrequests",
+        "CertificateSigningRequest",
     ),
 ];
 

@@ -289,7 +289,7 @@ impl Jobs {
                 }
                 Some(End::Failed { reason, message }) => {
                     put_condition(&mut target, "Failed", "True", reason, message, &stamp);
-                    ended = Some((*reason, message.clone(), false));
+                    ended = Some((reason.as_str(), message.clone(), false));
                 }
                 None => {}
             }

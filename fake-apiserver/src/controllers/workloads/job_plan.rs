@@ -29,8 +29,8 @@ pub(super) struct View<'a> {
 /// How a job ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    Complete { reason: &'static str, message: String },
-    Failed { reason: &'static str, message: String },
+    Complete { reason: String, message: String },
+    Failed { reason: String, message: String },
 }
 
 /// What is to be done now.
@@ -159,7 +159,8 @@ impl View<'_> {
             let action = text(rule, "action");
             if let Some(codes) = rule.get("onExitCodes") {
                 let container = text(codes, "containerName");
-                for status in list(pod, "status.containerStatuses") {
+                let statuses = list(pod, "status.containerStatuses").iter();
+                for status in statuses.chain(list(pod, "status.initContainerStatuses")) {
                     let code = number_of(status);
                     if (container.is_empty() || container == text(status, "name"))
                         && code != 0
@@ -204,6 +205,9 @@ impl View<'_> {
         };
         let completions = at(job, "spec.completions").and_then(Value::as_i64);
         let mut done = indexes(text(job, "status.completedIndexes"));
+        // Those that a smaller number of completions has left out do not count any more.
+        let is_wanted = |index: i64| completions.is_none_or(|all| index < all);
+        done.retain(|index| is_wanted(*index));
         let mut given_up = indexes(text(job, "status.failedIndexes"));
         let by_index = is_limited_by_index(job);
         let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
@@ -244,7 +248,7 @@ impl View<'_> {
                 }
                 plan.count.push(pod.name().to_owned());
                 if text(pod, "status.phase") == "Succeeded" {
-                    let fresh = index_of(pod).is_none_or(|index| done.insert(index));
+                    let fresh = index_of(pod).is_none_or(|index| is_wanted(index) && done.insert(index));
                     plan.succeeded += i64::from(fresh || !is_indexed(job));
                 } else {
                     match self.policy(pod) {
@@ -259,6 +263,7 @@ impl View<'_> {
             } else {
                 restarts += list(pod, "status.containerStatuses")
                     .iter()
+                    .chain(list(pod, "status.initContainerStatuses"))
                     .map(|status| number(status, "restartCount", 0))
                     .sum::<i64>();
                 plan.ready += i64::from(is_ready(pod));
@@ -287,37 +292,40 @@ impl View<'_> {
         let suspended = at(job, "spec.suspend").and_then(Value::as_bool) == Some(true);
         let limit = number(job, "spec.backoffLimit", 6);
         let only_restarts = text(job, "spec.template.spec.restartPolicy") == "OnFailure";
-        let failures = plan.failed + if only_restarts { restarts } else { 0 };
-        plan.end = if let Some(message) = broken {
+        // Containers that are restarted where they are have reached the limit, and need not exceed it.
+        let restarted = only_restarts && restarts >= limit.max(1);
+        plan.end = if let Some(end) = self.decided() {
+            Some(end)
+        } else if let Some(message) = broken {
             Some(End::Failed {
-                reason: "PodFailurePolicy",
+                reason: "PodFailurePolicy".to_owned(),
                 message,
             })
-        } else if failures > limit {
+        } else if plan.failed > limit || restarted {
             Some(End::Failed {
-                reason: "BackoffLimitExceeded",
+                reason: "BackoffLimitExceeded".to_owned(),
                 message: "Job has reached the specified backoff limit".to_owned(),
             })
         } else if over.is_some_and(|at| until(at, self.now).is_none()) && !suspended {
             Some(End::Failed {
-                reason: "DeadlineExceeded",
+                reason: "DeadlineExceeded".to_owned(),
                 message: "Job was active longer than specified deadline".to_owned(),
             })
         } else if by_index && count(&given_up) > number(job, "spec.maxFailedIndexes", i64::MAX) {
             Some(End::Failed {
-                reason: "MaxFailedIndexesExceeded",
+                reason: "MaxFailedIndexesExceeded".to_owned(),
                 message: "Job has exceeded the specified maximal number of failed indexes".to_owned(),
             })
         } else if !given_up.is_empty()
             && completions.is_some_and(|all| count(&given_up) + plan.succeeded >= all)
         {
             Some(End::Failed {
-                reason: "FailedIndexes",
+                reason: "FailedIndexes".to_owned(),
                 message: "Job has failed indexes".to_owned(),
             })
         } else if self.is_complete(&plan, completions) {
             Some(End::Complete {
-                reason: "CompletionsReached",
+                reason: "CompletionsReached".to_owned(),
                 message: "Reached expected number of succeeded pods".to_owned(),
             })
         } else {
@@ -354,6 +362,43 @@ impl View<'_> {
         plan
     }
 
+    /// How the job will end, if that has been told already.
+    fn decided(&self) -> Option<End> {
+        let told = |kind: &str| {
+            let found = condition(self.job, kind).filter(|found| text(found, "status") == "True")?;
+            Some((
+                text(found, "reason").to_owned(),
+                text(found, "message").to_owned(),
+            ))
+        };
+        let failed = told("FailureTarget").map(|(reason, message)| End::Failed { reason, message });
+        failed
+            .or_else(|| told("SuccessCriteriaMet").map(|(reason, message)| End::Complete { reason, message }))
+    }
+
+    /// How many pods have failed since the last one that succeeded, those that do not count as failures included.
+    fn failures_in_a_row(&self, failed: i64) -> i64 {
+        let finished = |succeeded: bool| {
+            self.pods
+                .iter()
+                .filter(move |pod| {
+                    if succeeded {
+                        text(pod, "status.phase") == "Succeeded"
+                    } else {
+                        self.has_failed(pod)
+                    }
+                })
+                .filter_map(|pod| finished_at(pod))
+        };
+        match finished(true).max() {
+            Some(last) => i64::try_from(finished(false).filter(|at| *at > last).count()).unwrap_or(i64::MAX),
+            // Some may have been removed since.
+            None => i64::try_from(finished(false).count())
+                .unwrap_or(i64::MAX)
+                .max(failed),
+        }
+    }
+
     fn is_complete(&self, plan: &Plan, completions: Option<i64>) -> bool {
         match completions {
             // Without a number, one success is enough once all others have ended.
@@ -377,7 +422,7 @@ impl View<'_> {
             });
             if i64::try_from(matching).unwrap_or_default() >= needed {
                 return Some(End::Complete {
-                    reason: "SuccessPolicy",
+                    reason: "SuccessPolicy".to_owned(),
                     message: format!("Matched rules at index {number}"),
                 });
             }
@@ -460,7 +505,8 @@ impl View<'_> {
         if missing == 0 {
             return;
         }
-        if let Some(left) = last_failure.and_then(|at| self.retry_in(at, plan.failed)) {
+        let failures = self.failures_in_a_row(plan.failed);
+        if let Some(left) = last_failure.and_then(|at| self.retry_in(at, failures)) {
             plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
             return;
         }

@@ -21,7 +21,7 @@ pub(super) fn strings(list: Option<&Value>) -> Vec<String> {
 
 impl PodWorker {
     /// Runs a hook of a container that runs; the error is what its status shows.
-    pub(super) async fn run_hook(&mut self, name: &str, hook: &Value) -> Result<(), String> {
+    pub(super) async fn run_hook(&self, name: &str, hook: &Value) -> Result<(), String> {
         if let Some(seconds) = at(hook, "sleep.seconds").and_then(Value::as_u64) {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             return Ok(());

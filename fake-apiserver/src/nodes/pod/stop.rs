@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,6 +13,8 @@ use crate::nodes::status::{ContainerRecord, Kind};
 
 /// The grace period of a pod that names none.
 const GRACE_SECONDS: u64 = 30;
+/// What every container has left to end, however long its hook took.
+const GRACE_MIN: Duration = Duration::from_secs(2);
 
 impl PodWorker {
     /// The names of the running containers that fit, those that stay beside the others last.
@@ -50,9 +53,10 @@ impl PodWorker {
     }
 
     /// Stops containers: their hooks, a request to end, and when their time is over, the end. Sidecars are asked after
-    /// the others have ended, the last one first.
+    /// the others have ended, the last one first; their hooks run with the others'.
     pub(super) async fn stop(&mut self, names: Vec<String>, grace: Option<Duration>) -> Result<(), Gone> {
-        let deadline = Instant::now() + grace.unwrap_or_else(|| self.grace());
+        let grace = grace.unwrap_or_else(|| self.grace());
+        let deadline = Instant::now() + grace;
         let is_sidecar = |worker: &Self, name: &String| {
             worker
                 .record
@@ -62,22 +66,35 @@ impl PodWorker {
         };
         let (mut sidecars, others): (Vec<String>, Vec<String>) =
             names.into_iter().partition(|name| is_sidecar(self, name));
+        let hooks = others
+            .iter()
+            .map(|name| (name, true))
+            .chain(sidecars.iter().map(|name| (name, false)))
+            .map(|(name, asks)| self.prepare_to_stop(name, deadline, !grace.is_zero(), asks));
+        join_all(hooks).await;
         self.stop_together(&others, deadline).await;
         while let Some(name) = sidecars.pop() {
+            if let Some(process) = self.processes.get(&name) {
+                process.terminate();
+            }
             self.stop_together(&[name], deadline).await;
         }
         self.pause(Duration::ZERO).await
     }
 
-    async fn stop_together(&mut self, names: &[String], deadline: Instant) {
-        for name in names {
+    /// Runs a container's hook, if it has one and there is time, and then asks the container to end if it is to end now.
+    async fn prepare_to_stop(&self, name: &str, deadline: Instant, has_time: bool, asks: bool) {
+        if has_time {
             self.pre_stop(name, deadline).await;
         }
-        for name in names {
-            if let Some(process) = self.processes.get(name) {
-                process.terminate();
-            }
+        if let Some(process) = self.processes.get(name).filter(|_| asks) {
+            process.terminate();
         }
+    }
+
+    /// Waits for containers that have been asked to end, and ends them when their time is over.
+    async fn stop_together(&mut self, names: &[String], deadline: Instant) {
+        let deadline = deadline.max(Instant::now() + GRACE_MIN);
         loop {
             let serving = names.iter().filter_map(|name| {
                 let process = self.processes.get(name)?;
@@ -122,7 +139,7 @@ impl PodWorker {
         }
     }
 
-    async fn pre_stop(&mut self, name: &str, deadline: Instant) {
+    async fn pre_stop(&self, name: &str, deadline: Instant) {
         let Some(spec) = self.spec_of(name) else { return };
         let Some(hook) = at(spec, "lifecycle.preStop")
             .filter(|hook| hook.is_object())

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::probes::Probes;
 use crate::meta::{ObjectMeta, at};
+use crate::nodes::admission::{Refusal, other_system};
 use crate::nodes::kubelet::{Kubelet, Mail};
 use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
@@ -161,7 +162,7 @@ impl PodWorker {
     async fn live(&mut self) -> Result<(), Gone> {
         if !self.record.over {
             self.pause(self.timing().admit).await?;
-            if let Some((reason, message)) = self.refusal() {
+            if let Some((reason, message)) = self.refusal().await {
                 self.refuse(&reason, message).await;
             }
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
@@ -191,14 +192,17 @@ impl PodWorker {
     }
 
     /// Why the node does not take the pod, if it does not. What a scheduler has placed here fits.
-    fn refusal(&self) -> Option<(String, String)> {
+    async fn refusal(&self) -> Option<Refusal> {
         if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
             return Some((pressure::REASON.to_owned(), message));
+        }
+        if let Some(refusal) = other_system(&self.pod) {
+            return Some(refusal);
         }
         if condition_of(&self.pod, "PodScheduled").is_some() {
             return None;
         }
-        self.kubelet.misfit(&self.pod)
+        self.kubelet.misfit(&self.pod).await
     }
 
     /// How long things take on this node for this pod.

@@ -25,13 +25,14 @@ pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
 /// Host ports: protocol, address, number.
 pub(super) type HostPort = (String, String, i64);
 
-fn host_ports(pod: &Value) -> Vec<HostPort> {
+/// The ports of its node that a pod wants: of its containers and sidecars.
+pub(super) fn host_ports(pod: &Value) -> Vec<HostPort> {
     let network = at(pod, "spec.hostNetwork").and_then(Value::as_bool) == Some(true);
     let mut out = Vec::new();
-    for container in list(pod, "spec.containers")
+    let sidecars = list(pod, "spec.initContainers")
         .iter()
-        .chain(list(pod, "spec.initContainers"))
-    {
+        .filter(|container| text(container, "restartPolicy") == "Always");
+    for container in list(pod, "spec.containers").iter().chain(sidecars) {
         for port in list(container, "ports") {
             let number = port
                 .get("hostPort")

@@ -12,5 +12,5 @@ mod report;
 mod run;
 mod scores;
 
-pub(crate) use filters::{node_matches, tolerates, tolerates_all};
+pub(crate) use filters::{node_matches, ports_clash, tolerates, tolerates_all};
 pub use run::Scheduler;

@@ -16,6 +16,7 @@ use super::cluster::{Cluster, NodeInfo, PodInfo};
 pub(crate) use node_affinity::node_matches;
 pub(super) use node_affinity::preferred as preferred_nodes;
 pub(super) use pod_affinity::terms as affinity_terms;
+pub(crate) use ports::ports_clash;
 pub(super) use spread::constraints as spread_constraints;
 pub(crate) use taints::{tolerates, tolerates_all};
 pub(super) use volumes::{claims_of, is_bound, waits_for_consumer};

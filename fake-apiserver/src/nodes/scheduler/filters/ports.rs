@@ -1,11 +1,22 @@
 //! Host ports.
 
-use super::super::cluster::{HostPort, NodeInfo};
+use serde_json::Value;
+
+use super::super::cluster::{HostPort, NodeInfo, host_ports};
 use super::{Cycle, Refusal};
 
 fn clash(one: &HostPort, other: &HostPort) -> bool {
     let any = "0.0.0.0";
     one.0 == other.0 && one.2 == other.2 && (one.1 == other.1 || one.1 == any || other.1 == any)
+}
+
+/// Whether two pods want the same port of a node.
+pub(crate) fn ports_clash(one: &Value, other: &Value) -> bool {
+    let wanted = host_ports(one);
+    !wanted.is_empty()
+        && host_ports(other)
+            .iter()
+            .any(|port| wanted.iter().any(|wanted| clash(wanted, port)))
 }
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {

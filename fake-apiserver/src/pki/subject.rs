@@ -1,9 +1,7 @@
-//! The subject of an X.509 certificate: as much of DER as that takes.
+//! Whom certificates are for.
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const EXPLICIT_VERSION: u8 = 0xa0;
+use super::der::{OBJECT_IDENTIFIER, SEQUENCE, SET, element, elements, expect, numbered, whole};
+
 /// 2.5.4.3
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 /// 2.5.4.10
@@ -11,42 +9,42 @@ const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
 /// Whom a certificate is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(crate) struct Subject {
     pub common_name: String,
     pub organizations: Vec<String>,
 }
 
 /// The subject of a certificate whose signature has been checked; `None` for what is none.
-pub(super) fn subject(certificate: &[u8]) -> Option<Subject> {
+pub(crate) fn subject(certificate: &[u8]) -> Option<Subject> {
+    read(subject_name(certificate)?)
+}
+
+/// The subject of a certificate as it is written.
+pub(super) fn subject_name(certificate: &[u8]) -> Option<&[u8]> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut rest, _) = element(certificate)?;
     let (tag, _, after) = element(rest)?;
-    if tag == EXPLICIT_VERSION {
+    if tag == numbered(0) {
         rest = after;
     }
     // Serial number, signature algorithm, issuer and validity come before the subject.
     for _ in 0..4 {
         (_, _, rest) = element(rest)?;
     }
-    let (tag, mut names, _) = element(rest)?;
-    if tag != SEQUENCE {
-        return None;
-    }
+    Some(whole(rest)?.0)
+}
+
+/// A name: sets of kinds and texts.
+pub(super) fn read(name: &[u8]) -> Option<Subject> {
+    let (sets, _) = expect(SEQUENCE, name)?;
     let mut out = Subject::default();
-    while !names.is_empty() {
-        let (tag, mut set, after) = element(names)?;
+    for (tag, set) in elements(sets)? {
         if tag != SET {
             return None;
         }
-        names = after;
-        while !set.is_empty() {
-            let (_, pair, after) = element(set)?;
-            set = after;
-            let (tag, kind, value) = element(pair)?;
+        for (_, pair) in elements(set)? {
+            let (kind, value) = expect(OBJECT_IDENTIFIER, pair)?;
             let (_, text, _) = element(value)?;
-            if tag != OBJECT_IDENTIFIER {
-                return None;
-            }
             let text = String::from_utf8_lossy(text).into_owned();
             if kind == COMMON_NAME {
                 out.common_name = text;
@@ -56,27 +54,6 @@ pub(super) fn subject(certificate: &[u8]) -> Option<Subject> {
         }
     }
     Some(out)
-}
-
-/// The first element of some bytes: its tag, its contents, and what comes after it.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, mut rest) = rest.split_first()?;
-    let mut length = usize::from(first);
-    if first & 0x80 != 0 {
-        let count = usize::from(first & 0x7f);
-        // Nothing here is longer than four bytes can say.
-        if count == 0 || count > 4 {
-            return None;
-        }
-        let (digits, after) = rest.split_at_checked(count)?;
-        length = digits
-            .iter()
-            .fold(0, |length, digit| length << 8 | usize::from(*digit));
-        rest = after;
-    }
-    let (contents, after) = rest.split_at_checked(length)?;
-    Some((tag, contents, after))
 }
 
 #[cfg(test)]

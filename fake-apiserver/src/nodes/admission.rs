@@ -1,0 +1,258 @@
+//! Whether a node takes a pod: pure, in the kubelet's order and words.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::resources::Insufficient;
+use super::scheduler::{node_matches, ports_clash, tolerates_all};
+use crate::meta::{at, string_map};
+
+/// What simulated nodes run.
+const SYSTEM: &str = "linux";
+
+/// Reason and message.
+pub(super) type Refusal = (String, String);
+
+fn refused(reason: &str, message: &str) -> Option<Refusal> {
+    Some((reason.to_owned(), message.to_owned()))
+}
+
+/// What no pod gets past, wherever it comes from: it is for another operating system.
+pub(super) fn other_system(pod: &Value) -> Option<Refusal> {
+    let label = string_map(pod, "labels").get("kubernetes.io/os");
+    if label.is_some_and(|label| label != SYSTEM) {
+        return refused(
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        );
+    }
+    let name = at(pod, "spec.os.name").and_then(Value::as_str);
+    if name.is_some_and(|name| name != SYSTEM) {
+        return refused(
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        );
+    }
+    None
+}
+
+/// Why a pod that no scheduler has placed cannot be on a node beside these others, if it cannot. `lacking`: what there is too little of.
+pub(super) fn misfit(
+    pod: &Value,
+    node: &Value,
+    others: &[Arc<Value>],
+    lacking: Option<Insufficient>,
+) -> Option<Refusal> {
+    let predicate = |name: &str, why: &str| refused(name, &format!("Predicate {name} failed: {why}"));
+    if let Some(lacking) = lacking {
+        return Some((lacking.reason, lacking.message));
+    }
+    if !node_matches(pod, node) {
+        return predicate(
+            "NodeAffinity",
+            "node(s) didn't match Pod's node affinity/selector",
+        );
+    }
+    if others.iter().any(|other| ports_clash(pod, other)) {
+        return predicate(
+            "NodePorts",
+            "node(s) didn't have free ports for the requested pod ports",
+        );
+    }
+    let taints = at(node, "spec.taints").and_then(Value::as_array);
+    let taints = taints.map_or(&[][..], Vec::as_slice);
+    if !tolerates_all(pod, taints, &["NoExecute"]) {
+        return predicate(
+            "TaintToleration",
+            "node(s) had taints that the pod didn't tolerate",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_for_other_systems() {
+        for (labels, spec, expected) in [
+            (json!({}), json!({}), ""),
+            (
+                json!({"kubernetes.io/os": "linux"}),
+                json!({"os": {"name": "linux"}}),
+                "",
+            ),
+            (
+                json!({"kubernetes.io/os": "windows"}),
+                json!({}),
+                "PodOSSelectorNodeLabelDoesNotMatch",
+            ),
+            (
+                json!({"kubernetes.io/os": ""}),
+                json!({}),
+                "PodOSSelectorNodeLabelDoesNotMatch",
+            ),
+            (json!({"beta.kubernetes.io/os": "windows"}), json!({}), ""),
+            (json!({}), json!({"os": {"name": "windows"}}), "PodOSNotSupported"),
+            (
+                json!({"kubernetes.io/os": "windows"}),
+                json!({"os": {"name": "windows"}}),
+                "PodOSSelectorNodeLabelDoesNotMatch",
+            ),
+        ] {
+            let pod = json!({"metadata": {"labels": labels}, "spec": spec});
+            let found = other_system(&pod).map(|(reason, _)| reason);
+            assert_eq!(found.unwrap_or_default(), expected, "{pod}");
+        }
+    }
+
+    /// A port of a container: `protocol:hostIP:hostPort`.
+    fn with_ports(ports: &[&str], more: Value) -> Value {
+        let ports: Vec<Value> = ports
+            .iter()
+            .map(|port| {
+                let parts: Vec<&str> = port.split(':').collect();
+                let number: i64 = parts[2].parse().unwrap();
+                let mut port = json!({"containerPort": 80, "hostPort": number, "protocol": parts[0]});
+                if !parts[1].is_empty() {
+                    port["hostIP"] = json!(parts[1]);
+                }
+                port
+            })
+            .collect();
+        let mut pod =
+            json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "ports": ports}]}});
+        json_patch::merge(&mut pod["spec"], &more);
+        pod
+    }
+
+    #[track_caller]
+    fn check(pod: &Value, taints: Value, others: &[Value], expected: &str) {
+        let node = json!({
+            "metadata": {"name": "n", "labels": {"zone": "a", "kubernetes.io/arch": "amd64"}},
+            "spec": {"taints": taints, "unschedulable": true},
+        });
+        let others: Vec<Arc<Value>> = others.iter().cloned().map(Arc::new).collect();
+        let found = misfit(pod, &node, &others, None).map(|(reason, message)| {
+            assert!(
+                message.starts_with(&format!("Predicate {reason} failed: node(s) ")),
+                "{message}"
+            );
+            reason
+        });
+        assert_eq!(found.unwrap_or_default(), expected, "{pod} {others:?}");
+    }
+
+    #[test]
+    fn ports_that_are_taken() {
+        let none = json!({});
+        for (wanted, taken, expected) in [
+            (&["TCP::80"][..], &[][..], ""),
+            (&["TCP::80"], &["TCP::80"], "NodePorts"),
+            (&["TCP::80"], &["TCP::81"], ""),
+            (&["TCP::80"], &["UDP::80"], ""),
+            (&["TCP::80", "TCP::81"], &["TCP::81"], "NodePorts"),
+            (&["TCP:127.0.0.1:80"], &["TCP:127.0.0.2:80"], ""),
+            (&["TCP:127.0.0.1:80"], &["TCP:127.0.0.1:80"], "NodePorts"),
+            (&["TCP:127.0.0.1:80"], &["TCP::80"], "NodePorts"),
+            (&["TCP:0.0.0.0:80"], &["TCP:127.0.0.1:80"], "NodePorts"),
+            (&["TCP::0"], &["TCP::0"], ""),
+        ] {
+            let (pod, other) = (with_ports(wanted, none.clone()), with_ports(taken, none.clone()));
+            check(&pod, json!([]), &[with_ports(&[], none.clone()), other], expected);
+        }
+        // On the node's own network every port of a container is one of the node.
+        let own = with_ports(&["TCP::0"], json!({"hostNetwork": true}));
+        check(
+            &own,
+            json!([]),
+            &[with_ports(&["TCP::80"], none.clone())],
+            "NodePorts",
+        );
+        // A sidecar's ports count, those of other init containers do not.
+        let init = |policy: Value| json!({"initContainers": [{"name": "i", "restartPolicy": policy, "ports": [{"containerPort": 9, "hostPort": 9, "protocol": "TCP"}]}]});
+        let taken = [with_ports(&["TCP::9"], none)];
+        check(
+            &with_ports(&[], init(json!("Always"))),
+            json!([]),
+            &taken,
+            "NodePorts",
+        );
+        check(&with_ports(&[], init(Value::Null)), json!([]), &taken, "");
+    }
+
+    #[test]
+    fn taints_and_labels() {
+        let taint = |effect: &str| json!([{"key": "k", "value": "v", "effect": effect}]);
+        let pod = |spec: Value| json!({"metadata": {"name": "p"}, "spec": spec});
+        let tolerates = |toleration: Value| pod(json!({"tolerations": [toleration]}));
+        // Only what would drive it away keeps it from starting.
+        check(&pod(json!({})), taint("NoExecute"), &[], "TaintToleration");
+        check(&pod(json!({})), taint("NoSchedule"), &[], "");
+        check(&pod(json!({})), taint("PreferNoSchedule"), &[], "");
+        check(
+            &tolerates(json!({"key": "k", "operator": "Exists"})),
+            taint("NoExecute"),
+            &[],
+            "",
+        );
+        check(
+            &tolerates(json!({"key": "k", "operator": "Exists", "tolerationSeconds": 5})),
+            taint("NoExecute"),
+            &[],
+            "",
+        );
+        check(
+            &tolerates(json!({"key": "k", "value": "v"})),
+            taint("NoExecute"),
+            &[],
+            "",
+        );
+        check(
+            &tolerates(json!({"key": "k", "value": "w"})),
+            taint("NoExecute"),
+            &[],
+            "TaintToleration",
+        );
+        check(
+            &tolerates(json!({"key": "k", "operator": "Exists", "effect": "NoSchedule"})),
+            taint("NoExecute"),
+            &[],
+            "TaintToleration",
+        );
+        check(
+            &tolerates(json!({"operator": "Exists"})),
+            taint("NoExecute"),
+            &[],
+            "",
+        );
+        check(&pod(json!({"nodeSelector": {"zone": "a"}})), json!([]), &[], "");
+        check(
+            &pod(json!({"nodeSelector": {"zone": "b"}})),
+            json!([]),
+            &[],
+            "NodeAffinity",
+        );
+        check(
+            &pod(json!({"nodeSelector": {"kubernetes.io/arch": "arm64"}})),
+            json!([]),
+            &[],
+            "NodeAffinity",
+        );
+        // What is told first.
+        let all = with_ports(&["TCP::80"], json!({"nodeSelector": {"zone": "b"}}));
+        let other = [with_ports(&["TCP::80"], json!({}))];
+        check(&all, taint("NoExecute"), &other, "NodeAffinity");
+        check(&other[0], taint("NoExecute"), &other, "NodePorts");
+        let lacking = Insufficient {
+            reason: "OutOfcpu".to_owned(),
+            message: "m".to_owned(),
+        };
+        let found = misfit(&all, &json!({}), &[], Some(lacking));
+        assert_eq!(found, refused("OutOfcpu", "m"));
+    }
+}

@@ -1,0 +1,237 @@
+//! Rows of what every namespace has, and of the tokens that are kept in Secrets.
+
+use serde_json::{Value, json};
+
+use crate::support::play;
+
+const ACCOUNTS: &str = "/api/v1/namespaces/n/serviceaccounts";
+const MAPS: &str = "/api/v1/namespaces/n/configmaps";
+const SECRETS: &str = "/api/v1/namespaces/n/secrets";
+
+/// A namespace `n`, what is done there, and what is asked for some seconds later: a path and what is expected at pointers of it.
+#[track_caller]
+fn check(steps: &[Value], path: &str, code: u16, has: Value) {
+    let mut all =
+        vec![json!({"do": "POST /api/v1/namespaces", "body": {"metadata": {"name": "n"}}, "code": 201})];
+    for step in steps {
+        let mut step = step.clone();
+        step["wait"] = json!(1);
+        all.push(step);
+    }
+    all.push(json!({"wait": 3, "do": format!("GET {path}"), "code": code, "has": has}));
+    play(true, Value::Array(all));
+}
+
+fn delete(path: &str) -> Value {
+    json!({"do": format!("DELETE {path}")})
+}
+
+fn merge(path: &str, body: Value) -> Value {
+    json!({"do": format!("PATCH {path}"), "type": "merge", "body": body})
+}
+
+#[test]
+fn what_every_namespace_has() {
+    let account = format!("{ACCOUNTS}/default");
+    let map = format!("{MAPS}/kube-root-ca.crt");
+    let said = "/metadata/annotations/kubernetes.io~1description";
+    check(
+        &[],
+        &account,
+        200,
+        json!({"/metadata/name": "default", "/secrets": null, "/metadata/labels": null}),
+    );
+    check(&[], &map, 200, json!({"/data/ca.crt": ""}));
+    check(
+        &[delete(&account)],
+        &account,
+        200,
+        json!({"/metadata/name": "default"}),
+    );
+    check(&[delete(&map)], &map, 200, json!({"/data/ca.crt": ""}));
+    check(
+        &[merge(&map, json!({"data": {"ca.crt": "x"}}))],
+        &map,
+        200,
+        json!({"/data/ca.crt": ""}),
+    );
+    check(
+        &[merge(&map, json!({"data": {"more": "x"}}))],
+        &map,
+        200,
+        json!({"/data/more": null}),
+    );
+    check(
+        &[merge(&map, json!({"data": null}))],
+        &map,
+        200,
+        json!({"/data/ca.crt": ""}),
+    );
+    check(
+        &[merge(
+            &map,
+            json!({"metadata": {"annotations": {"kubernetes.io/description": "mine"}}}),
+        )],
+        &map,
+        200,
+        json!({said: "mine"}),
+    );
+    check(
+        &[merge(
+            &map,
+            json!({"metadata": {"annotations": {"a": "b"}, "labels": {"l": "m"}}}),
+        )],
+        &map,
+        200,
+        json!({"/metadata/annotations/a": "b", "/metadata/labels/l": "m"}),
+    );
+    check(
+        &[merge(
+            &account,
+            json!({"metadata": {"labels": {"l": "m"}}, "imagePullSecrets": [{"name": "s"}]}),
+        )],
+        &account,
+        200,
+        json!({"/metadata/labels/l": "m", "/imagePullSecrets/0/name": "s"}),
+    );
+    // Other accounts are nobody's business.
+    let other = format!("{ACCOUNTS}/a");
+    let made = json!({"do": format!("POST {ACCOUNTS}"), "body": {"metadata": {"name": "a"}}, "code": 201});
+    check(&[made, delete(&other)], &other, 404, json!({}));
+    // Nor are namespaces that are on their way out.
+    let held = json!({"do": format!("POST {MAPS}"), "body": {"metadata": {"name": "a", "finalizers": ["e.com/f"]}}, "code": 201});
+    let wait = json!({"wait": 10, "do": format!("GET {MAPS}/a")});
+    check(
+        &[
+            held.clone(),
+            delete("/api/v1/namespaces/n"),
+            wait.clone(),
+            wait.clone(),
+            wait.clone(),
+            wait.clone(),
+            wait.clone(),
+        ],
+        &account,
+        404,
+        json!({}),
+    );
+    check(
+        &[
+            held,
+            delete("/api/v1/namespaces/n"),
+            wait.clone(),
+            wait.clone(),
+            wait.clone(),
+            wait.clone(),
+            wait,
+        ],
+        &map,
+        404,
+        json!({}),
+    );
+}
+
+/// A Secret `t` of this type, with these annotations and data, in a namespace with an account `a`.
+fn token(kind: &str, annotations: Value, data: Value) -> Vec<Value> {
+    vec![
+        json!({"do": format!("POST {ACCOUNTS}"), "body": {"metadata": {"name": "a"}}, "code": 201, "save": {"uid": "/metadata/uid"}}),
+        json!({"do": format!("POST {SECRETS}"), "code": 201, "body": {
+            "metadata": {"name": "t", "annotations": annotations}, "type": kind, "data": data,
+        }}),
+    ]
+}
+
+#[test]
+fn tokens_in_secrets() {
+    const KIND: &str = "kubernetes.io/service-account-token";
+    const NAME: &str = "kubernetes.io/service-account.name";
+    const UID: &str = "kubernetes.io/service-account.uid";
+    let secret = format!("{SECRETS}/t");
+    let of_a = || json!({NAME: "a"});
+    let filled = json!({"/data/namespace": "bg==", "/data/ca.crt": "", "/type": KIND});
+    let then = |more: Vec<Value>| {
+        let mut steps = token(KIND, of_a(), Value::Null);
+        steps.extend(more);
+        steps
+    };
+    check(&token(KIND, of_a(), Value::Null), &secret, 200, filled.clone());
+    check(
+        &token(KIND, of_a(), json!({"own": "eA=="})),
+        &secret,
+        200,
+        json!({"/data/own": "eA==", "/data/namespace": "bg=="}),
+    );
+    check(
+        &token(KIND, json!({NAME: "a", UID: "$uid"}), Value::Null),
+        &secret,
+        200,
+        filled.clone(),
+    );
+    check(
+        &token(KIND, json!({NAME: "a", UID: "other"}), Value::Null),
+        &secret,
+        404,
+        json!({}),
+    );
+    check(
+        &token(KIND, json!({NAME: "nobody"}), Value::Null),
+        &secret,
+        404,
+        json!({}),
+    );
+    check(
+        &token("Opaque", of_a(), Value::Null),
+        &secret,
+        200,
+        json!({"/data": null}),
+    );
+    check(
+        &then(vec![merge(&secret, json!({"data": {"token": null}}))]),
+        &secret,
+        200,
+        filled.clone(),
+    );
+    // What somebody has put there stays, unless it is nothing.
+    check(
+        &then(vec![merge(&secret, json!({"data": {"namespace": "eA=="}}))]),
+        &secret,
+        200,
+        json!({"/data/namespace": "eA=="}),
+    );
+    check(
+        &then(vec![merge(&secret, json!({"data": {"namespace": ""}}))]),
+        &secret,
+        200,
+        json!({"/data/namespace": "bg=="}),
+    );
+    check(
+        &token(
+            KIND,
+            of_a(),
+            json!({"token": "eA==", "namespace": "eA==", "ca.crt": ""}),
+        ),
+        &secret,
+        200,
+        json!({"/data/token": "eA==", "/data/namespace": "eA==", "/metadata/annotations/kubernetes.io~1service-account.uid": null}),
+    );
+    check(
+        &then(vec![delete(&format!("{ACCOUNTS}/a"))]),
+        &secret,
+        404,
+        json!({}),
+    );
+    let again = json!({"do": format!("POST {ACCOUNTS}"), "body": {"metadata": {"name": "a"}}, "code": 201});
+    check(
+        &then(vec![delete(&format!("{ACCOUNTS}/a")), again]),
+        &secret,
+        404,
+        json!({}),
+    );
+    check(&then(vec![delete(&secret)]), &secret, 404, json!({}));
+    check(
+        &then(vec![]),
+        &format!("{ACCOUNTS}/a"),
+        200,
+        json!({"/secrets": null}),
+    );
+}
