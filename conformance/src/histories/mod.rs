@@ -26,8 +26,9 @@ use wish::Wish;
 
 /// What the user does in one history.
 const STEPS: u64 = 10;
-/// After so long everything has come to rest.
-const REST: Duration = Duration::from_secs(300);
+/// After so long everything has come to rest: a write that no watch told of is looked up after five minutes, and then there may be as much
+/// to do as at the start.
+const REST: Duration = Duration::from_secs(600);
 
 /// A history that was played.
 #[derive(Debug, Clone)]
