@@ -43,6 +43,7 @@ mod server;
 mod status;
 pub mod store;
 mod strategy;
+mod timer;
 pub mod types;
 mod validation;
 mod wire;

@@ -65,7 +65,8 @@ impl Controller for ClusterRoleAggregation {
             } else {
                 json!({"rules": wanted})
             };
-            cx.apply(Res::ClusterRoles, &role, applied, self.name()).await?;
+            cx.apply(Res::ClusterRoles, &role, "", applied, self.name())
+                .await?;
         }
         Ok(Next::Change)
     }

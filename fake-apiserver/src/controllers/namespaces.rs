@@ -16,6 +16,7 @@ use super::watching::{Change, ServedKind, served_kinds, watch};
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 use crate::strategy::namespace::FINALIZER;
+use crate::timer;
 
 /// How long it waits after each change of a namespace that is being deleted (the real one's grace, for what is just being created there).
 const GRACE: Duration = Duration::from_secs(5);
@@ -46,12 +47,6 @@ impl NamespaceController {
         let mut queue: Queue<String> = Queue::with_delay_max(FAILURE_DELAY_MAX);
         loop {
             let due = queue.next_due();
-            let sleep = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 change = namespaces.next() => match change {
@@ -61,7 +56,7 @@ impl NamespaceController {
                     Some(_) => {}
                     None => return,
                 },
-                () = sleep => {
+                () = timer::until(due) => {
                     let Some(name) = queue.pop() else { continue };
                     match self.pass(&name).await {
                         Ok(None) => queue.succeeded(&name),

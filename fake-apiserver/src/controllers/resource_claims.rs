@@ -208,7 +208,8 @@ async fn make(cx: &mut Cx<'_>, pod: &Value) -> Result<Option<(String, String)>, 
     }
     if !statuses.is_empty() {
         let status = json!({"resourceClaimStatuses": statuses});
-        cx.apply_status(Res::Pods, pod, status, MANAGER).await?;
+        cx.apply(Res::Pods, pod, "/status", json!({"status": status}), MANAGER)
+            .await?;
     }
     Ok(None)
 }

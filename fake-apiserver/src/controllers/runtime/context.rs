@@ -120,11 +120,12 @@ impl Cx<'_> {
         Ok(patched)
     }
 
-    /// Applies fields of an object for `manager`, who takes them from whoever had them.
+    /// Applies fields of an object, or of a subresource of it (`/status`), for `manager`, who takes them from whoever had them.
     pub(in crate::controllers) async fn apply(
         &mut self,
         res: Res,
         object: &Value,
+        subresource: &str,
         mut applied: Value,
         manager: &str,
     ) -> Result<(), kube::Error> {
@@ -132,30 +133,7 @@ impl Cx<'_> {
         applied["kind"] = Value::from(res.kind());
         applied["metadata"] = json!({"name": object.name()});
         let path = format!(
-            "{}/{}?fieldManager={manager}&force=true",
-            res.path(object.namespace()),
-            object.name()
-        );
-        let kind = "application/apply-patch+yaml";
-        let updated = self.send(Method::PATCH, &path, kind, &applied).await?;
-        self.keep(res, &updated);
-        Ok(())
-    }
-
-    /// Applies fields of the status for `manager`, who takes them from whoever had them.
-    pub(in crate::controllers) async fn apply_status(
-        &mut self,
-        res: Res,
-        object: &Value,
-        status: Value,
-        manager: &str,
-    ) -> Result<(), kube::Error> {
-        let applied = json!({
-            "apiVersion": res.api_version(), "kind": res.kind(),
-            "metadata": {"name": object.name(), "namespace": object.namespace()}, "status": status,
-        });
-        let path = format!(
-            "{}/{}/status?fieldManager={manager}&force=true",
+            "{}/{}{subresource}?fieldManager={manager}&force=true",
             res.path(object.namespace()),
             object.name()
         );

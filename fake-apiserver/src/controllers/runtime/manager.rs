@@ -18,6 +18,7 @@ use super::resource::{Key, Res};
 use crate::controllers::builtin;
 use crate::meta::ObjectMeta as _;
 use crate::pki::Authority;
+use crate::timer;
 
 /// When to look again at what a pass was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,16 +207,10 @@ impl ControllerManager {
             } else {
                 None
             };
-            let sleep = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 Some((res, change)) = changes.next() => self.observe(res, change),
-                () = sleep => self.work().await,
+                () = timer::until(due) => self.work().await,
             }
         }
     }

@@ -25,6 +25,7 @@ use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
 use crate::nodes::timing::{Timing, vary};
 use crate::server::rfc3339;
+use crate::timer;
 
 /// How often a node lists what runs on it.
 const RELIST_PERIOD_MS: u128 = 1000;
@@ -285,12 +286,6 @@ impl PodWorker {
             self.resize_at,
         ];
         let due = times.into_iter().flatten().min();
-        let sleep = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             changed = self.inbox.changed() => {
@@ -298,7 +293,7 @@ impl PodWorker {
                 self.take_update()?;
             }
             Some((run, exit)) = self.exits.1.recv() => self.note_exit(&run, exit),
-            () = sleep => self.on_time(list).await?,
+            () = timer::until(due) => self.on_time(list).await?,
         }
         Ok(())
     }
