@@ -204,7 +204,7 @@ async fn until(client: &Client, name: &str, pointer: &str, wanted: u32) -> Resul
             .get(name)
             .await
             .map_err(|error| defect("get a CloneSet", error))?;
-        if number(&set.data, pointer) == i64::from(wanted) {
+        if number(&set.data.clone().into(), pointer) == i64::from(wanted) {
             return Ok(());
         }
         if tokio::time::Instant::now() > deadline {

@@ -220,7 +220,7 @@ mod tests {
         let patch = difference(&before, &after);
         assert_eq!(patch, expected);
         let mut patched = before;
-        json_patch::merge(&mut patched, &patch);
+        patched.merge(&patch);
         assert_eq!(patched, after);
     }
 }

@@ -90,7 +90,11 @@ fn webhooks() -> Vec<Webhook> {
                 }],
                 handler: Arc::new(move |client, review| {
                     let path = path.clone();
-                    Box::pin(async move { controller::webhook::review(&path, &review, Some(&client)).await })
+                    Box::pin(async move {
+                        controller::webhook::review(&path, &review.into(), Some(&client))
+                            .await
+                            .into()
+                    })
                 }),
             }
         })

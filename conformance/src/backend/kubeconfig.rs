@@ -273,6 +273,7 @@ async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
 async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<serde_json::Value>, Error> {
     let wanted = install::objects(install::NAMESPACE)
         .into_iter()
+        .map(serde_json::Value::from)
         .find(|object| text(object, "/kind") == kind);
     let Some(wanted) = wanted else { return Ok(None) };
     let api = kubectl.api_of(&wanted).await.map_err(cannot_run)?;
@@ -291,7 +292,10 @@ async fn install(client: &Client, installed: &mut Vec<serde_json::Value>) -> Res
             return Err(cannot_run("OpenKruise is installed in the cluster already"));
         }
     }
-    for object in install::objects(install::NAMESPACE) {
+    for object in install::objects(install::NAMESPACE)
+        .into_iter()
+        .map(serde_json::Value::from)
+    {
         let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
         let refused = |why: String| Error::Refused {
             action: "apply".to_owned(),

@@ -209,8 +209,9 @@ impl Player {
             "updatedReplicas",
             "updatedReadyReplicas",
         ];
+        let data = set.data.clone().into();
         let wrong = counters.into_iter().filter_map(|counter| {
-            let found = number(&set.data, &format!("/status/{counter}"));
+            let found = number(&data, &format!("/status/{counter}"));
             (found != wish.replicas)
                 .then(|| format!("at the end {counter} is {found}, not {}", wish.replicas))
         });

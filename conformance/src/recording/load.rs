@@ -243,7 +243,7 @@ fn read_trace(path: &Path) -> Result<(Vec<Change>, Option<Timestamp>), Error> {
                 .unwrap_or_default(),
         };
         if let Some(patch) = &line.patch {
-            json_patch::merge(&mut object, patch);
+            object.merge(patch);
         }
         let kind = match line.kind.as_str() {
             "ADDED" => ChangeKind::Added,

@@ -193,7 +193,8 @@ fn parse(path: &Path, text: &str) -> Result<Test, Error> {
     // The location is known from the text, the field's path from the tree.
     let tree: Result<Value, _> = serde_saphyr::from_str(text);
     if let (Ok(tree), Error::Parse { why, help, .. }) = (tree, &mut failure)
-        && let Err(error) = serde_path_to_error::deserialize::<_, Test>(tree)
+        && let Err(error) =
+            serde_path_to_error::deserialize::<_, Test>(k8s_openapi::serde_json::Value::from(tree))
     {
         *why = format!("{}: {}", error.path(), error.inner());
         OPERATIONS.clone_into(help);

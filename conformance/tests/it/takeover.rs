@@ -93,7 +93,7 @@ async fn put(cluster: &Cluster, state: &State) {
             for own in ["podIP", "podIPs", "hostIP", "hostIPs"] {
                 status.as_object_mut().and_then(|status| status.remove(own));
             }
-            created.data["status"] = status;
+            created.data["status"] = status.into();
             if KINDS[*kind].1.is_empty() {
                 // The kubelet may have written meanwhile.
                 created.metadata.resource_version = None;

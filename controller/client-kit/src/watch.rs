@@ -15,13 +15,14 @@ use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use kube::core::Status;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::local::{LocalObjects, accepted};
 use lines::{Lines, Told};
 
 pub use lean::LeanObject;
+pub(crate) use lean::without_owners;
 
 mod lean;
 mod lines;
@@ -169,7 +170,7 @@ impl Watch {
             request = request.header(ACCEPT, METADATA_ONLY);
         }
         let opened = match request.body(Body::empty()) {
-            Ok(request) => open(&self.client, request, self.metadata_only).await,
+            Ok(request) => open(&self.client, request).await,
             Err(error) => Err(kube::Error::HttpError(error)),
         };
         match opened {
@@ -245,22 +246,11 @@ impl Watch {
 }
 
 /// Opens a watch.
-async fn open(
-    client: &Client,
-    request: http::Request<Body>,
-    metadata_only: bool,
-) -> Result<Lines, kube::Error> {
-    let answer = client.send(request).await?;
-    if answer.status().is_success() {
-        return Ok(Lines::of(answer.into_body().into_data_stream(), !metadata_only));
-    }
-    let code = answer.status();
-    let body = answer.into_body().collect().await?.to_bytes();
-    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
-        let reason = code.canonical_reason().unwrap_or_default();
-        Status::failure(&String::from_utf8_lossy(&body), reason).with_code(code.as_u16())
-    });
-    Err(kube::Error::Api(Box::new(status)))
+async fn open(client: &Client, mut request: http::Request<Body>) -> Result<Lines, kube::Error> {
+    let local = LocalObjects::default();
+    request.extensions_mut().insert(local.clone());
+    let answer = accepted(client.send(request).await?).await?;
+    Ok(Lines::of(answer.into_body().into_data_stream(), local))
 }
 
 fn uid(object: &Value) -> &str {

@@ -149,8 +149,8 @@ impl ClusterBuilder {
     }
 
     /// Creates an object (such as a CustomResourceDefinition) when the cluster starts.
-    pub fn object(mut self, object: Value) -> Self {
-        self.objects.push(object);
+    pub fn object(mut self, object: impl Into<Value>) -> Self {
+        self.objects.push(object.into());
         self
     }
 

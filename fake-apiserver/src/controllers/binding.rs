@@ -184,7 +184,7 @@ mod tests {
             "metadata": {"name": name, "labels": {"tier": "gold"}}, "status": {"phase": "Available"},
             "spec": {"capacity": {"storage": storage}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c"},
         });
-        json_patch::merge(&mut volume, &extra);
+        volume.merge(&extra);
         Arc::new(volume)
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let pod = |name: &str, spec: Value, phase: &str| json!({"metadata": {"namespace": "d", "name": name, "uid": name}, "spec": spec, "status": {"phase": phase}});
         let user = |more: Value| {
             let mut spec = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]});
-            json_patch::merge(&mut spec, &more);
+            spec.merge(&more);
             spec
         };
         let mut cache = Cache::default();

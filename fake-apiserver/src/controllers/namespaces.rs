@@ -171,7 +171,11 @@ impl NamespaceController {
         }
         let seconds = if is_pods(kind) {
             let pods = api.list(&ListParams::default()).await?;
-            let longest = pods.items.iter().filter_map(|pod| grace(&pod.data)).max();
+            let longest = pods
+                .items
+                .iter()
+                .filter_map(|pod| grace(&pod.data.clone().into()))
+                .max();
             let since = time_since(namespace, self.clock.now());
             longest.filter(|seconds| since < *seconds).unwrap_or_default()
         } else {

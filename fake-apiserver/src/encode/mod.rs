@@ -16,7 +16,15 @@ use crate::resources::Resource;
 use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;
 use crate::rest::read::Page;
-use crate::store::watch_frame;
+use crate::store::{Stored, watch_frame};
+
+/// What a watcher of this process is given instead of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalForm {
+    Whole,
+    /// In this version of `meta.k8s.io`.
+    Metadata(&'static str),
+}
 
 /// Encodes the objects of one request.
 pub(crate) struct Encoder {
@@ -73,6 +81,22 @@ impl Encoder {
     /// Whether the events of a watch go out as the store keeps them.
     pub(crate) fn is_plain_json(&self) -> bool {
         self.is_plain() && self.accepted.encoding != Encoding::Protobuf
+    }
+
+    /// What a watcher of this process is given instead of text, where that is in the store.
+    pub(crate) fn local_form(&self) -> Option<LocalForm> {
+        match self.accepted.view {
+            _ if self.accepted.encoding == Encoding::Protobuf => None,
+            View::Whole => self.is_storage_version().then_some(LocalForm::Whole),
+            View::MetadataOnly if self.resource.kind == "DaemonSet" => None,
+            View::MetadataOnly => Some(LocalForm::Metadata(self.accepted.meta.api_version())),
+            View::MetadataOnlyList | View::Table => None,
+        }
+    }
+
+    /// Whether such an object is given as it is in the store to who asks in this process.
+    pub(crate) fn is_local(&self, stored: &Stored) -> bool {
+        self.local_form() == Some(LocalForm::Whole) && conversion::is_plain(&self.resource, stored.revision)
     }
 
     /// An event of a watch, by its object's JSON.

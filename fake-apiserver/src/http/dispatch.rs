@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use client_kit::{LocalEvent, LocalObjects};
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
@@ -25,6 +26,8 @@ use crate::status::ApiError;
 /// What comes with a request for a resource.
 pub(super) struct Incoming {
     pub user: Arc<User>,
+    /// Where a watcher of this process takes objects from.
+    pub local: Option<LocalObjects>,
     /// The header's text.
     pub accept: String,
     pub content_type: String,
@@ -217,6 +220,7 @@ async fn perform(
         body: body.clone(),
         manager: incoming.manager,
         user: incoming.user,
+        local: incoming.local,
         warnings: Warnings::default(),
         asked: conversion::Asked::default(),
     };
@@ -386,6 +390,12 @@ fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody>
 }
 
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
-    let bytes = Encoder::new(context).object(&answer.object);
+    let encoder = Encoder::new(context);
+    let bytes = match (&context.local, &answer.object) {
+        (Some(local), Shown::Stored(stored)) if encoder.is_local(stored) => {
+            local.tell(LocalEvent::Present(stored.local()))
+        }
+        (_, shown) => encoder.object(shown),
+    };
     respond::respond(answer.code, bytes, context.accepted.encoding, &warnings(context))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
+use client_kit::LocalObjects;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::request::Parts;
@@ -144,6 +145,7 @@ where
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
                 manager: manager(&params, agent),
                 pretty: is_pretty(&params, agent),
+                local: head.extensions.get::<LocalObjects>().cloned(),
                 user_agent: agent.to_owned(),
                 params,
                 body,

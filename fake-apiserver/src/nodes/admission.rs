@@ -126,7 +126,7 @@ mod tests {
             .collect();
         let mut pod =
             json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "ports": ports}]}});
-        json_patch::merge(&mut pod["spec"], &more);
+        pod["spec"].merge(&more);
         pod
     }
 

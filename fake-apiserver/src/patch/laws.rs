@@ -39,7 +39,7 @@ fn any_template() -> impl Strategy<Value = Value> {
                 .collect();
             let ports: Vec<Value> = ports
                 .into_iter()
-                .map(|port| json!({"containerPort": port}))
+                .map(|port: i32| json!({"containerPort": port}))
                 .collect();
             json!({"image": image, "env": env, "ports": ports})
         });

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use client_kit::LocalObjects;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     pub manager: String,
     /// Who asks.
     pub user: Arc<User>,
+    /// Where a part of this process that watches takes objects from, instead of reading them.
+    pub local: Option<LocalObjects>,
     /// What the client is told besides the answer.
     pub warnings: Warnings,
     /// What a webhook was asked for so that owners in other versions are known.

@@ -502,6 +502,7 @@ pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions
             content_type: String::new(),
             body: Bytes::new(),
             manager: context.manager.clone(),
+            local: None,
             user: context.user.clone(),
             warnings: context.warnings.clone(),
             asked: conversion::Asked::default(),

@@ -198,19 +198,48 @@ fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     Ok(document)
 }
 
-/// Takes out of a built-in object what the patch has left as it was: that need not be decoded again. Most patches are of a status, beside a
-/// specification that is several times as large.
-fn set_aside(context: &Context, old: &Value, object: &mut Value) -> Vec<(String, Value)> {
-    let (Some(old), Some(object)) = (old.as_object(), object.as_object_mut()) else {
+/// What a patch has left as it was, taken out of a built-in object: that need not be decoded again. Most patches are of a status, beside
+/// a specification that is several times as large.
+#[derive(Default)]
+struct Aside {
+    parts: Vec<(String, Value)>,
+    metadata: Vec<(String, Value)>,
+}
+
+impl Aside {
+    fn take(context: &Context, old: &Value, object: &mut Value) -> Self {
+        if context.resource.is_custom() {
+            return Self::default();
+        }
+        Self {
+            parts: take_same(&["spec", "status"], Some(old), Some(&mut *object)),
+            metadata: take_same(
+                &["managedFields", "ownerReferences"],
+                old.get("metadata"),
+                object.get_mut("metadata"),
+            ),
+        }
+    }
+
+    fn put_back(self, object: &mut Value) {
+        let of_metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) = of_metadata {
+            metadata.extend(self.metadata);
+        }
+        if let Some(map) = object.as_object_mut() {
+            map.extend(self.parts);
+        }
+    }
+}
+
+fn take_same(fields: &[&str], old: Option<&Value>, new: Option<&mut Value>) -> Vec<(String, Value)> {
+    let (Some(old), Some(new)) = (old.and_then(Value::as_object), new.and_then(Value::as_object_mut)) else {
         return Vec::new();
     };
-    if context.resource.is_custom() {
-        return Vec::new();
-    }
     let mut out = Vec::new();
-    for field in ["spec", "status"] {
-        if object.get(field) == old.get(field) {
-            out.extend(object.remove_entry(field));
+    for field in fields {
+        if new.get(*field) == old.get(*field) {
+            out.extend(new.remove_entry(*field));
         }
     }
     out
@@ -245,15 +274,18 @@ fn shape_patched(
         return Ok(Vec::new());
     };
     let mut unknown = repeated.to_vec();
-    let unchanged = set_aside(context, old, object);
+    let unchanged = Aside::take(context, old, object);
     let pruned = schema.prune(object);
     unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
     let decoded = incoming::decode(context, &schema, object);
-    if let Some(map) = object.as_object_mut() {
-        map.extend(unchanged);
+    // What one part does not say may follow from another, but nothing follows from a status.
+    if decoded.is_ok() && context.request.subresource == "status" {
+        schema.default(object);
+        unchanged.put_back(object);
+        return judged(context, &unknown);
     }
+    unchanged.put_back(object);
     decoded.map_err(|error| Patched::Undecodable(error.to_string()))?;
-    // What one part does not say may follow from another.
     schema.default(object);
     judged(context, &unknown)
 }

@@ -70,6 +70,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         body: Bytes::new(),
         manager: context.manager.clone(),
         user: context.user.clone(),
+        local: None,
         warnings: Warnings::default(),
         asked: conversion::Asked::default(),
     }

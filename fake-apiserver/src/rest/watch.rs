@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use client_kit::{LocalEvent, LocalObjects};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http::StatusCode;
@@ -15,7 +16,7 @@ use super::context::{Context, Shown};
 use super::conversion;
 use super::options;
 use super::read::{Selection, bad_version, check_not_future};
-use crate::encode::{self, Encoder};
+use crate::encode::{self, Encoder, LocalForm};
 use crate::faults::{Asked, EventFate};
 use crate::http::negotiate::View;
 use crate::http::request::ResourceRequest;
@@ -34,6 +35,8 @@ struct Watch {
     server: Server,
     request: ResourceRequest,
     user_agent: String,
+    /// Where a watcher of this process takes objects from.
+    local: Option<LocalObjects>,
     watcher: Watcher,
     selection: Selection,
     namespace: Option<String>,
@@ -51,10 +54,16 @@ struct Watch {
     over: bool,
 }
 
+/// A line of a watch, or what it would say.
+enum Line {
+    Text(Bytes),
+    Object(LocalEvent),
+}
+
 /// What a watch has to send later.
 struct Late {
     due: Instant,
-    frame: Option<Bytes>,
+    frame: Option<Line>,
     /// Whether the watch is over then.
     last: bool,
 }
@@ -105,6 +114,7 @@ pub(crate) async fn watch(
         server: context.server.clone(),
         request: context.request.clone(),
         user_agent,
+        local: context.local.clone(),
         watcher,
         selection,
         namespace,
@@ -154,7 +164,8 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(stored) = self.initial.next() {
-                return Some(self.frame(EventKind::Added, &stored));
+                let line = self.line(EventKind::Added, &stored);
+                return Some(self.send(line));
             }
             if let Some(revision) = self.initial_end.take() {
                 return Some(self.bookmark(revision, true));
@@ -167,7 +178,7 @@ impl Watch {
             {
                 self.over |= late.last;
                 match late.frame {
-                    Some(frame) => return Some(frame),
+                    Some(frame) => return Some(self.send(frame)),
                     None => continue,
                 }
             }
@@ -183,7 +194,7 @@ impl Watch {
                     if let Some((kind, frame)) = self.translate(&event)
                         && let Some(frame) = self.meet_faults(kind, &event, frame)
                     {
-                        return Some(frame);
+                        return Some(self.send(frame));
                     }
                     continue;
                 }
@@ -224,7 +235,7 @@ impl Watch {
     }
 
     /// The event as this watch sees it: an object that comes to match is added, one that no longer does is deleted.
-    fn translate(&self, event: &Arc<Event>) -> Option<(EventKind, Bytes)> {
+    fn translate(&self, event: &Arc<Event>) -> Option<(EventKind, Line)> {
         if self
             .namespace
             .as_ref()
@@ -233,12 +244,7 @@ impl Watch {
             return None;
         }
         if self.selection.is_everything() {
-            let frame = if self.encoder.is_plain_json() {
-                event.frame()
-            } else {
-                self.frame(event.kind, &event.object)
-            };
-            return Some((event.kind, frame));
+            return Some((event.kind, self.unchanged(event)));
         }
         let matched = event
             .previous
@@ -251,8 +257,8 @@ impl Watch {
             (true, true) => EventKind::Modified,
             (true, false) => EventKind::Deleted,
         };
-        if kind == event.kind && self.encoder.is_plain_json() {
-            return Some((kind, event.frame()));
+        if kind == event.kind {
+            return Some((kind, self.unchanged(event)));
         }
         // An object that left the selection is shown as it last was in it, at the revision at which it left.
         let frame = match (&event.previous, kind) {
@@ -260,15 +266,15 @@ impl Watch {
                 let mut value = previous.value.clone();
                 crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
                 let shown = self.encoder.watched(&Shown::Made(value));
-                self.encoder.frame("DELETED", &shown)
+                Line::Text(self.encoder.frame("DELETED", &shown))
             }
-            _ => self.frame(kind, &event.object),
+            _ => self.line(kind, &event.object),
         };
         Some((kind, frame))
     }
 
     /// What a test has asked to go wrong with the event: gives what is to be sent now, if anything.
-    fn meet_faults(&mut self, kind: EventKind, event: &Event, frame: Bytes) -> Option<Bytes> {
+    fn meet_faults(&mut self, kind: EventKind, event: &Event, frame: Line) -> Option<Line> {
         let asked = Asked {
             request: &self.request,
             user_agent: &self.user_agent,
@@ -284,7 +290,7 @@ impl Watch {
                     requested: self.watcher.position(),
                     compacted: event.revision,
                 };
-                (END_DELAY, Some(self.gone(compacted)), true)
+                (END_DELAY, Some(Line::Text(self.gone(compacted))), true)
             }
         };
         // What is late holds up what comes after it.
@@ -292,6 +298,40 @@ impl Watch {
         let due = self.late.back().map_or(due, |before| due.max(before.due));
         self.late.push_back(Late { due, frame, last });
         None
+    }
+
+    /// The event as it is in the store.
+    fn unchanged(&self, event: &Event) -> Line {
+        if self.local.is_none() && self.encoder.is_plain_json() {
+            return Line::Text(event.frame());
+        }
+        self.line(event.kind, &event.object)
+    }
+
+    /// What is sent for a line.
+    fn send(&self, line: Line) -> Bytes {
+        match (line, &self.local) {
+            (Line::Text(bytes), _) => bytes,
+            (Line::Object(event), Some(local)) => local.tell(event),
+            // Lines with objects are made for local watches alone.
+            (Line::Object(_), None) => Bytes::new(),
+        }
+    }
+
+    fn line(&self, kind: EventKind, stored: &Arc<Stored>) -> Line {
+        let object = match self.encoder.local_form() {
+            Some(LocalForm::Whole)
+                if self.local.is_some() && conversion::is_plain(self.encoder.resource(), stored.revision) =>
+            {
+                stored.local()
+            }
+            Some(LocalForm::Metadata(version)) if self.local.is_some() => stored.local_metadata(version),
+            _ => return Line::Text(self.frame(kind, stored)),
+        };
+        Line::Object(match kind {
+            EventKind::Deleted => LocalEvent::Gone(object),
+            EventKind::Added | EventKind::Modified => LocalEvent::Present(object),
+        })
     }
 
     fn frame(&self, kind: EventKind, stored: &Arc<Stored>) -> Bytes {

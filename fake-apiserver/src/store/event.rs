@@ -6,7 +6,8 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::Value;
+use client_kit::LocalEvent;
+use serde_json::{Value, json};
 
 use super::key::{ObjectKey, Revision};
 
@@ -78,6 +79,10 @@ pub struct Stored {
     pub created: Revision,
     /// The object, in its storage version, `metadata.resourceVersion` included.
     pub value: Held,
+    /// The object as all watchers of this process are given it.
+    local: OnceLock<Arc<Value>>,
+    /// Its metadata as they are given it, with the version of that form.
+    local_metadata: OnceLock<(&'static str, Arc<Value>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -151,6 +156,8 @@ impl Stored {
             revision,
             created,
             value: Held::of_value(value),
+            local: OnceLock::new(),
+            local_metadata: OnceLock::new(),
         }
     }
 
@@ -161,6 +168,28 @@ impl Stored {
             revision: self.revision,
             created: self.created,
             value: self.value.cold(),
+            local: OnceLock::new(),
+            local_metadata: OnceLock::new(),
+        }
+    }
+
+    /// The object as watchers of this process are given it: one for all of them.
+    pub(crate) fn local(&self) -> Arc<Value> {
+        Arc::clone(self.local.get_or_init(|| self.value.with(LocalEvent::object)))
+    }
+
+    /// The same of its metadata, in a version of `meta.k8s.io`.
+    pub(crate) fn local_metadata(&self, api_version: &'static str) -> Arc<Value> {
+        let make = || {
+            let shown = |value: &Value| {
+                let metadata = value.get("metadata").cloned().unwrap_or_default();
+                json!({"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata})
+            };
+            LocalEvent::object(&self.value.with(shown))
+        };
+        match self.local_metadata.get_or_init(|| (api_version, make())) {
+            (version, object) if *version == api_version => Arc::clone(object),
+            _ => make(),
         }
     }
 
@@ -254,7 +283,6 @@ pub(crate) fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 

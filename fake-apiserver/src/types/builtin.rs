@@ -95,8 +95,11 @@ fn known() -> MutexGuard<'static, Registry> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
+/// OpenAPI's definitions as they are generated, by name.
+pub(super) type Definitions = k8s_openapi::serde_json::Map<String, k8s_openapi::serde_json::Value>;
+
 /// Looks at OpenAPI's definitions of all kinds that have been asked for so far, by name.
-pub(super) fn with_definitions<T>(look: impl FnOnce(&Map<String, Value>) -> T) -> T {
+pub(super) fn with_definitions<T>(look: impl FnOnce(&Definitions) -> T) -> T {
     look(known().generator.definitions())
 }
 
@@ -105,8 +108,8 @@ pub(crate) fn field_description(gvk: (&str, &str, &str), path: &str) -> String {
     let name = builtin(gvk)
         .and_then(|schema| schema.name.clone())
         .unwrap_or_default();
-    let referred = |schema: &Value| {
-        let path = schema.get("$ref").and_then(Value::as_str)?;
+    let referred = |schema: &k8s_openapi::serde_json::Value| {
+        let path = schema.get("$ref")?.as_str()?;
         path.strip_prefix(DEFINITIONS).map(str::to_owned)
     };
     with_definitions(|definitions| {
@@ -167,7 +170,7 @@ impl Registry {
             .definitions()
             .iter()
             .filter(|(name, _)| !self.definitions.contains_key(*name))
-            .map(|(name, schema)| (name.clone(), schema.clone()))
+            .map(|(name, schema)| (name.clone(), schema.clone().into()))
             .collect();
         for name in fresh.keys() {
             let definition = Definition {
@@ -183,7 +186,7 @@ impl Registry {
                 let _ = definition.schema.set(converted);
             }
         }
-        self.convert(root.into(), None).shared()
+        self.convert(root.to_value().into(), None).shared()
     }
 
     fn definition(&self, name: &str, schema: Value) -> Schema {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::builtin::{DEFINITIONS, builtin, builtin_kinds, with_definitions};
+use super::builtin::{DEFINITIONS, Definitions, builtin, builtin_kinds, with_definitions};
 use super::enums;
 use super::facts::{self, FieldFacts};
 use super::schema::Written;
@@ -28,9 +28,9 @@ pub(crate) fn definitions() -> &'static BTreeMap<String, Value> {
         let kinds: BTreeMap<String, (&str, &str, &str)> = builtin_kinds()
             .filter_map(|gvk| Some((definition_name(gvk)?, gvk)))
             .collect();
-        let all = |raw: &Map<String, Value>| -> BTreeMap<String, Value> {
+        let all = |raw: &Definitions| -> BTreeMap<String, Value> {
             raw.iter()
-                .map(|(name, schema)| (name.clone(), definition(name, schema)))
+                .map(|(name, schema)| (name.clone(), definition(name, &schema.clone().into())))
                 .collect()
         };
         let mut out = with_definitions(all);

@@ -263,7 +263,7 @@ fn nodes_of_another_process_run_pods() {
             .expect("to create");
         loop {
             let status = deployments.get("web").await.expect("the deployment").data["status"].clone();
-            if status["readyReplicas"] == json!(3) {
+            if status["readyReplicas"] == 3 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::local::request_object;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as CoreEvent, ObjectReference};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::Request;
 use kube::{Client, Resource};
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::correlator::{Correlated, Decision, EventCorrelator};
@@ -216,7 +216,7 @@ impl Writer {
         let request = requests(event)
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
-        self.client.request::<Value>(request).await.map(drop)
+        request_object(&self.client, request).await.map(drop)
     }
 
     async fn patch(&self, event: &Event) -> Result<(), kube::Error> {
@@ -224,7 +224,7 @@ impl Writer {
         let request = requests(event)
             .patch(&event.name, &PatchParams::default(), &patch)
             .map_err(kube::Error::BuildRequest)?;
-        self.client.request::<Value>(request).await.map(drop)
+        request_object(&self.client, request).await.map(drop)
     }
 }
 

@@ -15,6 +15,15 @@ impl<'de> serde::Deserialize<'de> for LeanObject {
     }
 }
 
+/// The same of an object that is there already; both share what they have in common.
+pub(crate) fn without_owners(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 /// The parts of an object on the way to what is left out.
 #[derive(Clone, Copy)]
 enum Part {

@@ -1,7 +1,5 @@
-//! The lines of a watch, each decoded once for all watches of this thread.
+//! The lines of a watch.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -11,11 +9,7 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 
 use super::lean::LeanObject;
-
-/// So many lines are remembered with what they say: as many as an API server keeps ready for its watchers.
-const REMEMBERED: usize = 256;
-/// Longer lines are decoded by each watch for itself.
-const REMEMBERED_BYTES: usize = 64 << 10;
+use crate::local::{LINE, LocalEvent, LocalObjects};
 
 /// What a line says.
 #[derive(Debug, Clone)]
@@ -30,32 +24,6 @@ pub(super) enum Told {
     Failed { code: u16, message: String },
 }
 
-thread_local! {
-    /// A server in the same process hands the same bytes to every watch of an event: who holds the same memory needs not
-    /// look at it again, and the watchers share the object.
-    static MEMO: RefCell<VecDeque<(Bytes, Told)>> = const { RefCell::new(VecDeque::new()) };
-}
-
-/// What a line says that is in memory where one was that is still remembered.
-fn remembered(line: &Bytes) -> Option<Told> {
-    MEMO.with_borrow(|memo| {
-        let same = |(known, _): &&(Bytes, Told)| known.as_ptr() == line.as_ptr() && known.len() == line.len();
-        memo.iter().rev().find(same).map(|(_, told)| told.clone())
-    })
-}
-
-fn remember(line: Bytes, told: &Told) {
-    if line.len() > REMEMBERED_BYTES {
-        return;
-    }
-    MEMO.with_borrow_mut(|memo| {
-        if memo.len() == REMEMBERED {
-            memo.pop_front();
-        }
-        memo.push_back((line, told.clone()));
-    });
-}
-
 /// The lines of an answer.
 pub(super) struct Lines {
     body: BoxStream<'static, kube::Result<Bytes>>,
@@ -63,18 +31,21 @@ pub(super) struct Lines {
     rest: BytesMut,
     /// So much of it holds no end of a line.
     searched: usize,
-    /// Whether others may watch the same.
-    shared: bool,
+    /// What a server of this process says beside them.
+    local: LocalObjects,
 }
 
 impl Lines {
-    /// `shared` says whether other watches may be sent the same lines.
-    pub(super) fn of(body: impl Stream<Item = kube::Result<Bytes>> + Send + 'static, shared: bool) -> Self {
+    /// `local` has been sent with the request.
+    pub(super) fn of(
+        body: impl Stream<Item = kube::Result<Bytes>> + Send + 'static,
+        local: LocalObjects,
+    ) -> Self {
         Self {
             body: body.boxed(),
             rest: BytesMut::new(),
             searched: 0,
-            shared,
+            local,
         }
     }
 
@@ -88,24 +59,28 @@ impl Lines {
             if let Some(end) = new.copied().position(|byte| byte == b'\n') {
                 let line = self.rest.split_to(self.searched + end + 1);
                 self.searched = 0;
-                return decode(&line).map(Some);
+                return self.read(&line).map(Some);
             }
             self.searched = self.rest.len();
             let Some(bytes) = self.body.next().await else {
                 return Ok(None);
             };
             let bytes = bytes?;
-            if self.rest.is_empty() && self.shared {
-                if let Some(told) = remembered(&bytes) {
-                    return Ok(Some(told));
-                }
-                if bytes.iter().position(|byte| *byte == b'\n') == bytes.len().checked_sub(1) {
-                    let told = decode(&bytes)?;
-                    remember(bytes, &told);
-                    return Ok(Some(told));
-                }
+            if self.rest.is_empty()
+                && bytes.iter().position(|byte| *byte == b'\n') == bytes.len().checked_sub(1)
+            {
+                return self.read(&bytes).map(Some);
             }
             self.rest.extend_from_slice(&bytes);
+        }
+    }
+
+    fn read(&self, line: &[u8]) -> Result<Told, kube::Error> {
+        let local = (line == LINE).then(|| self.local.next()).flatten();
+        match local {
+            Some(LocalEvent::Present(object)) => Ok(Told::Present(object)),
+            Some(LocalEvent::Gone(object)) => Ok(Told::Gone(object)),
+            None => decode(line),
         }
     }
 }
@@ -137,6 +112,7 @@ fn decode(line: &[u8]) -> Result<Told, kube::Error> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
 
@@ -154,8 +130,8 @@ mod tests {
         }
     }
 
-    async fn all(chunks: Vec<Bytes>, shared: bool) -> Vec<String> {
-        let mut lines = Lines::of(futures::stream::iter(chunks.into_iter().map(Ok)), shared);
+    async fn all(chunks: Vec<Bytes>, local: LocalObjects) -> Vec<String> {
+        let mut lines = Lines::of(futures::stream::iter(chunks.into_iter().map(Ok)), local);
         let mut out = Vec::new();
         while let Some(told) = lines.next().await.expect("a line of a watch") {
             out.push(word(&told));
@@ -168,49 +144,22 @@ mod tests {
     #[case::by_byte(1)]
     #[case::across_lines(100)]
     #[tokio::test]
-    async fn lines_are_read_however_they_come(#[case] chunk: usize, #[values(true, false)] shared: bool) {
-        let text = [ADDED, BOOKMARK, GONE, FAILED, ""].join("\n");
+    async fn lines_are_read_however_they_come(#[case] chunk: usize) {
+        let local = LocalObjects::default();
+        local.tell(LocalEvent::Gone(Arc::new(json!({"a": 1}))));
+        let text = [ADDED, BOOKMARK, "", GONE, FAILED, ""].join("\n");
         let chunks = text.as_bytes().chunks(chunk.min(text.len()));
-        let told = all(chunks.map(Bytes::copy_from_slice).collect(), shared).await;
+        let told = all(chunks.map(Bytes::copy_from_slice).collect(), local).await;
         assert_eq!(
             told,
             [
                 r#"present {"metadata":{"name":"a"}}"#,
                 "bookmark 7 true",
+                r#"gone {"a":1}"#,
                 r#"gone {"metadata":{"name":"a"}}"#,
                 "failed 410 old",
             ]
         );
-    }
-
-    #[tokio::test]
-    async fn the_same_memory_is_read_once() {
-        let line = Bytes::from(format!("{ADDED}\n"));
-        let first = all(vec![line.clone()], true).await;
-        let objects = || {
-            MEMO.with_borrow(|memo| {
-                memo.iter()
-                    .map(|(_, told)| match told {
-                        Told::Present(object) => Arc::strong_count(object),
-                        _ => 0,
-                    })
-                    .collect::<Vec<_>>()
-            })
-        };
-        assert_eq!(objects(), [1]);
-        assert_eq!(all(vec![line.clone()], true).await, first);
-        assert_eq!(objects(), [1], "nothing was added");
-        // The same text in other memory is another line.
-        all(vec![Bytes::from(format!("{ADDED}\n"))], true).await;
-        assert_eq!(objects(), [1, 1]);
-        all(vec![Bytes::from(format!("{ADDED}\n"))], false).await;
-        assert_eq!(objects(), [1, 1], "nobody else is sent these");
-        // What is remembered is bounded, and goes in the order in which it came.
-        for _ in 0..300 {
-            all(vec![Bytes::from(format!("{GONE}\n"))], true).await;
-        }
-        assert_eq!(objects().len(), REMEMBERED);
-        assert!(remembered(&line).is_none());
     }
 
     #[tokio::test]
@@ -223,7 +172,10 @@ mod tests {
             r#"{"type":"ADDED","object":1}"#,
         ] {
             let body = futures::stream::iter([Ok(Bytes::from(format!("{text}\n")))]);
-            assert!(Lines::of(body, true).next().await.is_err(), "{text:?}");
+            assert!(
+                Lines::of(body, LocalObjects::default()).next().await.is_err(),
+                "{text:?}"
+            );
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a pass may do: read the cache, write to the API, tell about it.
 
-use client_kit::{EventRecorder, EventType, SharedClock};
+use std::sync::Arc;
+
+use client_kit::{EventRecorder, EventType, SharedClock, request_object};
 use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -48,7 +50,10 @@ impl Cx<'_> {
                 body.to_string().into_bytes()
             })
             .map_err(kube::Error::HttpError)?;
-        self.client.request::<Value>(request).await
+        // A copy shares the memory.
+        request_object(&self.client, request)
+            .await
+            .map(Arc::unwrap_or_clone)
     }
 
     /// What is at a path of the API.

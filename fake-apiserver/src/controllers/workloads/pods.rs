@@ -169,7 +169,7 @@ mod tests {
                 "type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2026-01-01T00:00:10Z",
             }]},
         });
-        json_patch::merge(&mut pod, &extra);
+        pod.merge(&extra);
         Arc::new(pod)
     }
 

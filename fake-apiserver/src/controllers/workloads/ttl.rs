@@ -132,7 +132,7 @@ mod tests {
                 "metadata": {"name": "j", "namespace": "d"}, "spec": {"ttlSecondsAfterFinished": ttl},
                 "status": {"conditions": [{"type": kind, "status": "True"}]},
             });
-            json_patch::merge(&mut job, &more);
+            job.merge(&more);
             job
         };
         for (job, expected) in [

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{LeanObject, Random};
+use client_kit::{Random, request_object};
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -487,16 +487,16 @@ impl PodWorker {
             .body(patch.to_string().into_bytes())
             .map_err(kube::Error::HttpError);
         let patched = match request {
-            Ok(request) => self.kubelet.client.request::<LeanObject>(request).await,
+            Ok(request) => request_object(&self.kubelet.client, request).await,
             Err(error) => Err(error),
         };
         match patched {
             // Our own write comes back through the watch too; what follows must not wait for it.
-            Ok(LeanObject(pod)) => {
+            Ok(pod) => {
                 let changed = pod.generation() != self.pod.generation()
                     || pod.pointer("/metadata/labels") != self.pod.pointer("/metadata/labels");
                 self.pending |= changed;
-                self.pod = Arc::new(pod);
+                self.pod = pod;
             }
             Err(error) => {
                 tracing::debug!(%error, pod = %self.pod.name(), "write a pod's status");
@@ -515,7 +515,7 @@ impl PodWorker {
             .body(options.to_string().into_bytes())
             .map_err(kube::Error::HttpError);
         let deleted = match request {
-            Ok(request) => self.kubelet.client.request_text(request).await.map(drop),
+            Ok(request) => request_object(&self.kubelet.client, request).await.map(drop),
             Err(error) => Err(error),
         };
         match deleted {

@@ -1,8 +1,9 @@
 //! What the scheduler writes: events in the form of the newer events API, and the condition `PodScheduled`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use client_kit::SharedClock;
+use client_kit::{SharedClock, request_object};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ impl Reporter {
         path: &str,
         kind: &str,
         body: &Value,
-    ) -> Result<Value, kube::Error> {
+    ) -> Result<Arc<Value>, kube::Error> {
         let request = http::Request::builder()
             .method(method)
             .uri(path)
@@ -45,7 +46,7 @@ impl Reporter {
             .header(http::header::USER_AGENT, "kube-scheduler")
             .body(body.to_string().into_bytes())
             .map_err(kube::Error::HttpError)?;
-        self.client.request::<Value>(request).await
+        request_object(&self.client, request).await
     }
 
     /// What was said of a pod that is gone is not said again.

@@ -1,6 +1,7 @@
 //! `metadata.managedFields`: who owns which fields.
 
 use super::field_set::FieldSet;
+use super::interned::interned;
 use crate::types::unix_seconds;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -210,7 +211,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
         entry.insert("time".to_owned(), time.as_str().into());
     }
     entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), owned.fields.encode());
+    entry.insert("fieldsV1".to_owned(), interned(owned.fields.encode()));
     if !manager.subresource.is_empty() {
         entry.insert("subresource".to_owned(), manager.subresource.as_str().into());
     }

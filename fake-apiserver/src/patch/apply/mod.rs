@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod error;
 mod field_set;
+mod interned;
 mod last_applied;
 mod managed;
 mod merge;

@@ -43,7 +43,7 @@ pub fn apply(schema: &Schema, doc: &Value, patch: &Value) -> Result<Value, Patch
     let mut merged = doc.as_object().cloned().unwrap_or_else(Map::new);
     map::merge(&mut merged, fields, Some(schema))?;
     let merged = Value::Object(merged);
-    restore::check(schema, &merged).map_err(|detail| PatchError::Invalid {
+    restore::check_merged(schema, doc, &merged).map_err(|detail| PatchError::Invalid {
         patch: go_print(patch),
         detail,
     })?;

@@ -4,6 +4,27 @@ use crate::patch::print::go_type;
 use crate::types::{Kind, Schema};
 use serde_json::Value;
 
+/// Checks that the merged object still is of its type, where it is not as it was before: an object of the type. The error
+/// is the first one, in the order of field names.
+pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Result<(), String> {
+    if before.is_same(value) {
+        return Ok(());
+    }
+    let (Kind::Object(object), Value::Object(old), Value::Object(new)) = (&schema.kind, before, value) else {
+        return check(schema, value);
+    };
+    new.iter().try_for_each(|(name, value)| {
+        let field = object.fields.get(name).map(|field| &*field.schema);
+        let Some(schema) = field.or(object.additional.as_deref()) else {
+            return Ok(());
+        };
+        match old.get(name) {
+            Some(before) if !value.is_null() => check_merged(schema, before, value),
+            _ => check(schema, value),
+        }
+    })
+}
+
 /// Checks that the merged object still is of its type; the error is the first one, in the order of field names.
 pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     match (&schema.kind, value) {

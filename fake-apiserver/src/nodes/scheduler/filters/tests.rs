@@ -7,7 +7,7 @@ use super::*;
 
 fn merge(object: &mut Value, change: &Value) {
     if change.is_object() {
-        json_patch::merge(object, change);
+        object.merge(change);
     }
 }
 

@@ -1,0 +1,115 @@
+//! `value["field"]` and `value[0]`.
+
+use std::ops;
+
+use crate::{Map, Value};
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for usize {}
+    impl Sealed for str {}
+    impl Sealed for String {}
+    impl<T: ?Sized + Sealed> Sealed for &T {}
+}
+
+/// What a [`Value`] is indexed with: the name of a field, or a place in an array.
+pub trait Index: private::Sealed {
+    /// What is there.
+    #[doc(hidden)]
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value>;
+    /// What is there, to be written.
+    #[doc(hidden)]
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
+    /// What is there, to be written, and made if it is a field.
+    #[doc(hidden)]
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value;
+}
+
+impl Index for usize {
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        value.as_array()?.get(*self)
+    }
+
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        value.as_array_mut()?.get_mut(*self)
+    }
+
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value {
+        let Value::Array(items) = value else {
+            panic!("index {self} of what is no JSON array");
+        };
+        let len = items.len();
+        match items.get_mut(*self) {
+            Some(item) => item,
+            None => panic!("index {self} of a JSON array of length {len}"),
+        }
+    }
+}
+
+impl Index for str {
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        value.as_object()?.get(self)
+    }
+
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        value.as_object_mut()?.get_mut(self)
+    }
+
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value {
+        if value.is_null() {
+            *value = Value::Object(Map::new());
+        }
+        match value {
+            Value::Object(map) => map.entry(self).or_insert(Value::Null),
+            _ => panic!("field {self:?} of what is no JSON object"),
+        }
+    }
+}
+
+impl Index for String {
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.as_str().index_into(value)
+    }
+
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.as_str().index_into_mut(value)
+    }
+
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value {
+        self.as_str().index_or_insert(value)
+    }
+}
+
+impl<T: ?Sized + Index> Index for &T {
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        (**self).index_into(value)
+    }
+
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        (**self).index_into_mut(value)
+    }
+
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value {
+        (**self).index_or_insert(value)
+    }
+}
+
+impl<I: Index> ops::Index<I> for Value {
+    type Output = Value;
+
+    /// What is there; null if there is nothing.
+    fn index(&self, index: I) -> &Value {
+        static NULL: Value = Value::Null;
+        index.index_into(self).unwrap_or(&NULL)
+    }
+}
+
+impl<I: Index> ops::IndexMut<I> for Value {
+    /// What is there. A field that is not there is made.
+    ///
+    /// # Panics
+    /// If there is no such place in an array, or the value is of another kind.
+    fn index_mut(&mut self, index: I) -> &mut Value {
+        index.index_or_insert(self)
+    }
+}

@@ -1,0 +1,92 @@
+//! Requests within one process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+
+use crate::LeanObject;
+use crate::watch::without_owners;
+
+/// What one line of a watch tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LocalEvent {
+    /// The object is there.
+    Present(Arc<Value>),
+    /// It is gone.
+    Gone(Arc<Value>),
+}
+
+/// Objects that a server in the same process answers with, so that nothing need be written as text and read again.
+///
+/// Who asks sends it along as an extension of its request, which no socket carries. A server that finds it there may leave an
+/// object in it, and send what [`LocalObjects::tell`] gives, which is a line with nothing on it, instead of one with the object. All
+/// who ask get the same object. What lies between the two, and may go wrong there, is as it is for text.
+#[derive(Debug, Clone, Default)]
+pub struct LocalObjects(Arc<Mutex<VecDeque<LocalEvent>>>);
+
+/// The line that stands for an object.
+pub(crate) const LINE: &[u8] = b"\n";
+
+impl LocalObjects {
+    /// Leaves an event, or for an answer the object that is present; gives what stands for it.
+    pub fn tell(&self, event: LocalEvent) -> Bytes {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push_back(event);
+        Bytes::from_static(LINE)
+    }
+
+    /// What the next line stands for.
+    pub(crate) fn next(&self) -> Option<LocalEvent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl LocalEvent {
+    /// An object as it is told: without `metadata.managedFields`, as [`crate::watch_json`] has it. It shares all else with `object`.
+    #[must_use]
+    pub fn object(object: &Value) -> Arc<Value> {
+        Arc::new(without_owners(object))
+    }
+}
+
+/// Sends a request whose answer is one object, and gives that without `metadata.managedFields`.
+///
+/// # Errors
+/// As kube's client has them: what the server refuses is [`kube::Error::Api`].
+pub async fn request_object(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> Result<Arc<Value>, kube::Error> {
+    let local = LocalObjects::default();
+    let mut request = request.map(Body::from);
+    request.extensions_mut().insert(local.clone());
+    let answer = accepted(client.send(request).await?).await?;
+    let body = answer.into_body().collect().await?.to_bytes();
+    if *body == *LINE
+        && let Some(LocalEvent::Present(object)) = local.next()
+    {
+        return Ok(object);
+    }
+    let LeanObject(object) = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+    Ok(Arc::new(object))
+}
+
+/// An answer that is no refusal.
+pub(crate) async fn accepted(answer: http::Response<Body>) -> Result<http::Response<Body>, kube::Error> {
+    let code = answer.status();
+    if code.is_success() {
+        return Ok(answer);
+    }
+    let body = answer.into_body().collect().await?.to_bytes();
+    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+        let reason = code.canonical_reason().unwrap_or_default();
+        Status::failure(&String::from_utf8_lossy(&body), reason).with_code(code.as_u16())
+    });
+    Err(kube::Error::Api(Box::new(status)))
+}
