@@ -178,7 +178,9 @@ impl FieldError {
     /// The message without the path, as it stands in a status cause.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();
-        if self.kind.shows_value() {
+        // A value that is shown as nothing is not shown.
+        let is_shown = self.shown.as_deref() != Some("");
+        if self.kind.shows_value() && is_shown {
             text.push_str(": ");
             match &self.shown {
                 Some(shown) => text.push_str(shown),

@@ -171,14 +171,18 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
-    mutations::mutate(server, attributes)?;
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
-    let before = (is_new_pod && webhook::concerns(server, attributes)).then(|| attributes.object.clone());
+    let others = |attributes: &Attributes| {
+        mutations::is_concerned(state, attributes) || webhook::concerns(server, attributes)
+    };
+    let before = (is_new_pod && others(attributes)).then(|| attributes.object.clone());
+    mutations::mutate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await?;
     if before.is_some_and(|before| before != attributes.object) {
-        // What a webhook added has not been seen by the others yet.
+        // What a policy or a webhook added has not been seen by the others yet.
         service_account::mutate(state, attributes)?;
         limits::mutate(state, attributes)?;
+        priority::mutate(state, attributes)?;
         tolerations::mutate(attributes);
     }
     Ok(())

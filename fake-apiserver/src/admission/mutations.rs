@@ -1,7 +1,7 @@
 //! MutatingAdmissionPolicies: changes of a request's object, in CEL.
 //!
 //! A mutation is an apply configuration (`Object{…}`), merged by the type's rules, or a list of operations
-//! (`JSONPatch{…}`). Policies go by name; those that ask for it go again if a later one changed the object.
+//! (`JSONPatch{…}`). Policies go by name; those that ask for it go once more after all have been there.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -31,48 +31,40 @@ pub(super) fn mutate(whole: &Server, attributes: &mut Attributes) -> Result<(), 
     let namespace = matching::namespace_of(server, attributes);
     let scope = Scope::asking(whole, &attributes.user);
     let policies = all_of(server, "mutatingadmissionpolicies")?;
-    let mut again = Vec::new();
+    let (mut again, mut ran) = (Vec::new(), false);
     for policy in &policies {
-        let mut changed = false;
         for binding in &bindings {
-            let bound = at(&binding.value, "spec").unwrap_or(&Value::Null);
-            if text(bound, "policyName") != policy.key.name {
-                continue;
-            }
             let one = Policy {
                 spec: at(&policy.value, "spec").unwrap_or(&Value::Null),
-                binding: bound,
+                binding: at(&binding.value, "spec").unwrap_or(&Value::Null),
                 name: &policy.key.name,
                 binding_name: &binding.key.name,
             };
-            changed |= run(server, attributes, namespace.as_ref(), &scope, &one)?;
-            if text(one.spec, "reinvocationPolicy") == "IfNeeded" {
-                again.push((policy.clone(), binding.clone()));
+            if text(one.binding, "policyName") != policy.key.name {
+                continue;
+            }
+            let own = run(server, attributes, namespace.as_ref(), &scope, &one)?;
+            ran |= own;
+            if own && text(one.spec, "reinvocationPolicy") == "IfNeeded" {
+                again.push((policy, binding));
             }
         }
-        if changed {
-            // Those before this one see the object once more.
-            let earlier: Vec<_> = again
-                .iter()
-                .filter(|(other, _)| other.key != policy.key)
-                .cloned()
-                .collect();
-            again.retain(|(other, _)| other.key == policy.key);
-            for (policy, binding) in earlier {
-                let one = Policy {
-                    spec: at(&policy.value, "spec").unwrap_or(&Value::Null),
-                    binding: at(&binding.value, "spec").unwrap_or(&Value::Null),
-                    name: &policy.key.name,
-                    binding_name: &binding.key.name,
-                };
-                run(server, attributes, namespace.as_ref(), &scope, &one)?;
-            }
+    }
+    if ran {
+        for (policy, binding) in again {
+            let one = Policy {
+                spec: at(&policy.value, "spec").unwrap_or(&Value::Null),
+                binding: at(&binding.value, "spec").unwrap_or(&Value::Null),
+                name: &policy.key.name,
+                binding_name: &binding.key.name,
+            };
+            run(server, attributes, namespace.as_ref(), &scope, &one)?;
         }
     }
     Ok(())
 }
 
-/// Lets one policy change the object; whether it did.
+/// Lets one policy change the object; whether any of its mutations was made.
 fn run(
     server: &ServerState,
     attributes: &mut Attributes,
@@ -87,42 +79,48 @@ fn run(
         return Ok(false);
     }
     let fails = text(policy.spec, "failurePolicy") != "Ignore";
-    let before = attributes.object.clone();
-    let judge = |attributes: &Attributes| -> Result<Vec<Option<Value>>, String> {
-        let judge = Judge {
+    let (mut ran, mut problems) = (false, Vec::new());
+    fn judge<'a>(
+        attributes: &'a Attributes,
+        (namespace, scope, spec): (Option<&'a Value>, &'a Scope, &'a Value),
+    ) -> Judge<'a> {
+        Judge {
             attributes,
             namespace,
             scope,
-            spec: policy.spec,
-        };
-        judge.all_params(server, policy.binding)
-    };
-    let changed = judge(attributes).and_then(|params| {
-        for params in params {
-            for mutation in list(policy.spec, "mutations") {
-                let judge = Judge {
-                    attributes,
-                    namespace,
-                    scope,
-                    spec: policy.spec,
-                };
-                // What a mutation before this one did is seen.
-                let Some(names) = judge.prepared(params.as_ref())? else {
-                    break;
-                };
-                let object = mutated(attributes, mutation, scope, &names)?;
-                attributes.object = Some(object);
+            spec,
+        }
+    }
+    let rest = (namespace, scope, policy.spec);
+    let all_params = judge(attributes, rest).all_params(server, policy.binding);
+    let all_params = all_params.unwrap_or_else(|problem| {
+        problems.push(problem);
+        Vec::new()
+    });
+    for params in all_params {
+        match judge(attributes, rest).is_met(params.as_ref()) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(problem) => {
+                problems.push(problem);
+                continue;
             }
         }
-        Ok(())
-    });
-    match changed {
-        Ok(()) => Ok(attributes.object != before),
-        Err(_) if !fails => {
-            attributes.object = before;
-            Ok(false)
+        for mutation in list(policy.spec, "mutations") {
+            // What a mutation before this one did is seen; one that fails does not keep the others from being made.
+            let names = judge(attributes, rest).with_variables(params.as_ref());
+            match mutated(attributes, mutation, scope, &names) {
+                Ok(object) => {
+                    attributes.object = Some(object);
+                    ran = true;
+                }
+                Err(problem) => problems.push(problem),
+            }
         }
-        Err(problem) => Err(denied(attributes, policy, &problem)),
+    }
+    match problems.first() {
+        Some(problem) if fails => Err(denied(attributes, policy, problem)),
+        _ => Ok(ran),
     }
 }
 
@@ -165,7 +163,7 @@ fn mutated(
     let value = Expression::read_with_objects(expression)?
         .value(scope, names)
         .map_err(|failure| format!("expression '{expression}' resulted in error: {}", failure.text))?;
-    let value = values::to_json(&value);
+    let mut value = values::to_json(&value);
     if is_patch {
         return match patch::json::apply(&object, &value) {
             Ok(object) => Ok(object),
@@ -177,5 +175,11 @@ fn mutated(
     let Some(schema) = attributes.resource.schema() else {
         return Ok(object);
     };
+    // What it is changed for cannot be changed.
+    for field in ["apiVersion", "kind"] {
+        if let (Some(given), Some(own)) = (value.get_mut(field), object.get(field)) {
+            *given = own.clone();
+        }
+    }
     apply::merged(&schema, &object, &value).map_err(|problem| format!("error applying patch: {problem}"))
 }

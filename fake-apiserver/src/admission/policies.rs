@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, authorizer, values};
 use crate::meta::at;
+use crate::resources::Resource;
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
@@ -91,6 +92,24 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<(), Ap
         if !constraints.is_some_and(|rules| matching::matches(rules, attributes, namespace.as_ref())) {
             continue;
         }
+        let is_bound = |binding: &Arc<Stored>| -> bool {
+            at(&binding.value, "spec.policyName").and_then(Value::as_str) == Some(policy.key.name.as_str())
+        };
+        // Whose parameters are of no kind is for nobody, whatever its bindings are about.
+        if at(spec, "paramKind").is_some()
+            && bindings.iter().any(is_bound)
+            && param_resource(server, spec).is_none()
+        {
+            if text(spec, "failurePolicy") != "Ignore" && refused.is_none() {
+                let message = format!(
+                    "ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {}",
+                    policy.key.name,
+                    unknown_params(spec)
+                );
+                refused = Some((message, "Invalid".to_owned()));
+            }
+            continue;
+        }
         for binding in &bindings {
             let bound = at(&binding.value, "spec").unwrap_or(&Value::Null);
             if text(bound, "policyName") != policy.key.name {
@@ -129,6 +148,21 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<(), Ap
         Some((message, reason)) => Err(denied(attributes, &message, &reason)),
         None => Ok(()),
     }
+}
+
+/// The resource of a policy's parameters.
+fn param_resource(server: &ServerState, spec: &Value) -> Option<Arc<Resource>> {
+    let (version, kind) = (text(spec, "paramKind.apiVersion"), text(spec, "paramKind.kind"));
+    let served = server.registry.all();
+    let found = served
+        .iter()
+        .find(|resource| resource.kind == kind && resource.api_version() == version);
+    found.cloned()
+}
+
+fn unknown_params(spec: &Value) -> String {
+    let (version, kind) = (text(spec, "paramKind.apiVersion"), text(spec, "paramKind.kind"));
+    format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")
 }
 
 fn denied(attributes: &Attributes, message: &str, reason: &str) -> ApiError {
@@ -197,18 +231,8 @@ impl Judge<'_> {
     }
 
     fn params(&self, server: &ServerState, reference: &Value) -> Result<Vec<Value>, String> {
-        let (version, kind) = (
-            text(self.spec, "paramKind.apiVersion"),
-            text(self.spec, "paramKind.kind"),
-        );
-        let served = server.registry.all();
-        let found = served
-            .iter()
-            .find(|resource| resource.kind == kind && resource.api_version() == version);
-        let Some(resource) = found else {
-            return Err(format!(
-                "failed to find resource referenced by paramKind: '{version}, Kind={kind}'"
-            ));
+        let Some(resource) = param_resource(server, self.spec) else {
+            return Err(unknown_params(self.spec));
         };
         let mut namespace = "";
         if resource.namespaced {
@@ -216,6 +240,14 @@ impl Judge<'_> {
                 "" => self.attributes.namespace.as_str(),
                 given => given,
             };
+            if namespace.is_empty() {
+                let problem =
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
+                return Err(problem.to_owned());
+            }
+        } else if !text(reference, "namespace").is_empty() {
+            let problem = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
+            return Err(problem.to_owned());
         }
         let name = text(reference, "name");
         if !name.is_empty() {
@@ -269,29 +301,38 @@ impl Judge<'_> {
     }
 
     /// What expressions may speak of, variables included; `None` if the policy's conditions are not met.
+    fn prepared(&self, params: Option<&Value>) -> Result<Option<Vec<(&'static str, Cel)>>, String> {
+        let is_met = self.is_met(params)?;
+        Ok(is_met.then(|| self.with_variables(params)))
+    }
+
+    /// Whether the policy's conditions are met.
     ///
     /// # Errors
     /// A condition without a value, where no other one says that the policy is not concerned.
-    pub(super) fn prepared(
-        &self,
-        params: Option<&Value>,
-    ) -> Result<Option<Vec<(&'static str, Cel)>>, String> {
-        let mut names = self.names(params);
+    pub(super) fn is_met(&self, params: Option<&Value>) -> Result<bool, String> {
+        if list(self.spec, "matchConditions").is_empty() {
+            return Ok(true);
+        }
+        let names = self.names(params);
         let mut unmet = None;
         for condition in list(self.spec, "matchConditions") {
             let expression = text(condition, "expression").trim();
             match self.value(expression, &names) {
                 Ok(Cel::Bool(true)) => {}
-                Ok(_) => return Ok(None),
+                Ok(_) => return Ok(false),
                 Err(failure) => {
                     let text = format!("expression '{expression}' resulted in error: {failure}");
                     unmet = unmet.or(Some(text));
                 }
             }
         }
-        if let Some(unmet) = unmet {
-            return Err(unmet);
-        }
+        unmet.map_or(Ok(true), Err)
+    }
+
+    /// What expressions may speak of, variables included.
+    pub(super) fn with_variables(&self, params: Option<&Value>) -> Vec<(&'static str, Cel)> {
+        let mut names = self.names(params);
         let mut variables = Vec::new();
         for variable in list(self.spec, "variables") {
             // One that fails is missed where it is used.
@@ -304,7 +345,7 @@ impl Judge<'_> {
                 names.push(("variables", values::map(variables.clone())));
             }
         }
-        Ok(Some(names))
+        names
     }
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {

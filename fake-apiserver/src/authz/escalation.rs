@@ -48,7 +48,8 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
         }
         let table = GroupResource::new(GROUP, table);
         let role = context.state().store.get(&table, &ObjectKey::new(of, name));
-        let role = role.ok_or_else(|| ApiError::not_found(&table, name))?;
+        // It is the binding of this name that is said not to be there.
+        let role = role.ok_or_else(|| ApiError::not_found(&context.resource.group_resource(), name))?;
         rules_of(&role.value)
     } else {
         if may("escalate", resource, object.name()) {

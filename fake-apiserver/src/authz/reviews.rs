@@ -9,9 +9,10 @@ use crate::meta::at;
 use crate::names;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
-use crate::rest::incoming;
+use crate::rest::{incoming, ownership};
 use crate::selector::LabelSelector;
 use crate::status::ApiError;
+use crate::validation::go;
 
 /// Whether creating an object of this resource asks something.
 pub(crate) fn is_review(resource: &Resource) -> bool {
@@ -28,6 +29,15 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (mut review, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
+    if context.resource.kind == "LocalSubjectAccessReview" {
+        let given = at(&review, "metadata.namespace").and_then(Value::as_str);
+        if given.is_some_and(|given| !given.is_empty() && given != context.request.namespace) {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    settle(context, &mut review);
     let status = match context.resource.kind.as_str() {
         "TokenReview" => authn::review_token(context, &review)?,
         "SelfSubjectReview" => {
@@ -41,17 +51,9 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
         }
         kind => {
             if kind == "LocalSubjectAccessReview" {
-                let given = at(&review, "metadata.namespace").and_then(Value::as_str);
-                if given.is_some_and(|given| !given.is_empty() && given != context.request.namespace) {
-                    return Err(ApiError::bad_request(
-                        "the namespace of the provided object does not match the namespace sent on the request",
-                    ));
-                }
-            }
-            check(context, kind, &review)?;
-            if kind == "LocalSubjectAccessReview" {
                 review["metadata"]["namespace"] = Value::from(context.request.namespace.clone());
             }
+            check(context, kind, &review)?;
             access(context, &review, &subject(&review))
         }
     };
@@ -59,28 +61,93 @@ pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError>
     Ok(Answer::created(Shown::Made(review)))
 }
 
+/// What metadata of reviews may hold, in the order in which it is shown.
+const SHOWN: [&str; 10] = [
+    "name",
+    "generateName",
+    "namespace",
+    "resourceVersion",
+    "generation",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+/// The same of an entry of managed fields.
+const ENTRY: [&str; 6] = [
+    "manager",
+    "operation",
+    "apiVersion",
+    "time",
+    "fieldsType",
+    "fieldsV1",
+];
+/// What only the server says.
+const OWN: [&str; 6] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+];
+
+/// What becomes of a review's metadata before anything is looked at: what only the server says is dropped, the namespace is the
+/// path's, and its fields have an owner.
+fn settle(context: &Context, review: &mut Value) {
+    if review
+        .get("metadata")
+        .is_none_or(|metadata| !metadata.is_object())
+    {
+        review["metadata"] = json!({});
+    }
+    if let Some(metadata) = review.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !OWN.contains(&field.as_str()));
+        metadata.remove("namespace");
+    }
+    ownership::own_new(context, review);
+}
+
 /// A question about access has no name and no labels.
 fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
     let is_local = kind == "LocalSubjectAccessReview";
     let given = review.get("metadata").and_then(Value::as_object);
-    let said: serde_json::Map<String, Value> = given
-        .into_iter()
-        .flatten()
-        .filter(|(field, value)| {
-            // The namespace is the path's, whatever is said.
-            !value.is_null() && *field != "managedFields" && *field != "namespace"
-        })
-        .map(|(field, value)| (field.clone(), value.clone()))
-        .collect();
-    if said.is_empty() {
+    // The namespace is the path's, whatever is said.
+    let is_said = |(field, value): &(&String, &Value)| {
+        !value.is_null() && *field != "managedFields" && *field != "namespace"
+    };
+    if !given.into_iter().flatten().any(|entry| is_said(&entry)) {
         return None;
     }
+    // All of it is shown, in the order of the struct.
+    let said = given.map_or_else(String::new, |given| in_order(given, &SHOWN));
     let detail = if is_local {
         "must be empty except for namespace"
     } else {
         "must be empty"
     };
-    Some(FieldError::invalid("metadata", Value::Object(said), detail))
+    Some(FieldError {
+        shown: Some(said),
+        ..FieldError::invalid("metadata", Value::Null, detail)
+    })
+}
+
+/// An object as JSON, with these fields in this order.
+fn in_order(object: &Map<String, Value>, fields: &[&str]) -> String {
+    let shown = fields.iter().filter_map(|field| {
+        let value = object.get(*field)?;
+        let text = match value.as_array() {
+            Some(entries) if *field == "managedFields" => {
+                let entries = entries.iter().filter_map(Value::as_object);
+                let entries: Vec<String> = entries.map(|entry| in_order(entry, &ENTRY)).collect();
+                format!("[{}]", entries.join(","))
+            }
+            _ => go::json(value),
+        };
+        Some(format!("\"{field}\":{text}"))
+    });
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
 const SELECTORS: &str = "spec.resourceAttributes";

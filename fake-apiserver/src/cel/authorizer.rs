@@ -11,6 +11,7 @@ use kube_cel::cel::{ExecutionError, Value};
 use super::{Scope, values};
 use crate::authn::User;
 use crate::authz::{self, Act};
+use crate::names;
 use crate::server::Server;
 
 /// Methods that name one part of what is asked about, and what that part is called.
@@ -47,6 +48,10 @@ impl Scope {
             scope
                 .root
                 .add_function(method, move |This(this): This<Value>, text: Arc<String>| {
+                    if text.is_empty() && matches!(part, "path" | "resource") {
+                        let why = format!("{part} must not be empty");
+                        return Err(ExecutionError::function_error(part, why));
+                    }
                     with(&this, part, Value::String(text))
                 });
         }
@@ -58,6 +63,16 @@ impl Scope {
         scope.root.add_function(
             "serviceAccount",
             |This(this): This<Value>, namespace: Arc<String>, name: Arc<String>| {
+                let wrong = |what: &str| {
+                    let why = format!("Invalid service account {what}");
+                    Err(ExecutionError::function_error("serviceAccount", why))
+                };
+                if !names::label_problems(&namespace).is_empty() {
+                    return wrong("namespace");
+                }
+                if !names::subdomain_problems(&name).is_empty() {
+                    return wrong("name");
+                }
                 with(&this, ACCOUNT, values::text(&format!("{namespace}:{name}")))
             },
         );

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::rules::text;
 use super::ty::Ty;
 use super::types::{self, of, of_resource};
-use super::{Expression, complaints, cost, field_path, sizes};
+use super::{Expression, complaints, cost, field_path, folding, sizes};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::types::{Kind, ListType, Schema};
 use crate::validation::go;
@@ -272,11 +272,14 @@ fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &
         if checked.result != *wanted {
             return Err(otherwise.to_owned());
         }
+        if let Some(problem) = folding::problem(&expression.tree) {
+            return Err(format!("program instantiation failed: {problem}"));
+        }
         let cost = cost::most(&expression.tree, &checked, schema);
         Ok((expression, cost))
     };
     let mut is_transition = false;
-    let text_of = |field| text(rule, field).trim();
+    let text_of = |field| text(rule, field);
     let times = place.times.unwrap_or_else(|| sizes::in_a_request(schema));
     let place_of = |field: &str| format!("{path}.{field}");
     match read(
@@ -293,7 +296,7 @@ fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &
                     .push(FieldError::forbidden(place_of("rule"), detail));
             }
             out.costs.add(&place_of("rule"), cost);
-            if !text_of("messageExpression").is_empty() {
+            if !text_of("messageExpression").trim().is_empty() {
                 let wanted = "messageExpression must evaluate to a string";
                 match read(text_of("messageExpression"), &Ty::Text, wanted) {
                     Ok((_, cost)) => {

@@ -22,7 +22,13 @@ pub(super) fn describe(error: &ExecutionError) -> String {
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::IndexOutOfBounds(Value::Int(index)) => format!("index out of bounds: {index}"),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::Overflow(_, left, _) => match left {
+            Value::Timestamp(_) => "timestamp overflow",
+            Value::Duration(_) => "duration overflow",
+            Value::UInt(_) => "unsigned integer overflow",
+            _ => "integer overflow",
+        }
+        .to_owned(),
         ExecutionError::NoSuchOverload
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
@@ -38,7 +44,11 @@ fn of_function(function: &str, message: &str) -> String {
     if message == "quantity is not an integer" {
         return "cannot convert value to integer".to_owned();
     }
-    if message.starts_with("no numeric value in ") {
+    if let Some((pattern, _)) = message.split_once("' not a valid regex:") {
+        let pattern = pattern.strip_prefix('\'').unwrap_or(pattern);
+        return crate::strategy::pattern_problem(pattern).unwrap_or_else(|| message.to_owned());
+    }
+    if message.starts_with("no numeric value in ") || message.starts_with("unknown quantity suffix") {
         return NO_QUANTITY.to_owned();
     }
     let is_conversion = match function {
@@ -59,7 +69,9 @@ fn of_function(function: &str, message: &str) -> String {
 
 /// The index of `start index 7 out of range for string of length 3`.
 fn out_of_range(message: &str) -> Option<&str> {
-    let (before, _) = message.split_once(" out of range for string")?;
+    let (before, _) = message
+        .split_once(" out of range for string")
+        .or_else(|| Some((message.strip_prefix("end ")?.strip_suffix(" out of range")?, "")))?;
     let (_, index) = before.rsplit_once("index ")?;
     Some(index)
 }

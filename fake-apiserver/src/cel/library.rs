@@ -31,7 +31,18 @@ const TYPES: [&str; 10] = [
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const DURATION: &str = "google.protobuf.Duration";
 /// Calls whose only argument, or whose result, goes through a function of this module.
-const BEFORE: [(&str, &str); 2] = [("string", "@written"), ("int", "@counted")];
+const BEFORE: [(&str, &str); 5] = [
+    ("cidr", "@network"),
+    ("int", "@counted"),
+    ("ip", "@address"),
+    ("semver", "@version"),
+    ("string", "@written"),
+];
+/// Functions that the interpreter takes for methods: as functions they would not say why their argument has no value.
+const METHODS: [&str; 13] = [
+    "double", "int", "ip", "isSemver", "matches", "semver", "sign", "size", "string", "uint", "min", "max",
+    "sum",
+];
 
 /// Adds the functions and the names of types.
 pub(super) fn add(context: &mut Context<'static>) {
@@ -39,7 +50,19 @@ pub(super) fn add(context: &mut Context<'static>) {
     context.add_function("@mapInsert", |map: Value, key: Value, value: Value| {
         Ok(values::with_entry(&map, key, value))
     });
-    context.add_function("@written", |value: Value| -> Outcome { Ok(written(value)) });
+    context.add_function("@written", |value: Value| -> Outcome {
+        match &value {
+            Value::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => Err(
+                ExecutionError::function_error("string", "invalid UTF-8 in bytes, cannot convert to string"),
+            ),
+            _ => Ok(written(value)),
+        }
+    });
+    context.add_function("@merged", |a: Value, b: Value| -> Outcome { merged(&a, &b) });
+    context.add_function("@sortByAssociatedKeys", |This(of): This<Value>, keys: Value| {
+        sorted(&of, &keys)
+    });
+    context.add_function("sum", |This(of): This<Arc<Vec<Value>>>| sum(&of));
     context.add_function("@counted", |value: Value| -> Outcome { Ok(counted(value)) });
     context.add_function("@some", |value: Value| -> Outcome {
         Ok(values::optional(
@@ -117,12 +140,33 @@ pub(super) fn lower(expression: &mut IdedExpr) -> bool {
             id,
             expr: call(helper, vec![inner]),
         };
+        found = true;
+    }
+    if own.target.is_none() && !own.args.is_empty() && METHODS.contains(&own.func_name.as_str()) {
+        own.target = Some(Box::new(own.args.remove(0)));
         return true;
     }
     let is_library = own
         .target
         .as_ref()
         .is_some_and(|target| target.expr == Expr::Ident("format".to_owned()));
+    let is_address = |name: &str| {
+        let library = Expr::Ident("ip".to_owned());
+        name == "isCanonical" && own.target.as_ref().is_some_and(|target| target.expr == library)
+    };
+    let reader = match own.func_name.as_str() {
+        "containsIP" => Some("@anyAddress"),
+        name if is_address(name) => Some("@address"),
+        _ => None,
+    };
+    if let (Some(reader), [argument]) = (reader, own.args.as_mut_slice()) {
+        let inner = std::mem::take(argument);
+        *argument = IdedExpr {
+            id,
+            expr: call(reader, vec![inner]),
+        };
+        return true;
+    }
     if own.func_name == "named" && is_library {
         let inner = std::mem::take(expression);
         *expression = IdedExpr {
@@ -143,7 +187,7 @@ fn type_named(name: &str) -> Value {
     values::text(&format!("type({name})"))
 }
 
-fn type_of(value: &Value) -> &'static str {
+pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "bool",
         Value::Bytes(_) => "bytes",
@@ -161,7 +205,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// Times and durations as texts, as conversion to text writes them; other values as they are.
-fn written(value: Value) -> Value {
+pub(super) fn written(value: Value) -> Value {
     match value {
         Value::Timestamp(time) => values::text(&time.to_utc().to_rfc3339_opts(SecondsFormat::AutoSi, true)),
         Value::Duration(length) => {
@@ -169,8 +213,62 @@ fn written(value: Value) -> Value {
             values::text(&format!("{}s", nanos as f64 / 1e9))
         }
         Value::Bool(truth) => values::text(&truth.to_string()),
+        Value::Float(number) => values::text(&number_text(number)),
         other => other,
     }
+}
+
+/// A number as Go's `%g` writes it.
+pub(super) fn number_text(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let shortest = format!("{number:e}");
+    let (mantissa, power) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let power: i32 = power.parse().unwrap_or_default();
+    if number != 0.0 && !(-4..6).contains(&power) {
+        let sign = if power < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", power.abs());
+    }
+    number.to_string()
+}
+
+/// Two maps as one.
+fn merged(a: &Value, b: &Value) -> Outcome {
+    let (Value::Map(a), Value::Map(b)) = (a, b) else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let mut all = (*a.map).clone();
+    for (key, value) in b.map.iter() {
+        if all.insert(key.clone(), value.clone()).is_some() {
+            let why = format!("insert failed: key {key} already exists");
+            return Err(ExecutionError::function_error("@merged", why));
+        }
+    }
+    Ok(Value::Map(Map { map: Arc::new(all) }))
+}
+
+/// A list in the order of the keys that belong to its items.
+fn sorted(of: &Value, keys: &Value) -> Outcome {
+    let (Value::List(items), Value::List(keys)) = (of, keys) else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let mut pairs: Vec<(&Value, &Value)> = keys.iter().zip(items.iter()).collect();
+    pairs.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    let items = pairs.into_iter().map(|(_, item)| item.clone()).collect();
+    Ok(Value::List(Arc::new(items)))
+}
+
+/// The sum of numbers or durations; 0 of none.
+fn sum(items: &[Value]) -> Outcome {
+    let mut items = items.iter().cloned();
+    let Some(first) = items.next() else {
+        return Ok(Value::Int(0));
+    };
+    items.try_fold(first, |sum, item| sum + item)
 }
 
 /// Times as seconds, durations as nanoseconds; other values as they are.

@@ -27,6 +27,13 @@ pub(super) fn add(context: &mut Context<'static>) {
     });
 }
 
+/// What lists a schema has that know no order; none if it has none.
+pub(super) type Lists = Option<Arc<str>>;
+
+pub(super) fn of(schema: &Schema) -> Lists {
+    plan(schema).map(|plan| plan.to_string().into())
+}
+
 /// The expression with such calls, if it needs any. `names` are its variables, with the schemas that are known of them.
 pub(super) fn lower(expression: &IdedExpr, names: &[(&str, &Schema)]) -> Option<IdedExpr> {
     let mut names = names

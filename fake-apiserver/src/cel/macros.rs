@@ -8,6 +8,8 @@ use super::objects::parts;
 
 /// What loops collect in.
 const RESULT: &str = "@result";
+/// The list that `sortBy` sorts.
+const SORTED: &str = "@__sortBy_input__";
 
 /// Puts what macros stand for in their place.
 pub(super) fn expand(expression: &mut IdedExpr) {
@@ -86,12 +88,14 @@ impl Ids {
             (name @ ("all" | "exists" | "exists_one" | "existsOne"), [first, second, test]) => {
                 self.quantified(name, target, first, second, test)
             }
-            (name @ ("transformList" | "transformMap"), [first, second, body]) => {
+            ("sortBy", [variable, key]) => self.sorted(expression.id, target, variable, key),
+            (name @ ("transformList" | "transformMap" | "transformMapEntry"), [first, second, body]) => {
                 self.transformed(name, target, (first, second), None, body)
             }
-            (name @ ("transformList" | "transformMap"), [first, second, test, body]) => {
-                self.transformed(name, target, (first, second), Some(test), body)
-            }
+            (
+                name @ ("transformList" | "transformMap" | "transformMapEntry"),
+                [first, second, test, body],
+            ) => self.transformed(name, target, (first, second), Some(test), body),
             _ => None,
         };
         if let Some(made) = made {
@@ -137,6 +141,38 @@ impl Ids {
             target: None,
             args,
         }))
+    }
+
+    /// The list in the order of the keys that the body finds for its items. What is wrong with the keys is said of the whole.
+    fn sorted(&mut self, id: u64, list: &IdedExpr, variable: &IdedExpr, key: &IdedExpr) -> Option<Expr> {
+        let variable = ident_of(variable)?;
+        let (input, so_far) = (self.ident(SORTED), self.ident(RESULT));
+        let item = self.node(Expr::List(ListExpr::new(vec![key.clone()])));
+        let keys = Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: input.clone(),
+            iter_var: variable,
+            iter_var2: None,
+            accu_var: RESULT.to_owned(),
+            accu_init: self.node(Expr::List(ListExpr::new(Vec::new()))),
+            loop_cond: self.flag(true),
+            loop_step: self.call("_+_", vec![so_far.clone(), item]),
+            result: so_far,
+        }));
+        let keys = self.node(keys);
+        let result = IdedExpr {
+            id,
+            ..self.method(input.clone(), "@sortByAssociatedKeys", vec![keys])
+        };
+        Some(Expr::Comprehension(Box::new(ComprehensionExpr {
+            iter_range: self.node(Expr::List(ListExpr::new(Vec::new()))),
+            iter_var: "#unused".to_owned(),
+            iter_var2: None,
+            accu_var: SORTED.to_owned(),
+            accu_init: list.clone(),
+            loop_cond: self.flag(false),
+            loop_step: input,
+            result,
+        })))
     }
 
     fn quantified(
@@ -188,11 +224,13 @@ impl Ids {
             (init, self.call("_+_", vec![so_far.clone(), item]))
         } else {
             let init = self.node(Expr::Map(MapExpr { entries: Vec::new() }));
-            let key = self.ident(&names.0);
-            (
-                init,
-                self.call("@mapInsert", vec![so_far.clone(), key, body.clone()]),
-            )
+            let more = if name == "transformMap" {
+                let key = self.ident(&names.0);
+                self.call("@mapInsert", vec![so_far.clone(), key, body.clone()])
+            } else {
+                self.call("@merged", vec![so_far.clone(), body.clone()])
+            };
+            (init, more)
         };
         let step = match test {
             Some(test) => self.call("_?_:_", vec![test.clone(), more, so_far.clone()]),

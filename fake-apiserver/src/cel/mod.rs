@@ -10,18 +10,22 @@ pub(crate) mod check;
 mod cost;
 mod failures;
 mod field_path;
+mod folding;
+mod format;
 mod functions;
 mod library;
 mod lists;
 mod macros;
 mod objects;
 pub(crate) mod policies;
+mod readable;
 pub(crate) mod rules;
 mod sizes;
 mod ty;
 pub(crate) mod type_check;
 mod types;
 pub(crate) mod values;
+mod words;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
@@ -57,6 +61,8 @@ impl Scope {
     pub(crate) fn new() -> Self {
         let mut root = Context::default().with_all();
         library::add(&mut root);
+        format::add(&mut root);
+        readable::add(&mut root);
         lists::add(&mut root);
         Self { root }
     }
@@ -69,6 +75,9 @@ impl Expression {
     /// What is wrong with its syntax, as the real server prints it.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let mut tree = parse(text)?;
+        if let Some(error) = words::problem(text, &mut tree) {
+            return Err(error);
+        }
         macros::expand(&mut tree);
         let mut run = tree.clone();
         let changed = macros::to_one_variable(&mut run) | library::lower(&mut run);
@@ -101,16 +110,13 @@ impl Expression {
         evaluate(self.run.as_ref().unwrap_or(&self.tree), scope, variables)
     }
 
-    /// The value of a rule about what a schema describes.
-    pub(crate) fn value_of_rule(
-        &self,
-        scope: &Scope,
-        variables: &[(&str, Value)],
-        schema: &Schema,
-    ) -> Result<Value, Failure> {
+    /// The expression as it is evaluated for values of a schema.
+    fn lowered(mut self, schema: &Schema) -> Self {
         let tree = self.run.as_ref().unwrap_or(&self.tree);
-        let lowered = lists::lower(tree, &[("self", schema), ("oldSelf", schema)]);
-        evaluate(lowered.as_ref().unwrap_or(tree), scope, variables)
+        if let Some(lowered) = lists::lower(tree, &[("self", schema), ("oldSelf", schema)]) {
+            self.run = Some(lowered);
+        }
+        self
     }
 }
 
@@ -133,7 +139,7 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
         }
         // The lines that show the place stand one blank further in where the real server prints them.
-        error.to_string().replace("\n|", "\n |")
+        words::of_macros(text, &error.to_string().replace("\n|", "\n |"))
     })
 }
 
@@ -167,12 +173,19 @@ fn complaints(text: &str, wrong: &[Wrong]) -> String {
         .map(|wrong| (place(wrong.id), wrong.what.as_str()))
         .collect();
     all.sort_by_key(|(at, _)| *at);
-    let shown = all.into_iter().map(|((line, column), what)| {
-        let source = text.lines().nth(line - 1).unwrap_or_default().replace('\t', " ");
-        let dots = ".".repeat(column - 1);
-        format!("ERROR: <input>:{line}:{column}: {what}\n | {source}\n | {dots}^")
-    });
+    let shown = all.into_iter().map(|(at, what)| complaint(text, at, what));
     shown.collect::<Vec<_>>().join("\n")
+}
+
+fn complaint(text: &str, (line, column): (usize, usize), what: &str) -> String {
+    let source = text.lines().nth(line - 1).unwrap_or_default().replace('\t', " ");
+    let dots = ".".repeat(column - 1);
+    format!("ERROR: <input>:{line}:{column}: {what}\n | {source}\n | {dots}^")
+}
+
+/// Whether a text is a version of three numbers, as `semver` reads it.
+pub(crate) fn is_version(text: &str) -> bool {
+    readable::version_problem(text).is_none()
 }
 
 /// Reads an expression; the error says what is wrong with it.
@@ -184,6 +197,16 @@ pub(crate) fn compile(expression: &str) -> Result<Expression, String> {
 pub(crate) fn device_selector(text: &str) -> Result<(), String> {
     let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
     let checked = types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]);
+    // What the fields of a device are is not known here; which names there are is.
+    let is_name = |wrong: &Wrong| {
+        wrong.what.starts_with("undeclared reference to") && !wrong.what.contains("'includes'")
+    };
+    if !checked.wrong.is_empty() && checked.wrong.iter().all(is_name) {
+        return Err(format!(
+            "compilation failed: {}",
+            complaints(text, &checked.wrong)
+        ));
+    }
     if checked.wrong.is_empty() && !matches!(checked.result, Ty::Bool | Ty::Dyn) {
         return Err(format!(
             "must evaluate to bool or the unknown type, not {}",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ty::{Record, Shape, Ty};
-use super::{Expression, complaints, types};
+use super::{Expression, complaints, folding, types};
 
 static KIND: Record = Record {
     name: "kubernetes.GroupVersionKind",
@@ -141,19 +141,29 @@ impl Names {
     }
 
     /// What is wrong with an expression, if anything is.
-    pub(crate) fn problem(&self, text: &str, wanted: Wanted) -> Option<String> {
+    pub(crate) fn problem(&self, text: &str, wanted: Wanted) -> Option<Problem> {
         let read = match Expression::read(text) {
             Ok(read) => read,
-            Err(error) => return Some(format!("compilation failed: {error}")),
+            Err(error) => return Some(Problem::Invalid(format!("compilation failed: {error}"))),
         };
         let checked = self.check(&read, wanted);
         if !checked.wrong.is_empty() {
-            return Some(format!(
+            return Some(Problem::Invalid(format!(
                 "compilation failed: {}",
                 complaints(text, &checked.wrong)
-            ));
+            )));
         }
-        let found = &checked.result;
+        if let Some(mismatch) = Self::mismatch(&checked.result, wanted) {
+            return Some(Problem::Invalid(mismatch));
+        }
+        let problem = folding::problem(&read.tree)?;
+        Some(Problem::Internal(format!(
+            "program instantiation failed: {problem}"
+        )))
+    }
+
+    /// Why a value of a type is not what is wanted.
+    fn mismatch(found: &Ty<'_>, wanted: Wanted) -> Option<String> {
         let patches = Ty::list(Ty::Named("JSONPatch"));
         let (fits, named) = match wanted {
             Wanted::Anything => return None,
@@ -165,6 +175,15 @@ impl Names {
         };
         (!fits).then(|| format!("must evaluate to {named} but got {}", at_run_time(found)))
     }
+}
+
+/// What is wrong with an expression.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// It is not one that may be asked.
+    Invalid(String),
+    /// It is, and cannot be prepared.
+    Internal(String),
 }
 
 /// The names that an expression may use, and their types: `object` is that of the object before and after, `params` none where there are
@@ -302,6 +321,7 @@ mod tests {
         let mut names = Names::of_policy(false);
         names.begin_variables();
         names.declare("n", "1 + 1");
-        assert_eq!(names.problem(text, wanted).as_deref(), expect);
+        let expect = expect.map(|why| Problem::Invalid(why.to_owned()));
+        assert_eq!(names.problem(text, wanted), expect);
     }
 }

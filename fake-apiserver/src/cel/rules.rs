@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 use serde_json::Value;
 
+use super::lists::{self, Lists};
 use super::{Expression, Scope, field_path, values};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::types::{Kind, ListType, Schema};
@@ -13,10 +14,11 @@ use crate::types::{Kind, ListType, Schema};
 /// The longest message that an expression may make.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
-/// Every expression in the rules of a schema, read once.
+/// Every expression in the rules of a schema, read once. One that means several things, by the schemas where it stands, is there
+/// several times.
 #[derive(Debug, Default)]
 pub(crate) struct RuleSet {
-    expressions: BTreeMap<String, Arc<Expression>>,
+    expressions: BTreeMap<String, Vec<(Lists, Arc<Expression>)>>,
 }
 
 pub(super) fn text<'a>(rule: &'a Value, field: &str) -> &'a str {
@@ -27,7 +29,7 @@ impl RuleSet {
     /// Reads the rules of a schema; those that cannot be read are left out.
     pub(crate) fn of(schema: &Schema) -> Self {
         let mut set = Self::default();
-        set.add(schema);
+        set.add(schema, schema);
         set
     }
 
@@ -36,34 +38,69 @@ impl RuleSet {
         self.expressions.is_empty()
     }
 
-    fn add(&mut self, schema: &Schema) {
+    /// Reads the rules of `rules`, which are about what `schema` describes.
+    fn add(&mut self, rules: &Schema, schema: &Schema) {
         // Built-in types have no rules, and some contain themselves.
-        if schema.name.is_some() {
+        if rules.name.is_some() {
             return;
         }
-        for rule in &schema.validations {
+        for rule in &rules.validations {
             for field in ["rule", "messageExpression"] {
                 let text = text(rule, field).trim();
-                if let (false, Ok(expression)) = (text.is_empty(), Expression::read(text)) {
-                    self.expressions.insert(text.to_owned(), Arc::new(expression));
+                if !text.is_empty() {
+                    self.read(text, schema);
                 }
             }
         }
-        match &schema.kind {
+        match &rules.kind {
             Kind::Object(object) => {
-                for field in object.fields.values() {
-                    self.add(&field.schema);
+                let typed = schema.as_object();
+                for (name, field) in &object.fields {
+                    let typed = typed.and_then(|typed| typed.fields.get(name));
+                    self.add(
+                        &field.schema,
+                        typed.map_or(&*field.schema, |typed| &*typed.schema),
+                    );
                 }
                 if let Some(values) = &object.additional {
-                    self.add(values);
+                    let typed = typed.and_then(|typed| typed.additional.as_ref());
+                    self.add(values, typed.map_or(&**values, |typed| &**typed));
                 }
             }
-            Kind::Array(array) => self.add(&array.items),
+            Kind::Array(array) => {
+                let typed = schema.as_array().unwrap_or(array);
+                self.add(&array.items, &typed.items);
+            }
             _ => {}
         }
-        for schema in schema.logic.iter().flat_map(|logic| &logic.all_of) {
-            self.add(schema);
+        for part in rules.logic.iter().flat_map(|logic| &logic.all_of) {
+            self.add(part, schema);
         }
+    }
+
+    fn read(&mut self, text: &str, schema: &Schema) {
+        let lists = lists::of(schema);
+        let known = self.expressions.get(text);
+        if known.is_some_and(|known| known.iter().any(|(own, _)| *own == lists)) {
+            return;
+        }
+        if let Ok(expression) = Expression::read(text) {
+            let expression = Arc::new(expression.lowered(schema));
+            let all = self.expressions.entry(text.to_owned()).or_default();
+            all.push((lists, expression));
+        }
+    }
+
+    /// The expression of this text, for values of a schema.
+    fn get(&self, text: &str, schema: &Schema) -> Option<&Arc<Expression>> {
+        let found = match self.expressions.get(text.trim())?.as_slice() {
+            [only] => Some(only),
+            several => {
+                let lists = lists::of(schema);
+                several.iter().find(|(own, _)| *own == lists)
+            }
+        };
+        found.map(|(_, expression)| expression)
     }
 
     /// What the rules say of an object, new or changed: complaints, and complaints about what was so before.
@@ -168,7 +205,7 @@ impl Walk<'_> {
             .map(|old| values::typed(old, schema));
         let shown_path = if path.is_empty() { "<nil>" } else { path };
         for rule in &rules.validations {
-            let Some(expression) = self.rules.expressions.get(text(rule, "rule").trim()).cloned() else {
+            let Some(expression) = self.rules.get(text(rule, "rule"), schema).cloned() else {
                 continue;
             };
             let is_transition = expression.uses("oldSelf");
@@ -182,7 +219,7 @@ impl Walk<'_> {
             } else if let Some(before) = &before {
                 variables.push(("oldSelf", before.clone()));
             }
-            let outcome = expression.value_of_rule(&self.scope, &variables, schema);
+            let outcome = expression.value(&self.scope, &variables);
             let failure = match outcome {
                 Ok(Cel::Bool(true)) => continue,
                 Ok(_) => None,
@@ -204,6 +241,10 @@ impl Walk<'_> {
                 self.errors
                     .push(FieldError::invalid(shown_path, kind_name(schema), detail));
                 continue;
+            }
+            // Messages cannot ask for what was before where nothing was.
+            if optional && before.is_none() {
+                variables.retain(|(name, _)| *name != "oldSelf");
             }
             let detail = self.message(rule, &variables, schema).unwrap_or_else(|| {
                 match text(rule, "message").trim() {
@@ -228,11 +269,8 @@ impl Walk<'_> {
 
     /// The message that an expression makes, if it makes a proper one.
     fn message(&self, rule: &Value, variables: &[(&str, Cel)], schema: &Schema) -> Option<String> {
-        let expression = self
-            .rules
-            .expressions
-            .get(text(rule, "messageExpression").trim())?;
-        let Ok(Cel::String(message)) = expression.value_of_rule(&self.scope, variables, schema) else {
+        let expression = self.rules.get(text(rule, "messageExpression"), schema)?;
+        let Ok(Cel::String(message)) = expression.value(&self.scope, variables) else {
             return None;
         };
         let message = message.trim();
@@ -246,7 +284,13 @@ fn complaint(rule: &Value, schema: &Schema, value: &Value, path: String, detail:
     match text(rule, "reason") {
         "FieldValueForbidden" => FieldError::forbidden(path, detail),
         "FieldValueRequired" => FieldError::required(path, detail),
-        "FieldValueDuplicate" => FieldError::duplicate(path, value.clone()),
+        "FieldValueDuplicate" => {
+            let shown = (!shows).then(String::new);
+            FieldError {
+                shown,
+                ..FieldError::duplicate(path, value.clone())
+            }
+        }
         _ if shows => FieldError::invalid(path, value.clone(), detail),
         _ => FieldError::new(FieldErrorKind::InvalidUnshown, path, None, detail),
     }

@@ -189,8 +189,20 @@ impl<'a> Checker<'a> {
             },
             Expr::List(list) => {
                 let mut of: Option<Ty<'a>> = None;
-                for element in &list.elements {
-                    let ty = self.check(element);
+                for (index, element) in list.elements.iter().enumerate() {
+                    let mut ty = self.check(element);
+                    if list.optional_indices.contains(&index) {
+                        ty = match ty {
+                            Ty::Optional(of) => *of,
+                            open if open.is_open() => open,
+                            other => {
+                                let given = self.found.settled(&other);
+                                let what =
+                                    format!("expected type 'optional_type({given})' but found '{given}'");
+                                self.complain(element.id, what)
+                            }
+                        };
+                    }
                     of = Some(self.joined(of, ty));
                 }
                 let of = of.unwrap_or_else(|| self.variable());
@@ -212,8 +224,9 @@ impl<'a> Checker<'a> {
                 Ty::Map(Box::new(key), Box::new(value))
             }
             Expr::Struct(object) => {
-                if !self.makes_objects() {
-                    let name = &object.type_name;
+                let name = &object.type_name;
+                let is_object = name == "Object" || name.starts_with("Object.") || name == "JSONPatch";
+                if !self.makes_objects() || !is_object {
                     return self.complain(id, format!("undeclared reference to '{name}' (in container '')"));
                 }
                 for entry in &object.entries {
@@ -487,7 +500,7 @@ impl<'a> Checker<'a> {
         match &expression.expr {
             Expr::List(list) if !mixed => {
                 let ids = list.elements.iter().map(|element| element.id);
-                self.same(&ids.collect::<Vec<_>>());
+                self.same(&ids.collect::<Vec<_>>(), &list.optional_indices);
             }
             Expr::Map(map) if !mixed => {
                 let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
@@ -495,25 +508,60 @@ impl<'a> Checker<'a> {
                     EntryExpr::StructField(_) => None,
                 });
                 let (keys, values): (Vec<u64>, Vec<u64>) = entries.unzip();
-                self.same(&keys);
-                self.same(&values);
+                self.same(&keys, &[]);
+                self.same(&values, &[]);
             }
-            Expr::Call(call) => self.text_argument(call),
+            Expr::Call(call) => {
+                self.text_argument(call);
+                self.formatted(expression.id, call);
+            }
             _ => {}
         }
     }
 
-    /// Complains of the first of several nodes that has not the type of those before it.
-    fn same(&mut self, ids: &[u64]) {
-        let types: Vec<(u64, Ty<'a>)> = ids
-            .iter()
-            .filter_map(|id| Some((*id, self.found.settled(self.types.get(id)?))))
-            .collect();
+    /// Complains of the first of several nodes that has not the type of those before it; those at `optional` may be missing.
+    fn same(&mut self, ids: &[u64], optional: &[usize]) {
+        let own = |(index, id): (usize, &u64)| {
+            let ty = self.found.settled(self.types.get(id)?);
+            Some(match ty {
+                Ty::Optional(of) if optional.contains(&index) => (*id, *of),
+                ty => (*id, ty),
+            })
+        };
+        let types: Vec<(u64, Ty<'a>)> = ids.iter().enumerate().filter_map(own).collect();
         let Some((_, first)) = types.first() else {
             return;
         };
         if let Some((id, other)) = types.iter().find(|(_, ty)| ty != first) {
             self.complain(*id, format!("expected type '{first}' but found '{other}'"));
+        }
+    }
+
+    /// A format that is written out, with its arguments.
+    fn formatted(&mut self, id: u64, call: &CallExpr) {
+        let (
+            "format",
+            Some(target),
+            [
+                IdedExpr {
+                    expr: Expr::List(args),
+                    ..
+                },
+            ],
+        ) = (
+            call.func_name.as_str(),
+            call.target.as_deref(),
+            call.args.as_slice(),
+        )
+        else {
+            return;
+        };
+        let Expr::Literal(LiteralValue::String(format)) = &target.expr else {
+            return;
+        };
+        let type_at = |id: u64| self.types.get(&id).map_or(Ty::Dyn, |ty| self.found.settled(ty));
+        if let Some((id, what)) = super::format::problem(id, format.inner(), &args.elements, &type_at) {
+            self.complain(id, what);
         }
     }
 
@@ -529,7 +577,8 @@ impl<'a> Checker<'a> {
         let good = match call.func_name.as_str() {
             "matches" => regex::Regex::new(text).is_ok(),
             "timestamp" => chrono::DateTime::parse_from_rfc3339(text).is_ok(),
-            "duration" => super::values::duration(text).is_some(),
+            // Only schemas know days and weeks.
+            "duration" => !text.contains(['d', 'w']) && super::values::duration(text).is_some(),
             _ => true,
         };
         if !good {

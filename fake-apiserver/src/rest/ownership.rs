@@ -120,6 +120,15 @@ pub(crate) fn with_operation<T>(context: &Context, act: impl FnOnce(&Operation<'
     })
 }
 
+/// Records who owns which fields of an object that is new and of a built-in kind.
+pub(crate) fn own_new(context: &Context, object: &mut Value) {
+    if let Some(schema) = context.resource.schema() {
+        with_operation(context, |operation| {
+            track_update(&schema, None, object, operation)
+        });
+    }
+}
+
 /// Records who owns which fields of `object`, compared with what it was before this write.
 pub(crate) async fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
     let Some(schema) = context.resource.schema() else {

@@ -418,10 +418,13 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     if context.table().resource == "persistentvolumes" && context.request.subresource == "status" {
         storage::stamp_phase(object, &context.state().now());
     }
+    // Endpoint slices are compared before what they may no longer say is taken out.
+    let before_drop =
+        context.table().resource == "endpointslices" && strategy.changes_generation(object, old);
     if context.request.subresource.is_empty() && !context.resource.is_custom() {
         disabled::drop(context.table(), object, Some(old));
     }
-    if context.request.subresource != "status" && strategy.changes_generation(object, old) {
+    if context.request.subresource != "status" && (before_drop || strategy.changes_generation(object, old)) {
         object.set_meta("generation", old.generation() + 1);
     }
 }
@@ -461,6 +464,8 @@ fn validate(
     if errors.is_empty() {
         return Ok(warnings);
     }
+    // What was so before is told beside what is refused.
+    context.warnings.tell(warnings);
     sent::show_empty(&mut errors, resource.schema().as_deref(), || {
         (change.sent)(Some(old))
     });

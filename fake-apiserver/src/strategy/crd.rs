@@ -119,8 +119,10 @@ impl Strategy for DefinitionStrategy {
             });
         let mut errors = super::crd_check::check(object);
         if established {
-            let fields = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
-            errors.extend(super::immutable::check(&fields, object, old));
+            let fields = ["spec.scope", "spec.names.kind", "spec.group", "spec.names.plural"];
+            // What was stored is looked at last.
+            let stored = errors.partition_point(|error| !error.path.starts_with("status.storedVersions"));
+            errors.splice(stored..stored, super::immutable::check(&fields, object, old));
         }
         errors
     }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::field_error::FieldError;
 use crate::store::GroupResource;
-pub(crate) use crd_check::warnings as definition_warnings;
+pub(crate) use crd_check::{pattern_problem, warnings as definition_warnings};
 pub(crate) use generic::StatusKeeps;
 pub(crate) use pod::{keep_all_but, qos_class};
 

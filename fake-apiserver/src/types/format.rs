@@ -5,7 +5,7 @@ use base64::Engine;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether the text is of the format; true for formats that are not checked.
-pub(super) fn fits(format: &str, text: &str) -> bool {
+pub(crate) fn fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => time::seconds(&text.to_uppercase()).is_some(),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),

@@ -28,6 +28,7 @@ mod validate;
 pub(crate) use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
+pub(crate) use format::fits as fits_format;
 pub(crate) use quantity::Quantity;
 pub use schema::{
     Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written,

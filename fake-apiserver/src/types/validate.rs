@@ -52,6 +52,12 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
     if let Some(logic) = &schema.logic {
         check_logic(logic, value, path, errors);
     }
+    // The items of a list are looked at before how many there are, the parts of an object after.
+    if let (Kind::Array(array), Value::Array(items)) = (&schema.kind, value) {
+        for (index, item) in items.iter().enumerate() {
+            validate(&array.items, item, &format!("{path}[{index}]"), errors);
+        }
+    }
     if let Some(limits) = &schema.limits {
         check_limits(limits, value, path, errors);
     }
@@ -72,14 +78,8 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
     if !schema.allowed.is_empty() && !schema.allowed.contains(value) {
         errors.push(unsupported(schema, value, path));
     }
-    match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map)) => check_object(object, map, path, errors),
-        (Kind::Array(array), Value::Array(items)) => {
-            for (index, item) in items.iter().enumerate() {
-                validate(&array.items, item, &format!("{path}[{index}]"), errors);
-            }
-        }
-        _ => {}
+    if let (Kind::Object(object), Value::Object(map)) = (&schema.kind, value) {
+        check_object(object, map, path, errors);
     }
 }
 
@@ -91,8 +91,6 @@ fn join(path: &str, name: &str) -> String {
 }
 
 fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let missing = object.required.iter().filter(|name| !map.contains_key(*name));
-    errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
     for (name, value) in map {
         if let Some(field) = object.fields.get(name) {
             validate(&field.schema, value, &join(path, name), errors);
@@ -101,6 +99,9 @@ fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &
             validate(values, value, &format!("{path}.{name}"), errors);
         }
     }
+    // What is missing is said after what is there.
+    let missing = object.required.iter().filter(|name| !map.contains_key(*name));
+    errors.extend(missing.map(|name| FieldError::required(join(path, name), "")));
 }
 
 /// A value that is none of those that are allowed, which are all shown as texts.

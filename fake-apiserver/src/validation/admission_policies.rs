@@ -6,13 +6,17 @@ use serde_json::Value;
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
+use super::go;
 use super::path::Path;
 use super::registrations::{
     self, FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, expression_of, match_conditions,
 };
 use super::selectors;
 use crate::cel::policies::{Names, Wanted};
+use crate::field_error::FieldError;
 use crate::names;
+
+const AUDIT_ANNOTATIONS_MAX: usize = 20;
 
 fn param_kind(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(kind) = spec.part("paramKind") else {
@@ -81,7 +85,11 @@ fn match_resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// What policies that refuse and policies that change have in common, before their own part.
 fn policy_head(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
-    errors.one_of(&path.field("failurePolicy"), spec.text("failurePolicy"), &FAILURE);
+    // One that is said to be nothing is none of those that there are.
+    match spec.text_if_set("failurePolicy") {
+        None => errors.required(&path.field("failurePolicy"), ""),
+        Some(given) => errors.one_of_or_empty(&path.field("failurePolicy"), given, &FAILURE),
+    }
     param_kind(spec, path, errors);
     let at = path.field("matchConstraints");
     match spec.part("matchConstraints") {
@@ -144,6 +152,27 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
         let detail = "validations or auditAnnotations must contain at least one item";
         errors.required(&validations_path, detail);
         return errors.required(&audits_path, detail);
+    }
+    if audits.len() > AUDIT_ANNOTATIONS_MAX {
+        let shown: Vec<String> = audits
+            .iter()
+            .map(|audit| {
+                let text = |field: &str| go::json(&Value::from(audit.text(field)));
+                format!(
+                    "{{\"Key\":{},\"ValueExpression\":{}}}",
+                    text("key"),
+                    text("valueExpression")
+                )
+            })
+            .collect();
+        errors.push(FieldError {
+            shown: Some(format!("[{}]", shown.join(","))),
+            ..FieldError::invalid(
+                audits_path.to_string(),
+                Value::Null,
+                format!("must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"),
+            )
+        });
     }
     for (index, validation) in validations.iter().enumerate() {
         validation_of(validation, &cel_names, &validations_path.index(index), errors);
@@ -216,6 +245,7 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
     );
     let mut cel_names = Names::of_policy(spec.has("paramKind"));
     match_conditions(spec, &cel_names, &path.field("matchConditions"), errors);
+    cel_names.begin_variables();
     variables(spec, &mut cel_names, &path, errors);
     let list = path.field("mutations");
     if spec.list("mutations").is_empty() {

@@ -10,6 +10,7 @@ use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
 use super::path::Path;
 use super::{amounts, go, pod};
+use crate::field_error::{FieldError, FieldErrorKind};
 use crate::names;
 use crate::types::Quantity;
 
@@ -232,7 +233,23 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
             .filter_map(addresses::Network::parse)
             .map(|network| network.address.is_ipv4())
             .collect();
-        if networks.len() > 2 || kinds.first() == kinds.get(1) {
+        let odd = spec
+            .texts("podCIDRs")
+            .enumerate()
+            .find(|(_, network)| addresses::Network::parse(network).is_none());
+        if let Some((index, network)) = odd {
+            let detail = format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid CIDR \
+                 address: {network})"
+            );
+            errors.push(FieldError::new(
+                FieldErrorKind::Internal,
+                path.to_string(),
+                None,
+                detail,
+            ));
+        }
+        if odd.is_some() || networks.len() > 2 || kinds.first() == kinds.get(1) {
             let detail = "may specify no more than one CIDR for each IP family";
             errors.invalid(&path, networks.to_vec(), detail);
         }

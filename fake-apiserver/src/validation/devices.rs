@@ -6,7 +6,27 @@ use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
 use super::path::Path;
 use super::{go, selectors};
+use crate::field_error::FieldError;
 use crate::{cel, names};
+
+/// An attribute of a device as the real server's own struct prints.
+fn attribute_shown(value: &Value) -> String {
+    let fields = [
+        ("IntValue", "int"),
+        ("BoolValue", "bool"),
+        ("StringValue", "string"),
+        ("VersionValue", "version"),
+        ("IntValues", "ints"),
+        ("BoolValues", "bools"),
+        ("StringValues", "strings"),
+        ("VersionValues", "versions"),
+    ];
+    let shown = fields.map(|(name, field)| {
+        let value = value.get(field).unwrap_or(&Value::Null);
+        format!("\"{name}\":{}", go::json(value))
+    });
+    format!("{{{}}}", shown.join(","))
+}
 
 /// Requests, constraints, configurations and selectors: at most so many each.
 const LIST_MAX: usize = 32;
@@ -439,7 +459,13 @@ fn slice_spec(object: &Value, old: Option<&Value>, errors: &mut Errors) {
             "must be greater than zero",
         );
     }
-    errors.not_negative(&at.field("generation"), pool.int("generation"));
+    if let Some(generation) = pool.int("generation").filter(|generation| *generation < 0) {
+        errors.invalid(
+            &at.field("generation"),
+            generation,
+            "must be greater than or equal to zero",
+        );
+    }
     if let Some(old) = old {
         for pointer in ["/spec/pool/name", "/spec/driver", "/spec/nodeName"] {
             let dotted = pointer.trim_start_matches('/').replace('/', ".");
@@ -466,12 +492,22 @@ fn slice_spec(object: &Value, old: Option<&Value>, errors: &mut Errors) {
                 let at = attributes.key(name);
                 let known = ["int", "bool", "string", "version"];
                 match known.iter().filter(|kind| value.has(kind)).count() {
-                    0 => errors.required(&at, "exactly one value must be specified"),
-                    1 => {}
-                    _ => {
-                        let detail = "exactly one value must be specified";
-                        errors.invalid(&at, value.clone(), detail);
+                    0 => errors.invalid(&at, "", "exactly one value must be specified"),
+                    1 => {
+                        let version = value.text_if_set("version");
+                        if let Some(version) = version.filter(|text| !cel::is_version(text)) {
+                            let detail = "must be a string compatible with semver.org spec 2.0.0";
+                            errors.invalid(&at.field("version"), version, detail);
+                        }
                     }
+                    _ => errors.push(FieldError {
+                        shown: Some(attribute_shown(value)),
+                        ..FieldError::invalid(
+                            at.to_string(),
+                            Value::Null,
+                            "exactly one value must be specified",
+                        )
+                    }),
                 }
             }
         },

@@ -233,7 +233,7 @@ fn conditions(object: &Value, errors: &mut Errors) {
             errors.duplicate(&at.field("type"), kind);
         }
         if kind.is_empty() {
-            errors.required(&at.field("type"), "must not be empty");
+            errors.required(&at.field("type"), "");
         }
     }
 }

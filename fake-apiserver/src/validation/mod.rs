@@ -215,7 +215,9 @@ fn rules(table: &GroupResource) -> Rules {
             admission_policies::mutating_binding,
             admission_policies::mutating_binding_update,
         ),
-        ("apiregistration.k8s.io", "apiservices") => anew!(registrations::api_service),
+        ("apiregistration.k8s.io", "apiservices") => {
+            anew!(registrations::api_service).with_status(registrations::api_service_status)
+        }
         _ => Rules::new(nothing, no_change),
     }
 }

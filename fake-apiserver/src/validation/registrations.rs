@@ -8,8 +8,8 @@ use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
 use super::selectors;
-use crate::cel::policies::{Names, Wanted};
-use crate::field_error::go_quote;
+use crate::cel::policies::{Names, Problem, Wanted};
+use crate::field_error::{FieldError, FieldErrorKind, go_quote};
 use crate::names;
 
 pub(super) const FAILURE: [&str; 2] = ["Fail", "Ignore"];
@@ -270,6 +270,11 @@ pub(super) fn webhook_url(text: &str, path: &Path<'_>, errors: &mut Errors) {
         );
         return errors.required(path, &detail);
     }
+    if text.starts_with(':') {
+        let parsed = go_quote(text);
+        let detail = format!("url must be a valid URL: parse {parsed}: missing protocol scheme{URL_FORM}");
+        return errors.required(path, &detail);
+    }
     let (scheme, rest) = text
         .split_once("://")
         .map_or(("", text), |(scheme, rest)| (scheme, rest));
@@ -366,8 +371,32 @@ pub(super) fn expression_of(
     if expression.trim().is_empty() {
         return errors.required(path, missing);
     }
-    if let Some(problem) = cel_names.problem(expression.trim(), wanted) {
-        errors.invalid(path, expression, problem);
+    match cel_names.problem(expression, wanted) {
+        Some(Problem::Invalid(why)) => errors.invalid(path, expression, why),
+        Some(Problem::Internal(why)) => errors.push(FieldError::new(
+            FieldErrorKind::Internal,
+            path.to_string(),
+            None,
+            why,
+        )),
+        None => {}
+    }
+}
+
+/// The status of an APIService.
+pub(super) fn api_service_status(new: &Value, _: &Value, errors: &mut Errors) {
+    let status = new.part("status").unwrap_or(&NOTHING);
+    let path = Path::new("status.conditions");
+    for (index, condition) in status.list("conditions").iter().enumerate() {
+        let given = condition.text("status");
+        if !matches!(given, "True" | "False" | "Unknown") {
+            errors.push(FieldError::new(
+                FieldErrorKind::NotSupported,
+                path.index(index).field("status").to_string(),
+                Some(Value::from(given)),
+                "supported values: \"True\", \"False\", \"Unknown\"",
+            ));
+        }
     }
 }
 
@@ -384,6 +413,10 @@ pub(super) fn api_service(object: &Value, errors: &mut Errors) {
             name,
             format!("must be `spec.version+\".\"+spec.group`: \"{required}\""),
         );
+    }
+    if group.is_empty() && version != "v1" {
+        let detail = "only v1 may have an empty group and it better be legacy kube";
+        errors.required(&path.field("group"), detail);
     }
     if !group.is_empty() {
         let problems = names::subdomain_problems(group);

@@ -29,6 +29,42 @@ impl Coster<'_> {
                 }
                 Some(Call::of(size.times(each)))
             }
+            ("contains" | "intersects" | "equivalent", _, [left, right])
+                if overload.starts_with("list_sets_") =>
+            {
+                let (left, right) = (self.size_or_unknown(left), self.size_or_unknown(right));
+                let factor = if name == "equivalent" { 2.0 } else { 1.0 };
+                Some(Call::of(left.times(right).scaled(factor).plus(Range::of(1))))
+            }
+            ("slice", Some(list), [from, to]) => {
+                let most = self.size_or_unknown(list).max;
+                let (from, to) = (
+                    written_number(from).unwrap_or(0),
+                    written_number(to).unwrap_or(most),
+                );
+                Some(made_list(1.0, Range::of(to.saturating_sub(from))))
+            }
+            ("range", _, [count]) if overload == "lists_range" => Some(made_list(
+                1.0,
+                Range::of(written_number(count).unwrap_or(u64::MAX)),
+            )),
+            ("reverse", Some(list), []) => Some(made_list(1.0, self.size_or_unknown(list))),
+            ("flatten", Some(list), _) => {
+                let depth = args
+                    .first()
+                    .map_or(1, |depth| written_number(depth).unwrap_or(u64::MAX));
+                Some(made_list(depth as f64, self.size_or_unknown(list)))
+            }
+            ("distinct", Some(list), []) => {
+                let size = self.size_or_unknown(list);
+                Some(made_list(2.0, size.times(size)))
+            }
+            ("sort" | "@sortByAssociatedKeys", Some(list), _) => {
+                let size = self.size_or_unknown(args.first().unwrap_or(list));
+                let texts = overload.contains("_string_") || overload.contains("_bytes_");
+                let factor = if texts { 2.0 + TEXT } else { 2.0 };
+                Some(made_list(factor, size.times(size)))
+            }
             ("url", _, [text]) => {
                 let size = self.size_or_unknown(text);
                 Some(Call::sized(size.scaled(TEXT), size))
@@ -138,6 +174,19 @@ impl Coster<'_> {
             },
             _ => None,
         }
+    }
+}
+
+/// A call that makes a list.
+fn made_list(factor: f64, size: Range) -> Call {
+    Call::sized(size.scaled(factor).plus(Range::of(1 + LIST)), size)
+}
+
+/// A number that is written out.
+fn written_number(expression: &IdedExpr) -> Option<u64> {
+    match &expression.expr {
+        Expr::Literal(LiteralValue::Int(number)) => Some(*number.inner() as u64),
+        _ => None,
     }
 }
 

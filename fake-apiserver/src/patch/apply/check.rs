@@ -55,6 +55,40 @@ fn walk(of: Type<'_>, value: &Value, path: &mut String, errors: &mut Vec<String>
     }
 }
 
+/// Where a configuration says something of what is owned as one.
+pub(super) fn atomics(of: Type<'_>, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect_atomics(of, value, "", &mut found);
+    found
+}
+
+fn collect_atomics(of: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    if !matches!(of, Type::Known(..)) {
+        return;
+    }
+    match (of.shape(Some(value)), value) {
+        (Shape::Map(map), Value::Object(fields)) => {
+            if map.atomic {
+                found.push(path.to_owned());
+            }
+            for (name, value) in fields {
+                if let Some(of) = map.child(name).filter(|_| map.declares(name)) {
+                    collect_atomics(of, value, &format!("{path}.{name}"), found);
+                }
+            }
+        }
+        (Shape::List(list), Value::Array(items)) => {
+            if list.atomic() {
+                found.push(path.to_owned());
+            }
+            for (at, item) in items.iter().enumerate() {
+                collect_atomics(list.items(), item, &format!("{path}[{at}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn complain(path: &str, errors: &mut Vec<String>, message: &str) {
     let separator = if path.is_empty() { "" } else { ": " };
     errors.push(format!("{path}{separator}{message}"));

@@ -350,7 +350,16 @@ pub fn keep_times(old: &Value, new: &mut Value) -> bool {
 pub fn merged(schema: &Schema, live: &Value, applied: &Value) -> Result<Value, String> {
     let of = Type::Known(schema, false);
     if let Some(problems) = joined(check::check(of, applied)) {
-        return Err(problems);
+        return Err(format!(
+            "failed to convert patch object to typed object: {problems}"
+        ));
+    }
+    let whole = check::atomics(of, applied);
+    if !whole.is_empty() {
+        let whole = whole.join(", ");
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {whole}"
+        ));
     }
     Ok(merge::merge(of, Some(live), Some(applied)).unwrap_or_default())
 }

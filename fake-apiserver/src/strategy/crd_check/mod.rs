@@ -1,6 +1,7 @@
 //! What is wrong with a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
 
 mod pattern;
+pub(crate) use pattern::problem as pattern_problem;
 mod schema;
 mod shown;
 mod structural;

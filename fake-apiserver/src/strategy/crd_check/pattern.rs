@@ -1,7 +1,7 @@
 //! What Go says of a regular expression that it does not take.
 
 /// The complaint; `None` for one that it takes.
-pub(super) fn problem(pattern: &str) -> Option<String> {
+pub(crate) fn problem(pattern: &str) -> Option<String> {
     // Go has no looking around and no references back, where this program's library says so in other words.
     let said = |what: &str, part: &str| Some(format!("error parsing regexp: {what}: `{part}`"));
     for group in ["(?=", "(?!", "(?<=", "(?<!"] {

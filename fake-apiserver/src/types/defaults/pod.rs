@@ -177,16 +177,50 @@ fn pull_policy_of(image: &str) -> &'static str {
     }
 }
 
-/// `img`, `img:latest`, `registry:5000/img`; not `img:1`, `img@sha256:…`.
+/// `img`, `img:latest`, `registry:5000/img`; not `img:1`, `img@sha256:…`, nor what is no reference to an image.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')
         .map_or((image, None), |(name, digest)| (name, Some(digest)));
-    let last = name.rsplit('/').next().unwrap_or(name);
-    match last.split_once(':') {
+    let start = name.rfind('/').map_or(0, |at| at + 1);
+    let tag = name.get(start..).and_then(|last| last.split_once(':'));
+    let path = tag.map_or(name, |(last, _)| {
+        name.get(..start + last.len()).unwrap_or_default()
+    });
+    let is_newest = match tag {
         Some((_, tag)) => tag == "latest",
-        // The real server cannot parse an empty image and leaves it at IfNotPresent.
-        None => digest.is_none() && !image.is_empty(),
+        None => digest.is_none(),
+    };
+    is_newest && is_repository(path)
+}
+
+/// Whether a text may name images: small letters, digits and what stands between them, below a registry if it is one.
+fn is_repository(path: &str) -> bool {
+    let is_word =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let is_part = |part: &str| {
+        let separators = |c: char| matches!(c, '.' | '_' | '-');
+        let edges = [part.chars().next(), part.chars().last()];
+        let in_a_row = ["..", "._", "_.", ".-", "-.", "-_", "_-", "___"];
+        edges.iter().all(|edge| edge.is_some_and(|c| !separators(c)))
+            && part
+                .split(separators)
+                .all(|word| word.is_empty() || is_word(word))
+            && !in_a_row.iter().any(|odd| part.contains(odd))
+    };
+    let is_registry = |host: &str| {
+        let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+        let label = |label: &str| {
+            !label.is_empty()
+                && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        name.split('.').all(label) && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+    };
+    match path.split_once('/') {
+        Some((first, rest)) => (is_part(first) || is_registry(first)) && rest.split('/').all(is_part),
+        None => is_part(path),
     }
 }
 

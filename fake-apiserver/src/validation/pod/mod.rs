@@ -144,6 +144,16 @@ pub(crate) fn spec<'a>(scope: &Scope<'a>, spec: &'a Value, path: &Path<'_>, erro
     if !spec.has("terminationGracePeriodSeconds") {
         errors.required(&path.field("terminationGracePeriodSeconds"), "");
     }
+    for (index, name) in scope.claims.iter().enumerate() {
+        let list = path.field("volumes");
+        let at = list.index(index);
+        if name.is_empty() {
+            errors.required(&at.field("persistentVolumeClaim.claimName"), "");
+            errors.required(&at.field("name"), "");
+        } else {
+            errors.problems(&at.field("name"), name, crate::names::label_problems(name));
+        }
+    }
     let mut known = volumes::check(scope, spec.list("volumes"), &path.field("volumes"), errors);
     for claim in scope.claims {
         known.retain(|(name, _)| name != claim);
