@@ -120,23 +120,20 @@ fn leaves_at(node: &Value, pod: &Value) -> Option<jiff::Timestamp> {
         .filter(|taint| text(taint, "effect") == "NoExecute")
     {
         let since = time(taint, "timeAdded").unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let tolerations: Vec<&Value> = list(pod, "spec.tolerations")
+        // The first that is for it counts, however long the others would stay.
+        let toleration = list(pod, "spec.tolerations")
             .iter()
-            .filter(|toleration| tolerates(toleration, taint))
-            .collect();
-        let leaves = if tolerations.is_empty() {
-            Some(since)
-        } else {
-            // The shortest of those that are limited.
-            tolerations
-                .iter()
-                .filter_map(|toleration| toleration.get("tolerationSeconds").and_then(Value::as_i64))
-                .min()
+            .find(|toleration| tolerates(toleration, taint));
+        let leaves = match toleration {
+            None => Some(since),
+            Some(toleration) => toleration
+                .get("tolerationSeconds")
+                .and_then(Value::as_i64)
                 .and_then(|seconds| {
                     since
                         .saturating_add(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
                         .ok()
-                })
+                }),
         };
         at = [at, leaves].into_iter().flatten().min();
     }
@@ -411,7 +408,12 @@ mod tests {
         Some("mine:NoExecute unreachable:NoSchedule unreachable:NoExecute")
     )]
     fn taints_of_conditions(#[case] node: Value, #[case] expected: Option<&str>) {
-        let got = taints(&node, "now").map(|taints| {
+        let got = shown(&node);
+        assert_eq!(got.as_deref(), expected);
+    }
+
+    fn shown(node: &Value) -> Option<String> {
+        taints(node, "now").map(|taints| {
             let words: Vec<String> = taints
                 .iter()
                 .map(|taint| {
@@ -423,8 +425,33 @@ mod tests {
                 })
                 .collect();
             words.join(" ")
-        });
-        assert_eq!(got.as_deref(), expected);
+        })
+    }
+
+    /// Conditions as `Type=Status`, in the order of the node.
+    #[rstest]
+    #[case("Ready=True MemoryPressure=True", Some("memory-pressure:NoSchedule"))]
+    #[case(
+        "DiskPressure=True PIDPressure=True Ready=True",
+        Some("disk-pressure:NoSchedule pid-pressure:NoSchedule")
+    )]
+    #[case("Ready=True NetworkUnavailable=True", Some("network-unavailable:NoSchedule"))]
+    #[case("Ready=True MemoryPressure=False DiskPressure=False", None)]
+    #[case("Ready=True MemoryPressure=Unknown", None)]
+    #[case(
+        "MemoryPressure=True Ready=Unknown",
+        Some("memory-pressure:NoSchedule unreachable:NoSchedule unreachable:NoExecute")
+    )]
+    #[case("MemoryPressure=True", Some("memory-pressure:NoSchedule"))]
+    #[case("", None)]
+    fn taints_of_pressures(#[case] conditions: &str, #[case] expected: Option<&str>) {
+        let conditions: Vec<Value> = conditions
+            .split_whitespace()
+            .filter_map(|short| short.split_once('='))
+            .map(|(kind, status)| json!({"type": kind, "status": status}))
+            .collect();
+        let node = json!({"metadata": {"name": "n"}, "spec": {}, "status": {"conditions": conditions}});
+        assert_eq!(shown(&node).as_deref(), expected);
     }
 
     #[rstest]
@@ -433,6 +460,15 @@ mod tests {
     #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]), Some(400))]
     #[case(json!([{"operator": "Exists"}]), None)]
     #[case(json!([{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 300}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": -5}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Equal", "value": "v"}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists"}, {"operator": "Exists", "tolerationSeconds": 300}]), None)]
+    #[case(json!([{"operator": "Exists", "tolerationSeconds": 300}, {"key": NOT_READY, "operator": "Exists"}]), Some(400))]
+    #[case(
+        json!([{"operator": "Exists", "tolerationSeconds": 300}, {"key": NOT_READY, "operator": "Exists", "tolerationSeconds": 5}]), Some(400)
+    )]
     fn when_pods_leave(#[case] tolerations: Value, #[case] expected: Option<i64>) {
         let node = json!({"spec": {"taints": [{"key": NOT_READY, "effect": "NoExecute", "timeAdded": "1970-01-01T00:01:40Z"}]}});
         let pod = json!({"spec": {"tolerations": tolerations}});
