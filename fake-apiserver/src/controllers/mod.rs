@@ -17,6 +17,7 @@ mod graph;
 mod mirroring;
 mod namespaces;
 mod node_lifecycle;
+mod node_zones;
 mod pod_garbage;
 mod policy_types;
 mod quota;
