@@ -14,10 +14,14 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 27] = [
+const NAMES: [(&str, Choice); 28] = [
     (
         "certificatesigningrequest-approving-controller",
         Choice::BuiltIn(BuiltIn::CertificateApproval),
+    ),
+    (
+        "certificatesigningrequest-cleaner-controller",
+        Choice::BuiltIn(BuiltIn::CertificateCleaner),
     ),
     (
         "certificatesigningrequest-signing-controller",

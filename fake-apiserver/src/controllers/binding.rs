@@ -37,7 +37,7 @@ pub(super) fn is_bound_to(volume: &Value, claim: &Value) -> bool {
 }
 
 /// Whether a volume could serve a claim.
-pub(super) fn fits(volume: &Value, claim: &Value) -> bool {
+pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
     let selected = match at(claim, "spec.selector") {
         Some(selector) => matches_selector(Some(selector), string_map(volume, "labels")),
         None => true,

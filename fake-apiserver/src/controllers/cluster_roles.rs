@@ -119,6 +119,12 @@ mod tests {
             |key: &str, operator: &str| json!({"matchExpressions": [{"key": key, "operator": operator}]});
         check(json!([]), "");
         check(json!([labels(&["x"])]), "get list delete");
+        check(json!([{}, labels(&["x"])]), "get list watch delete patch");
+        check(json!([says("z", "Exists")]), "");
+        check(
+            json!([says("x", "Exists"), says("x", "DoesNotExist")]),
+            "get list delete watch patch",
+        );
         check(json!([labels(&["y"])]), "list watch delete");
         check(json!([labels(&["x", "y"])]), "delete");
         check(json!([labels(&["z"])]), "");

@@ -478,8 +478,18 @@ mod tests {
     #[case(json!({"port": 80, "targetPort": 8080}), Some(8080))]
     #[case(json!({"port": 80, "targetPort": "web"}), Some(9090))]
     #[case(json!({"port": 80, "targetPort": "none"}), None)]
+    #[case(json!({"port": 80, "targetPort": "side"}), Some(7070))]
+    #[case(json!({"port": 80, "targetPort": "twice"}), Some(1))]
+    #[case(json!({"port": 80, "targetPort": 9090}), Some(9090))]
+    #[case(json!({"port": 80, "targetPort": "8080"}), None)]
     fn ports_of_pods(#[case] port: Value, #[case] expected: Option<i64>) {
-        let pod = json!({"spec": {"containers": [{"ports": [{"name": "web", "containerPort": 9090}]}]}});
+        let pod = json!({"spec": {
+            "containers": [
+                {"ports": [{"name": "web", "containerPort": 9090}, {"name": "twice", "containerPort": 1}]},
+                {"ports": [{"name": "twice", "containerPort": 2}]},
+            ],
+            "initContainers": [{"restartPolicy": "Always", "ports": [{"name": "side", "containerPort": 7070}]}],
+        }});
         assert_eq!(port_on(&port, &pod), expected);
     }
 
@@ -488,6 +498,10 @@ mod tests {
     #[case(json!({}), false, false, (false, false, false))]
     #[case(json!({}), true, true, (false, true, true))]
     #[case(json!({"publishNotReadyAddresses": true}), false, true, (true, false, true))]
+    #[case(json!({"publishNotReadyAddresses": true}), true, false, (true, true, false))]
+    #[case(json!({"publishNotReadyAddresses": true}), true, true, (true, true, true))]
+    #[case(json!({"publishNotReadyAddresses": true}), false, false, (true, false, false))]
+    #[case(json!({"publishNotReadyAddresses": false}), false, true, (false, false, true))]
     fn conditions_of_endpoints(
         #[case] spec: Value,
         #[case] ready: bool,
@@ -503,5 +517,21 @@ mod tests {
         let entry = endpoint(&json!({"metadata": {"name": "s"}, "spec": spec}), &pod, None);
         let of = |field: &str| entry["conditions"][field] == true;
         assert_eq!((of("ready"), of("serving"), of("terminating")), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"a": "b"}), json!({"a": "b"}), true)]
+    #[case(json!({"a": "b"}), json!({"a": "b", "c": "d"}), true)]
+    #[case(json!({"a": "b", "c": "d"}), json!({"a": "b"}), false)]
+    #[case(json!({"a": "b"}), json!({"a": "c"}), false)]
+    #[case(json!({"a": ""}), json!({}), false)]
+    #[case(json!({}), json!({"a": "b"}), false)]
+    #[case(Value::Null, json!({"a": "b"}), false)]
+    fn which_pods_a_service_has(#[case] selector: Value, #[case] labels: Value, #[case] expected: bool) {
+        let service = json!({"spec": {"selector": selector}});
+        assert_eq!(
+            selects(&service, &json!({"metadata": {"labels": labels}})),
+            expected
+        );
     }
 }

@@ -220,6 +220,16 @@ mod tests {
     #[case(json!([{"addresses": [{"ip": "192.0.2.1"}], "notReadyAddresses": [{"ip": "192.0.2.2"}]}]), &["IPv4 0 192.0.2.1 !192.0.2.2"])]
     #[case(json!([{"addresses": [{"ip": "192.0.2.1"}]}, {"addresses": [{"ip": "192.0.2.2"}]}]), &["IPv4 0 192.0.2.1 192.0.2.2"])]
     #[case(json!([{"addresses": [{"ip": "not one"}]}]), &[])]
+    #[case(
+        json!([{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}, {"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 81}]}]),
+        &["IPv4 1 192.0.2.1", "IPv4 1 192.0.2.1"]
+    )]
+    #[case(
+        json!([{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}, {"name": "b", "port": 81}]}]), &["IPv4 2 192.0.2.1"]
+    )]
+    #[case(json!([{"notReadyAddresses": [{"ip": "2001:db8::2"}]}]), &["IPv6 0 !2001:db8::2"])]
+    #[case(json!([{"addresses": [{"ip": "2001:DB8:0::2"}]}]), &["IPv6 0 2001:db8::2"])]
+    #[case(json!([{"addresses": [], "ports": [{"port": 80}]}]), &[])]
     fn slices(#[case] subsets: Value, #[case] expected: &[&str]) {
         let shown: Vec<String> = wanted(&json!({"subsets": subsets}))
             .iter()
@@ -245,6 +255,10 @@ mod tests {
     #[case(json!({"labels": {SKIP_LABEL: "true"}}), json!({"spec": {}}), false)]
     #[case(json!({"labels": {SKIP_LABEL: "no"}}), json!({"spec": {}}), true)]
     #[case(json!({"annotations": {LEADER: "{}"}}), json!({"spec": {}}), false)]
+    #[case(json!({}), json!({"spec": {"selector": {}}}), true)]
+    #[case(json!({"labels": {SKIP_LABEL: ""}}), json!({"spec": {}}), true)]
+    #[case(json!({"annotations": {LEADER: ""}}), json!({"spec": {}}), false)]
+    #[case(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), json!({"spec": {}}), false)]
     fn who_is_mirrored(#[case] metadata: Value, #[case] service: Value, #[case] expected: bool) {
         let endpoints = json!({"metadata": metadata});
         assert_eq!(is_mirrored(&endpoints, Some(&Arc::new(service))), expected);

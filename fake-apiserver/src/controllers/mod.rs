@@ -4,6 +4,7 @@
 
 mod autoscaling;
 mod binding;
+mod certificate_cleaner;
 mod certificates;
 mod cluster_roles;
 mod custom_resources;
@@ -16,6 +17,7 @@ mod graph;
 mod mirroring;
 mod namespaces;
 mod node_lifecycle;
+mod node_zones;
 mod pod_garbage;
 mod policy_types;
 mod quota;
@@ -29,6 +31,7 @@ mod volumes;
 mod watching;
 mod workloads;
 
+pub(crate) use binding::fits as volume_fits;
 pub use custom_resources::CustomResourceCleanup;
 pub use garbage::GarbageCollector;
 pub use namespaces::NamespaceController;
@@ -50,6 +53,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::StatefulSet => Box::new(workloads::statefulset::StatefulSets),
         BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets),
         BuiltIn::CertificateApproval => Box::new(certificates::CertificateApproval),
+        BuiltIn::CertificateCleaner => Box::new(certificate_cleaner::CertificateCleaner),
         BuiltIn::CertificateSigning => Box::new(certificates::CertificateSigning),
         BuiltIn::Job => Box::new(workloads::job::Jobs),
         BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),

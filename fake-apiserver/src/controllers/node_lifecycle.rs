@@ -10,14 +10,19 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Map, Value, json};
 
+use super::node_zones::{Zones, zone_of};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};
 use super::workloads::pods::is_over;
 use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::nodes::tolerates;
+use crate::nodes::{OS_IMAGE, tolerates};
 use crate::server::rfc3339;
 
 /// How long a node may be silent before its conditions become unknown (the real default).
 const GRACE: Duration = Duration::from_secs(50);
+/// The same for one that has never said how it is.
+const STARTUP_GRACE: Duration = Duration::from_secs(60);
+/// What nodes are asked about.
+const PROBED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -44,6 +49,15 @@ pub(super) struct NodeLifecycle {
     known: BTreeMap<String, (String, Option<Timestamp>)>,
     /// The uids of nodes that were not ready when they were seen first.
     unready: Mutex<BTreeSet<String>>,
+    /// When the next node of a zone may lose its pods.
+    paces: BTreeMap<(String, String), Timestamp>,
+    /// Lost nodes whose pods do not have to go as their zones are, and those whose pods do.
+    held: BTreeSet<String>,
+    tainted: BTreeSet<String>,
+    /// The last that nodes without a lease have said, and since when that is known.
+    probes: BTreeMap<String, (String, Timestamp)>,
+    /// By node: pods that have to go some time, by namespace and name, and when.
+    leaving: BTreeMap<String, BTreeMap<(String, String), Timestamp>>,
 }
 
 /// Says something about a node. Its events are in the default namespace, and name no version of it.
@@ -62,14 +76,28 @@ fn ready(node: &Value) -> &str {
     condition(node, "Ready").map_or("", |condition| text(condition, "status"))
 }
 
-/// The taints that a node's conditions ask for: key and effect.
-fn asked(node: &Value) -> Vec<(&'static str, &'static str)> {
-    let mut out = Vec::new();
-    let key = match ready(node) {
+/// The taint of a node that is lost.
+fn lost(node: &Value) -> Option<&'static str> {
+    match ready(node) {
         "False" => Some(NOT_READY),
         "Unknown" => Some(UNREACHABLE),
         _ => None,
-    };
+    }
+}
+
+fn is_simulated(node: &Value) -> bool {
+    text(node, "status.nodeInfo.osImage") == OS_IMAGE
+}
+
+fn has_taint(node: &Value, keys: &[&str], effect: &str) -> bool {
+    list(node, "spec.taints")
+        .iter()
+        .any(|taint| keys.contains(&text(taint, "key")) && text(taint, "effect") == effect)
+}
+
+/// The taints that a node's conditions ask for: key and effect. Pods have to go from lost ones if it `evicts`.
+fn asked(node: &Value, evicts: bool) -> Vec<(&'static str, &'static str)> {
+    let mut out = Vec::new();
     for (kind, taint) in PRESSURES {
         if condition(node, kind).is_some_and(|condition| text(condition, "status") == "True") {
             out.push((taint, "NoSchedule"));
@@ -78,17 +106,19 @@ fn asked(node: &Value) -> Vec<(&'static str, &'static str)> {
     if at(node, "spec.unschedulable").and_then(Value::as_bool) == Some(true) {
         out.push((UNSCHEDULABLE, "NoSchedule"));
     }
-    if let Some(key) = key {
+    if let Some(key) = lost(node) {
         out.push((key, "NoSchedule"));
-        out.push((key, "NoExecute"));
+        if evicts {
+            out.push((key, "NoExecute"));
+        }
     }
     out
 }
 
 /// The taints that a node is to have; none if it has them.
-fn taints(node: &Value, stamp: &str) -> Option<Vec<Value>> {
+fn taints(node: &Value, evicts: bool, stamp: &str) -> Option<Vec<Value>> {
     let present = list(node, "spec.taints");
-    let asked = asked(node);
+    let asked = asked(node, evicts);
     let own = |taint: &Value| {
         let key = text(taint, "key");
         key == NOT_READY
@@ -112,35 +142,25 @@ fn taints(node: &Value, stamp: &str) -> Option<Vec<Value>> {
     (out.as_slice() != present).then_some(out)
 }
 
-/// When a pod that does not tolerate the node's taints for ever has to go: none if it may stay.
-fn leaves_at(node: &Value, pod: &Value) -> Option<jiff::Timestamp> {
-    let mut at: Option<jiff::Timestamp> = None;
+/// When a pod that does not tolerate the node's taints for ever has to go, if that is found `now`: none if it may stay.
+fn leaves_at(node: &Value, pod: &Value, now: Timestamp) -> Option<Timestamp> {
+    let mut shortest: Option<i64> = None;
     for taint in list(node, "spec.taints")
         .iter()
         .filter(|taint| text(taint, "effect") == "NoExecute")
     {
-        let since = time(taint, "timeAdded").unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let tolerations: Vec<&Value> = list(pod, "spec.tolerations")
+        // The first that is for it counts, however long the others would stay.
+        let toleration = list(pod, "spec.tolerations")
             .iter()
-            .filter(|toleration| tolerates(toleration, taint))
-            .collect();
-        let leaves = if tolerations.is_empty() {
-            Some(since)
-        } else {
-            // The shortest of those that are limited.
-            tolerations
-                .iter()
-                .filter_map(|toleration| toleration.get("tolerationSeconds").and_then(Value::as_i64))
-                .min()
-                .and_then(|seconds| {
-                    since
-                        .saturating_add(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
-                        .ok()
-                })
+            .find(|toleration| tolerates(toleration, taint));
+        let Some(toleration) = toleration else {
+            return Some(now);
         };
-        at = [at, leaves].into_iter().flatten().min();
+        let seconds = toleration.get("tolerationSeconds").and_then(Value::as_i64);
+        shortest = [shortest, seconds].into_iter().flatten().min();
     }
-    at
+    let stays = Duration::from_secs(u64::try_from(shortest?).unwrap_or(0));
+    now.saturating_add(stays).ok()
 }
 
 #[async_trait]
@@ -159,7 +179,15 @@ impl Controller for NodeLifecycle {
                 if old.is_none() && ready(object) != "True" {
                     self.unready().insert(object.uid().to_owned());
                 }
-                vec![Key::of(object)]
+                let mut keys = vec![Key::of(object)];
+                // How fast nodes lose their pods depends on the others.
+                if old.is_none_or(|old| ready(old) != ready(object)) {
+                    keys.extend(self.held.iter().map(|name| Key::new("", name)));
+                    if ready(object) != "True" {
+                        keys.extend(self.tainted.iter().map(|name| Key::new("", name)));
+                    }
+                }
+                keys
             }
             Res::Pods => {
                 let node = text(object, "spec.nodeName");
@@ -180,6 +208,10 @@ impl Controller for NodeLifecycle {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(mut node) = cx.cache.get(Res::Nodes, "", &key.name).cloned() else {
+            self.held.remove(&key.name);
+            self.tainted.remove(&key.name);
+            self.probes.remove(&key.name);
+            self.leaving.remove(&key.name);
             let gone = self.known.remove(&key.name);
             if let Some((uid, _)) = &gone {
                 self.unready().remove(uid);
@@ -195,27 +227,35 @@ impl Controller for NodeLifecycle {
             let patch = json!({"metadata": {"labels": labels}});
             node = std::sync::Arc::new(cx.patch(Res::Nodes, &node, "", patch).await?);
         }
-        if let Some((silent, left)) = silence(cx, &node) {
+        if let Some((silent, left)) = self.silence(cx, &node) {
             if silent {
+                let was_ready = ready(&node) == "True";
                 node = std::sync::Arc::new(make_unknown(cx, &node).await?);
+                // A node that says itself that it is not ready has told its pods.
+                if was_ready {
+                    let text = format!("Node {} status is now: NodeNotReady", node.name());
+                    cx.normal(Res::Nodes, &node, "NodeNotReady", text);
+                    pods_not_ready(cx, &node).await?;
+                }
             } else {
                 next = [next, Some(left)].into_iter().flatten().min();
             }
         }
-        if let Some(taints) = taints(&node, &cx.stamp()) {
-            let before = ready(&node).to_owned();
+        let (evicts, wait) = self.evicts(cx, &node);
+        next = [next, wait].into_iter().flatten().min();
+        if let Some(taints) = taints(&node, evicts, &cx.stamp()) {
             node = std::sync::Arc::new(
                 cx.patch(Res::Nodes, &node, "", json!({"spec": {"taints": taints}}))
                     .await?,
             );
-            if before == "False" || before == "Unknown" {
-                let text = format!("Node {} status is now: NodeNotReady", node.name());
-                cx.normal(Res::Nodes, &node, "NodeNotReady", text);
-                pods_not_ready(cx, &node).await?;
-            }
         }
-        let evict = evict(cx, &node).await?;
-        Ok([next, evict].into_iter().flatten().min().into())
+        let before = self.leaving.remove(node.name()).unwrap_or_default();
+        let evicted = evict(cx, &node, &before).await?;
+        tell_who_stays(cx, &before, &evicted);
+        if !evicted.later.is_empty() {
+            self.leaving.insert(node.name().to_owned(), evicted.later);
+        }
+        Ok([next, evicted.next].into_iter().flatten().min().into())
     }
 }
 
@@ -224,13 +264,77 @@ impl NodeLifecycle {
         self.unready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a node's pods have to go because it is lost, and if not yet, how long that takes.
+    fn evicts(&mut self, cx: &Cx<'_>, node: &Value) -> (bool, Option<Duration>) {
+        let name = node.name();
+        self.held.remove(name);
+        self.tainted.remove(name);
+        if lost(node).is_none() {
+            return (false, None);
+        }
+        let zones = Zones::of(cx.cache.all(Res::Nodes).map(std::convert::AsRef::as_ref));
+        let zone = zone_of(node);
+        let has = has_taint(node, &[NOT_READY, UNREACHABLE], "NoExecute");
+        if has && !zones.are_all_lost() {
+            self.tainted.insert(name.to_owned());
+            return (true, None);
+        }
+        let Some(pace) = zones.pace(&zone) else {
+            self.held.insert(name.to_owned());
+            return (false, None);
+        };
+        let now = cx.now();
+        if let Some(left) = self.paces.get(&zone).and_then(|next| until(*next, now)) {
+            self.held.insert(name.to_owned());
+            return (false, Some(left));
+        }
+        self.paces.insert(zone, now.saturating_add(pace).unwrap_or(now));
+        self.tainted.insert(name.to_owned());
+        (true, None)
+    }
+
+    /// Whether a node has stopped to say how it is, by its lease or by its status, and otherwise when to look again. Simulated
+    /// nodes without leases are taken to be there.
+    fn silence(&mut self, cx: &Cx<'_>, node: &Value) -> Option<(bool, Duration)> {
+        let now = cx.now();
+        let until_silent = |since: Timestamp, grace: Duration| {
+            let at = since.saturating_add(grace).ok()?;
+            Some(match until(at, now) {
+                Some(left) => (false, left),
+                None => (true, Duration::ZERO),
+            })
+        };
+        if ready(node) == "Unknown" {
+            return None;
+        }
+        if let Some(lease) = cx.cache.get(Res::Leases, "kube-node-lease", node.name()) {
+            return until_silent(time(lease, "spec.renewTime")?, GRACE);
+        }
+        if is_simulated(node) {
+            return None;
+        }
+        let Some(said) = condition(node, "Ready") else {
+            return until_silent(time(node, "metadata.creationTimestamp")?, STARTUP_GRACE);
+        };
+        let heartbeat = text(said, "lastHeartbeatTime");
+        let probe = self
+            .probes
+            .entry(node.name().to_owned())
+            .or_insert_with(|| (heartbeat.to_owned(), now));
+        if probe.0 != heartbeat {
+            *probe = (heartbeat.to_owned(), now);
+        }
+        until_silent(probe.1, GRACE)
+    }
+
     /// Says that a node is known, some time after it was seen first; gives how long that still takes. Of one that is ready when
     /// it is seen first, as simulated ones are, nothing is said.
     fn greet(&mut self, cx: &Cx<'_>, node: &Value) -> Option<Duration> {
         let now = cx.now();
         let was_ready = !self.unready().contains(node.uid());
         let (_, due) = self.known.entry(node.name().to_owned()).or_insert_with(|| {
-            let due = now.saturating_add(MONITOR).ok().filter(|_| !was_ready);
+            let is_told = !(was_ready && is_simulated(node));
+            let due = now.saturating_add(MONITOR).ok().filter(|_| is_told);
             (node.uid().to_owned(), due)
         });
         let left = until((*due)?, now);
@@ -256,37 +360,30 @@ fn old_labels(node: &Value) -> Option<Value> {
     (!missing.is_empty()).then_some(Value::Object(missing))
 }
 
-/// Whether a node that has a lease has stopped to renew it, and otherwise when to look again.
-fn silence(cx: &Cx<'_>, node: &Value) -> Option<(bool, Duration)> {
-    let lease = cx.cache.get(Res::Leases, "kube-node-lease", node.name())?;
-    if ready(node) == "Unknown" {
-        return None;
+/// The conditions of a node of which nothing is known any more, or never was.
+fn unknown(node: &Value, stamp: &str) -> Vec<Value> {
+    let mut conditions = list(node, "status.conditions").to_vec();
+    for kind in PROBED {
+        match conditions.iter_mut().find(|known| text(known, "type") == kind) {
+            Some(known) if text(known, "status") != "Unknown" => {
+                known["status"] = json!("Unknown");
+                known["reason"] = json!("NodeStatusUnknown");
+                known["message"] = json!("Kubelet stopped posting node status.");
+                known["lastTransitionTime"] = json!(stamp);
+            }
+            Some(_) => {}
+            None => conditions.push(json!({
+                "type": kind, "status": "Unknown", "reason": "NodeStatusNeverUpdated",
+                "message": "Kubelet never posted node status.",
+                "lastHeartbeatTime": at(node, "metadata.creationTimestamp"), "lastTransitionTime": stamp,
+            })),
+        }
     }
-    let at = time(lease, "spec.renewTime")?.saturating_add(GRACE).ok()?;
-    Some(match until(at, cx.now()) {
-        Some(left) => (false, left),
-        None => (true, Duration::ZERO),
-    })
+    conditions
 }
 
 async fn make_unknown(cx: &mut Cx<'_>, node: &Value) -> Result<Value, kube::Error> {
-    let stamp = cx.stamp();
-    let conditions: Vec<Value> = list(node, "status.conditions")
-        .iter()
-        .map(|condition| {
-            let mut condition = condition.clone();
-            if matches!(
-                text(&condition, "type"),
-                "Ready" | "MemoryPressure" | "DiskPressure" | "PIDPressure"
-            ) {
-                condition["status"] = json!("Unknown");
-                condition["reason"] = json!("NodeStatusUnknown");
-                condition["message"] = json!("Kubelet stopped posting node status.");
-                condition["lastTransitionTime"] = json!(stamp);
-            }
-            condition
-        })
-        .collect();
+    let conditions = unknown(node, &cx.stamp());
     cx.patch(
         Res::Nodes,
         node,
@@ -330,44 +427,82 @@ fn on_node(cache: &Cache, node: &str) -> Vec<std::sync::Arc<Value>> {
         .collect()
 }
 
-/// Deletes the pods whose time on the node is over; gives when the next one's is.
-async fn evict(cx: &mut Cx<'_>, node: &Value) -> Result<Option<Duration>, kube::Error> {
+/// What became of a node's pods, by namespace and name: those that have to go now, and later, and when the next one has to.
+#[derive(Default)]
+struct Evicted {
+    now: BTreeSet<(String, String)>,
+    later: BTreeMap<(String, String), Timestamp>,
+    next: Option<Duration>,
+}
+
+/// Says something about a pod that has to do with the taints of its node.
+fn tell_pod(cx: &Cx<'_>, namespace: &str, name: &str, what: &str) {
+    let reference = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        name: Some(name.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        ..ObjectReference::default()
+    };
+    cx.recorder.named("taint-eviction-controller").event(
+        &reference,
+        EventType::Normal,
+        "TaintManagerEviction",
+        format!("{what} {namespace}/{name}"),
+    );
+}
+
+/// Says of pods that were to go from a node, and need not any more, that they stay.
+fn tell_who_stays(cx: &Cx<'_>, before: &BTreeMap<(String, String), Timestamp>, evicted: &Evicted) {
+    let stay = before
+        .keys()
+        .filter(|pod| !evicted.later.contains_key(*pod) && !evicted.now.contains(*pod));
+    for (namespace, name) in stay {
+        let pod = cx.cache.get(Res::Pods, namespace, name);
+        if pod.is_some_and(|pod| !pod.is_terminating()) {
+            tell_pod(cx, namespace, name, "Cancelling deletion of Pod");
+        }
+    }
+}
+
+/// Deletes the pods whose time on the node is over. Once it is said when one has to go, that holds as long as it has to.
+async fn evict(
+    cx: &mut Cx<'_>,
+    node: &Value,
+    before: &BTreeMap<(String, String), Timestamp>,
+) -> Result<Evicted, kube::Error> {
+    let mut evicted = Evicted::default();
     if !list(node, "spec.taints")
         .iter()
         .any(|taint| text(taint, "effect") == "NoExecute")
     {
-        return Ok(None);
+        return Ok(evicted);
     }
     let now = cx.now();
-    let mut next: Option<Duration> = None;
     let mut due = BTreeMap::new();
     for pod in on_node(cx.cache, node.name()) {
         if pod.is_terminating() || is_over(&pod) {
             continue;
         }
-        match leaves_at(node, &pod).map(|at| until(at, now)) {
-            Some(Some(left)) => next = Some(next.map_or(left, |next| next.min(left))),
-            Some(None) => {
-                due.insert((pod.namespace().to_owned(), pod.name().to_owned()), pod);
+        let key = (pod.namespace().to_owned(), pod.name().to_owned());
+        let at = leaves_at(node, &pod, now).map(|at| match before.get(&key) {
+            Some(said) if at > now => *said,
+            _ => at,
+        });
+        match at.map(|at| (at, until(at, now))) {
+            Some((at, Some(left))) => {
+                evicted.later.insert(key, at);
+                evicted.next = Some(evicted.next.map_or(left, |next| next.min(left)));
+            }
+            Some((_, None)) => {
+                due.insert(key, pod);
             }
             None => {}
         }
     }
     for ((namespace, name), pod) in due {
-        let reference = ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            name: Some(name.clone()),
-            namespace: Some(namespace.clone()),
-            ..ObjectReference::default()
-        };
-        let text = format!("Marking for deletion Pod {namespace}/{name}");
-        cx.recorder.named("taint-eviction-controller").event(
-            &reference,
-            EventType::Normal,
-            "TaintManagerEviction",
-            text,
-        );
+        tell_pod(cx, &namespace, &name, "Marking for deletion Pod");
+        evicted.now.insert((namespace, name));
         let mut target = json!({
             "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": rfc3339(cx.clock.now_seconds()),
@@ -386,7 +521,7 @@ async fn evict(cx: &mut Cx<'_>, node: &Value) -> Result<Option<Duration>, kube::
         .await?;
         cx.delete(Res::Pods, &pod, None).await?;
     }
-    Ok(next)
+    Ok(evicted)
 }
 
 #[cfg(test)]
@@ -411,7 +546,12 @@ mod tests {
         Some("mine:NoExecute unreachable:NoSchedule unreachable:NoExecute")
     )]
     fn taints_of_conditions(#[case] node: Value, #[case] expected: Option<&str>) {
-        let got = taints(&node, "now").map(|taints| {
+        let got = shown(&node);
+        assert_eq!(got.as_deref(), expected);
+    }
+
+    fn shown(node: &Value) -> Option<String> {
+        taints(node, true, "now").map(|taints| {
             let words: Vec<String> = taints
                 .iter()
                 .map(|taint| {
@@ -423,8 +563,70 @@ mod tests {
                 })
                 .collect();
             words.join(" ")
-        });
-        assert_eq!(got.as_deref(), expected);
+        })
+    }
+
+    /// Conditions of a node as `Type=Status`; what is known of it when it is silent: `-` for what it never said.
+    #[rstest]
+    #[case(
+        "Ready=True MemoryPressure=False DiskPressure=False PIDPressure=False",
+        "Ready MemoryPressure DiskPressure PIDPressure"
+    )]
+    #[case("Ready=True", "Ready MemoryPressure- DiskPressure- PIDPressure-")]
+    #[case("", "Ready- MemoryPressure- DiskPressure- PIDPressure-")]
+    #[case(
+        "Mine=True Ready=False",
+        "Mine=True Ready MemoryPressure- DiskPressure- PIDPressure-"
+    )]
+    #[case(
+        "Ready=False NetworkUnavailable=True PIDPressure=True",
+        "Ready NetworkUnavailable=True PIDPressure MemoryPressure- DiskPressure-"
+    )]
+    fn what_is_known_of_silent_nodes(#[case] conditions: &str, #[case] expected: &str) {
+        let conditions: Vec<Value> = conditions
+            .split_whitespace()
+            .filter_map(|short| short.split_once('='))
+            .map(|(kind, status)| json!({"type": kind, "status": status, "reason": "R"}))
+            .collect();
+        let node = json!({"metadata": {"creationTimestamp": "then"}, "status": {"conditions": conditions}});
+        let words: Vec<String> = unknown(&node, "now")
+            .iter()
+            .map(|condition| {
+                let kind = text(condition, "type");
+                match (text(condition, "status"), text(condition, "reason")) {
+                    ("Unknown", "NodeStatusUnknown") => kind.to_owned(),
+                    ("Unknown", "NodeStatusNeverUpdated") => format!("{kind}-"),
+                    (status, _) => format!("{kind}={status}"),
+                }
+            })
+            .collect();
+        assert_eq!(words.join(" "), expected);
+    }
+
+    /// Conditions as `Type=Status`, in the order of the node.
+    #[rstest]
+    #[case("Ready=True MemoryPressure=True", Some("memory-pressure:NoSchedule"))]
+    #[case(
+        "DiskPressure=True PIDPressure=True Ready=True",
+        Some("disk-pressure:NoSchedule pid-pressure:NoSchedule")
+    )]
+    #[case("Ready=True NetworkUnavailable=True", Some("network-unavailable:NoSchedule"))]
+    #[case("Ready=True MemoryPressure=False DiskPressure=False", None)]
+    #[case("Ready=True MemoryPressure=Unknown", None)]
+    #[case(
+        "MemoryPressure=True Ready=Unknown",
+        Some("memory-pressure:NoSchedule unreachable:NoSchedule unreachable:NoExecute")
+    )]
+    #[case("MemoryPressure=True", Some("memory-pressure:NoSchedule"))]
+    #[case("", None)]
+    fn taints_of_pressures(#[case] conditions: &str, #[case] expected: Option<&str>) {
+        let conditions: Vec<Value> = conditions
+            .split_whitespace()
+            .filter_map(|short| short.split_once('='))
+            .map(|(kind, status)| json!({"type": kind, "status": status}))
+            .collect();
+        let node = json!({"metadata": {"name": "n"}, "spec": {}, "status": {"conditions": conditions}});
+        assert_eq!(shown(&node).as_deref(), expected);
     }
 
     #[rstest]
@@ -433,9 +635,19 @@ mod tests {
     #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]), Some(400))]
     #[case(json!([{"operator": "Exists"}]), None)]
     #[case(json!([{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 300}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": -5}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Equal", "value": "v"}]), Some(100))]
+    #[case(json!([{"key": NOT_READY, "operator": "Exists"}, {"operator": "Exists", "tolerationSeconds": 300}]), None)]
+    #[case(json!([{"operator": "Exists", "tolerationSeconds": 300}, {"key": NOT_READY, "operator": "Exists"}]), Some(400))]
+    #[case(
+        json!([{"operator": "Exists", "tolerationSeconds": 300}, {"key": NOT_READY, "operator": "Exists", "tolerationSeconds": 5}]), Some(400)
+    )]
     fn when_pods_leave(#[case] tolerations: Value, #[case] expected: Option<i64>) {
         let node = json!({"spec": {"taints": [{"key": NOT_READY, "effect": "NoExecute", "timeAdded": "1970-01-01T00:01:40Z"}]}});
         let pod = json!({"spec": {"tolerations": tolerations}});
-        assert_eq!(leaves_at(&node, &pod).map(jiff::Timestamp::as_second), expected);
+        let now = Timestamp::from_second(100).unwrap();
+        assert_eq!(leaves_at(&node, &pod, now).map(Timestamp::as_second), expected);
     }
 }

@@ -106,6 +106,32 @@ pub(super) fn requests(pod: &Value, count: Count) -> Amounts {
     total
 }
 
+/// Processors and memory that a pod is taken to need where nodes are compared: each container that does not say counts for a
+/// tenth of a core, or 200 MiB (the real one's).
+pub(super) fn scored(pod: &Value) -> [i128; 2] {
+    let leasts = [("cpu", WHOLE / 10), ("memory", 200 * 1024 * 1024 * WHOLE)];
+    leasts.map(|(name, least)| {
+        let of = |container: &Value| {
+            let asked = at(container, "resources.requests").and_then(|asked| asked.get(name));
+            asked.map_or(least, |amount| Quantity::of(amount).nanos())
+        };
+        let plain: i128 = items(pod, "containers").iter().map(of).sum();
+        let (mut sidecars, mut peak) = (0, 0);
+        for container in items(pod, "initContainers") {
+            if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
+                sidecars += of(container);
+                peak = peak.max(sidecars);
+            } else {
+                peak = peak.max(sidecars + of(container));
+            }
+        }
+        let whole = at(pod, "spec.resources.requests").and_then(|asked| asked.get(name));
+        let over = at(pod, "spec.overhead").and_then(|over| over.get(name));
+        let amount = |value: Option<&Value>| value.map(|value| Quantity::of(value).nanos());
+        amount(whole).unwrap_or((plain + sidecars).max(peak)) + amount(over).unwrap_or_default()
+    })
+}
+
 /// Something that a node has too little of for a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Insufficient {

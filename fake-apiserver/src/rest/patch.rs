@@ -278,8 +278,11 @@ fn shape_patched(
     let pruned = schema.prune(object);
     unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
     let decoded = incoming::decode(context, &schema, object);
-    // What one part does not say may follow from another, but nothing follows from a status.
-    if decoded.is_ok() && context.request.subresource == "status" {
+    // What one part does not say may follow from another. In what nodes write all the time nothing does.
+    let apart = context.request.subresource == "status"
+        && matches!(context.table().resource.as_str(), "pods" | "nodes")
+        && context.resource.group.is_empty();
+    if decoded.is_ok() && apart {
         schema.default(object);
         unchanged.put_back(object);
         return judged(context, &unknown);

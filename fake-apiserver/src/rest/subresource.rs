@@ -165,6 +165,10 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         }
         let mut pod = old.clone();
         pod["spec"]["nodeName"] = Value::from(node.clone());
+        // Where it was expected to go means nothing any more.
+        if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
+            status.remove("nominatedNodeName");
+        }
         let condition = json!({
             "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
         });

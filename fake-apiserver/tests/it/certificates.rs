@@ -74,3 +74,42 @@ fn what_is_approved_is_signed() {
     );
     check("e.com/signer", &["client auth"], "Approved", "Approved");
 }
+
+/// What is left of a request after so many seconds: it goes an hour after it has been answered, a day after it has not.
+#[track_caller]
+fn stays(decision: &str, usage: &str, hours: u64, expected: bool) {
+    let mut found = false;
+    let slot = &mut found;
+    simulate(move || async move {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let spec = json!({"signerName": "kubernetes.io/kube-apiserver-client", "usages": [usage], "request": REQUEST});
+        let csr = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
+            "spec": spec,
+        });
+        let (code, mut csr) = request(&cluster, "POST", REQUESTS, &csr).await;
+        assert_eq!(code, 201, "{csr}");
+        if !decision.is_empty() {
+            csr["status"]["conditions"] =
+                json!([{"type": decision, "status": "True", "reason": "x", "message": "x"}]);
+            let (code, answer) = request(&cluster, "PUT", &format!("{REQUESTS}/r/approval"), &csr).await;
+            assert_eq!(code, 200, "{answer}");
+        }
+        cluster.run_for(Duration::from_secs(hours * 3600 + 60)).await;
+        let (code, _) = request(&cluster, "GET", &format!("{REQUESTS}/r"), &Value::Null).await;
+        *slot = code == 200;
+    });
+    assert_eq!(found, expected, "{decision} {usage} after {hours} h");
+}
+
+#[test]
+fn requests_that_are_over_go() {
+    stays("", "client auth", 23, true);
+    stays("", "client auth", 24, false);
+    stays("Approved", "client auth", 0, true);
+    stays("Approved", "client auth", 1, false);
+    stays("Approved", "server auth", 0, true);
+    stays("Approved", "server auth", 1, false);
+    stays("Denied", "client auth", 0, true);
+    stays("Denied", "client auth", 1, false);
+}

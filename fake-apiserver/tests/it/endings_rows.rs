@@ -334,6 +334,27 @@ fn pods_to_look_at() {
         "Running ready s:running a:running d:running",
         started,
     );
+    debug(
+        pod(1, &[sh("a", "exit 1")]),
+        d.clone(),
+        8,
+        "Running ContainersNotReady a:waiting(CrashLoopBackOff)x1 d:running",
+        started,
+    );
+    debug(
+        pod(1, &[sh("a", PROMPT)]),
+        json!([{"name": "d", "image": "missing:1"}]),
+        30,
+        "Running ready a:running d:waiting(ErrImagePull)",
+        "d BackOff: Back-off pulling image \"missing:1\"",
+    );
+    debug(
+        pod(1, &[sh("a", PROMPT)]),
+        json!([sh("d", "sleep 3; exit 4"), {"name": "e", "image": "slow:1"}]),
+        12,
+        "Running ready a:running d:terminated(Error 4) e:running",
+        "e Pulled: Successfully pulled image \"slow:1\"",
+    );
     // They do not keep a pod from ending, and end with it.
     let mut ends = pod(1, &[sh("a", "sleep 6")]);
     ends["restartPolicy"] = json!("Never");

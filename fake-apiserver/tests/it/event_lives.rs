@@ -99,6 +99,14 @@ fn events_live_an_hour() {
         "a",
     );
     check(Some(86_400), &[(0, "make a")], 80_000, "a");
+    check(Some(86_400), &[(0, "make a")], 86_401, "");
+    check(
+        Some(10),
+        &[(0, "make a"), (5, "delete a"), (6, "make a"), (15, "write a")],
+        24,
+        "a",
+    );
+    check(Some(10), &[(0, "make a"), (2, "make b"), (8, "write a")], 17, "a");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod certificates;
 mod collections;
 mod collector_rows;
 mod custom;
+mod decisions;
 mod deletions;
 mod endings_rows;
 mod event_lives;

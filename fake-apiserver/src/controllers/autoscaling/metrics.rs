@@ -9,7 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::usage::{ANNOTATION, Proposal, TOLERANCE, Target, ceil, propose, thousandths};
+use super::usage::{
+    ANNOTATION, NONE_RECEIVED, Proposal, Target, Tolerances, ceil, is_measured, propose, requests,
+    thousandths,
+};
 use crate::controllers::runtime::{list, number, text};
 use crate::controllers::workloads::pods::is_ready;
 use crate::meta::at;
@@ -57,65 +60,111 @@ fn written(thousandths: i64) -> String {
     quantity.map(Quantity::canonical).unwrap_or_default()
 }
 
+/// Memory is written in powers of two, like where it is measured.
+fn written_as(metric: &str, thousandths: i64) -> String {
+    let mut whole = (thousandths + 999).div_euclid(1000);
+    if metric != "memory" || thousandths < 1024 * 1000 {
+        return written(thousandths);
+    }
+    let mut unit = "";
+    for larger in ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"] {
+        if whole % 1024 != 0 {
+            break;
+        }
+        whole /= 1024;
+        unit = larger;
+    }
+    format!("{whole}{unit}")
+}
+
+/// What all metrics of an autoscaler are held against.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    autoscaler: &'a Value,
+    pods: &'a [Arc<Value>],
+    /// How many replicas there are to be.
+    wanted: i64,
+    /// How many there are.
+    current: i64,
+    within: Tolerances,
+    now: Timestamp,
+}
+
+impl Scene<'_> {
+    fn propose(
+        self,
+        pods: &[Arc<Value>],
+        metric: &str,
+        key: &str,
+        target: Target,
+    ) -> Result<Proposal, String> {
+        propose(self.wanted, pods, metric, key, target, self.within, self.now)
+    }
+}
+
 fn of_pods(
+    scene: Scene<'_>,
     pods: &[Arc<Value>],
     metric: &str,
     key: &str,
     source: &Value,
-    current: i64,
-    now: Timestamp,
 ) -> Result<(Proposal, bool), String> {
     let target = at(source, "target").unwrap_or(&Value::Null);
-    match average_value(target) {
-        Some(wanted) => {
-            let found = propose(current, pods, metric, key, Target::Average(wanted), now);
-            found
-                .map(|found| (found, false))
-                .map_err(|why| format!("failed to get {metric} usage: {why}"))
-        }
-        None => {
-            let wanted = Target::Utilization(number(target, "averageUtilization", 0));
-            let found = propose(current, pods, metric, key, wanted, now);
-            found
-                .map(|found| (found, true))
-                .map_err(|why| format!("failed to get {metric} utilization: {why}"))
-        }
-    }
+    let (target, of_requests) = match average_value(target) {
+        Some(wanted) => (Target::Average(wanted), false),
+        None => (Target::Utilization(number(target, "averageUtilization", 0)), true),
+    };
+    let annotation = format!("{ANNOTATION}{key}");
+    let is_said =
+        |pod: &Arc<Value>| at(pod, "metadata.annotations").is_some_and(|all| all.get(&annotation).is_some());
+    let found = if is_measured(pods) && !pods.iter().any(is_said) {
+        let asked = if of_requests {
+            requests(pods, metric).map(|_| ())
+        } else {
+            Ok(())
+        };
+        asked.and(Err(NONE_RECEIVED.to_owned()))
+    } else {
+        scene.propose(pods, metric, key, target)
+    };
+    let measure = if of_requests { "utilization" } else { "usage" };
+    found
+        .map(|found| (found, of_requests))
+        .map_err(|why| format!("failed to get {metric} {measure}: {why}"))
 }
 
-fn averages(proposal: Proposal) -> Value {
+fn averages(metric: &str, proposal: Proposal) -> Value {
     let mut current = Map::new();
     if let Some(percent) = proposal.utilization {
         current.insert("averageUtilization".to_owned(), Value::from(percent));
     }
-    current.insert("averageValue".to_owned(), Value::from(written(proposal.average)));
+    current.insert(
+        "averageValue".to_owned(),
+        Value::from(written_as(metric, proposal.average)),
+    );
     Value::Object(current)
 }
 
-fn resource(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) -> Result<One, String> {
+fn resource(scene: Scene<'_>, spec: &Value) -> Result<One, String> {
     let source = at(spec, "resource").unwrap_or(&Value::Null);
     let name = text(source, "name");
-    let (found, utilization) = of_pods(pods, name, name, source, current, now)?;
+    let (found, utilization) = of_pods(scene, scene.pods, name, name, source)?;
     Ok(One {
         replicas: found.replicas,
         name: match utilization {
             true => format!("{name} resource utilization (percentage of request)"),
             false => format!("{name} resource"),
         },
-        status: json!({"type": "Resource", "resource": {"name": name, "current": averages(found)}}),
+        status: json!({"type": "Resource", "resource": {"name": name, "current": averages(name, found)}}),
     })
 }
 
-fn container_resource(
-    spec: &Value,
-    pods: &[Arc<Value>],
-    current: i64,
-    now: Timestamp,
-) -> Result<One, String> {
+fn container_resource(scene: Scene<'_>, spec: &Value) -> Result<One, String> {
     let source = at(spec, "containerResource").unwrap_or(&Value::Null);
     let (name, container) = (text(source, "name"), text(source, "container"));
     // Only that container's requests count.
-    let pods: Vec<Arc<Value>> = pods
+    let pods: Vec<Arc<Value>> = scene
+        .pods
         .iter()
         .map(|pod| {
             let mut pod = Value::clone(pod);
@@ -125,23 +174,23 @@ fn container_resource(
             Arc::new(pod)
         })
         .collect();
-    let (found, utilization) = of_pods(&pods, name, &format!("{container}.{name}"), source, current, now)?;
+    let (found, utilization) = of_pods(scene, &pods, name, &format!("{container}.{name}"), source)?;
     Ok(One {
         replicas: found.replicas,
         name: match utilization {
             true => format!("{name} container resource utilization (percentage of request)"),
-            false => format!("{name} container resource"),
+            false => format!("{name} resource"),
         },
         status: json!({"type": "ContainerResource",
-            "containerResource": {"name": name, "container": container, "current": averages(found)}}),
+            "containerResource": {"name": name, "container": container, "current": averages(name, found)}}),
     })
 }
 
-fn pods_metric(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) -> Result<One, String> {
+fn pods_metric(scene: Scene<'_>, spec: &Value) -> Result<One, String> {
     let source = at(spec, "pods").unwrap_or(&Value::Null);
     let name = text(source, "metric.name");
     let wanted = at(source, "target").and_then(average_value).unwrap_or(0);
-    let found = propose(current, pods, name, name, Target::Average(wanted), now).map_err(|why| {
+    let found = scene.propose(scene.pods, name, name, Target::Average(wanted)).map_err(|why| {
         let why = why.replace(
             "from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)",
             "from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered",
@@ -155,18 +204,15 @@ fn pods_metric(spec: &Value, pods: &[Arc<Value>], current: i64, now: Timestamp) 
     Ok(One {
         replicas: found.replicas,
         name: format!("pods metric {name}"),
-        status: json!({"type": "Pods", "pods": {"metric": at(source, "metric"), "current": averages(found)}}),
+        status: json!({"type": "Pods", "pods": {"metric": at(source, "metric"), "current": averages(name, found)}}),
     })
 }
 
 /// A metric that is not of the pods: one figure, which is held against a value or shared by all pods.
-fn elsewhere(
-    autoscaler: &Value,
-    spec: &Value,
-    field: &str,
-    pods: &[Arc<Value>],
-    current: i64,
-) -> Result<One, String> {
+fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String> {
+    let Scene {
+        autoscaler, current, ..
+    } = scene;
     let source = at(spec, field).unwrap_or(&Value::Null);
     let name = text(source, "metric.name");
     let said = at(autoscaler, "metadata.annotations").and_then(|all| all.get(format!("{ANNOTATION}{name}")));
@@ -194,7 +240,7 @@ fn elsewhere(
     let (replicas, shown) = match average_value(target) {
         Some(wanted) => {
             let ratio = used as f64 / (wanted.max(1) as f64 * current.max(1) as f64);
-            let replicas = if (1.0 - ratio).abs() <= TOLERANCE {
+            let replicas = if scene.within.allow(ratio) {
                 current
             } else {
                 ceil(used as f64 / wanted.max(1) as f64)
@@ -205,8 +251,8 @@ fn elsewhere(
         None => {
             let wanted = at(target, "value").map_or(0, |value| thousandths(Quantity::of(value)));
             let ratio = used as f64 / wanted.max(1) as f64;
-            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-            let replicas = if (1.0 - ratio).abs() <= TOLERANCE {
+            let ready = scene.pods.iter().filter(|pod| is_ready(pod)).count();
+            let replicas = if scene.within.allow(ratio) {
                 current
             } else {
                 ceil(ratio * ready as f64)
@@ -254,13 +300,21 @@ pub(super) fn evaluate(
     let mut outcome = Outcome::default();
     let mut failed = Vec::new();
     let mut first = None;
+    let scene = Scene {
+        autoscaler,
+        pods,
+        wanted,
+        current,
+        within: Tolerances::of(autoscaler),
+        now,
+    };
     for spec in specs {
         let (kind, found) = match text(spec, "type") {
-            "Resource" => ("Resource", resource(spec, pods, wanted, now)),
-            "ContainerResource" => ("ContainerResource", container_resource(spec, pods, wanted, now)),
-            "Pods" => ("Pods", pods_metric(spec, pods, wanted, now)),
-            "External" => ("External", elsewhere(autoscaler, spec, "external", pods, current)),
-            _ => ("Object", elsewhere(autoscaler, spec, "object", pods, current)),
+            "Resource" => ("Resource", resource(scene, spec)),
+            "ContainerResource" => ("ContainerResource", container_resource(scene, spec)),
+            "Pods" => ("Pods", pods_metric(scene, spec)),
+            "External" => ("External", elsewhere(scene, spec, "external")),
+            _ => ("Object", elsewhere(scene, spec, "object")),
         };
         match found {
             Ok(one) => {
@@ -299,13 +353,25 @@ fn texts(kind: &str, spec: &Value) -> (&'static str, String) {
         ),
         "ContainerResource" => (
             "FailedGetContainerResourceMetric",
-            format!("{} container metric value", text(spec, "containerResource.name")),
+            format!(
+                "{} container metric value",
+                text(spec, "containerResource.container")
+            ),
         ),
         "Pods" => ("FailedGetPodsMetric", "pods metric value".to_owned()),
-        "External" => (
-            "FailedGetExternalMetric",
-            format!("{} external metric value", text(spec, "external.metric.name")),
-        ),
+        "External" => {
+            let name = text(spec, "external.metric.name");
+            let shared = at(spec, "external.target.averageValue").is_some();
+            let how = if shared {
+                format!("{name} external metric")
+            } else {
+                format!("external metric {name}")
+            };
+            (
+                "FailedGetExternalMetric",
+                format!("{name} external metric value: failed to get {how}"),
+            )
+        }
         _ => ("FailedGetObjectMetric", "object metric value".to_owned()),
     }
 }
@@ -357,7 +423,15 @@ mod tests {
         external(json!({"averageValue": "100"}))],
         Err("invalid metrics (1 invalid out of 2), first error is: failed to get pods metric value: unable to get metric x: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"))]
     #[case::unknown(vec![json!({"type": "Resource", "resource": {"name": "memory", "target": {"averageUtilization": 5}}})],
-        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: unable to get metrics for resource memory: unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"))]
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: missing request for memory in container proxy of Pod a"))]
+    #[case::unknown_of_container(vec![json!({"type": "ContainerResource",
+        "containerResource": {"name": "memory", "container": "app", "target": {"averageValue": "5Mi"}}})],
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get app container metric value: failed to get memory usage: did not receive metrics for targeted pods (pods might be unready)"))]
+    #[case::unknown_elsewhere(vec![json!({"type": "External", "external": {"metric": {"name": "q"}, "target": {"value": "5"}}})],
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get q external metric value: failed to get external metric q: unable to get external metric default/q/nil: unable to fetch metrics from external metrics API: the server could not find the requested resource (get q.external.metrics.k8s.io)"))]
+    #[case::container_value(vec![json!({"type": "ContainerResource",
+        "containerResource": {"name": "cpu", "container": "proxy", "target": {"averageValue": "35m"}}})],
+        Ok((4, "cpu resource")))]
     fn what_metrics_ask_for(#[case] metrics: Vec<Value>, #[case] expected: Result<(i64, &str), &str>) {
         let annotations = json!({
             "metrics.fake-apiserver/cpu": "1100m", "metrics.fake-apiserver/hits": "10",
@@ -375,6 +449,21 @@ mod tests {
             None => Ok((outcome.replicas, outcome.metric.as_str())),
         };
         assert_eq!(got, expected.map_err(str::to_owned));
+    }
+
+    #[rstest]
+    #[case("cpu", 250, "250m")]
+    #[case("cpu", 2000, "2")]
+    #[case("memory", 209_715_200_000, "200Mi")]
+    #[case("memory", 1_073_741_824_000, "1Gi")]
+    #[case("memory", 1_000_000_000, "1000000")]
+    #[case("memory", 1_500_000, "1500")]
+    #[case("memory", 1_024_000, "1Ki")]
+    #[case("memory", 1_023_500, "1023500m")]
+    #[case("memory", 500_000, "500")]
+    #[case("memory", 1_048_577_000, "1048577")]
+    fn how_averages_are_written(#[case] metric: &str, #[case] thousandths: i64, #[case] expected: &str) {
+        assert_eq!(written_as(metric, thousandths), expected);
     }
 
     #[test]

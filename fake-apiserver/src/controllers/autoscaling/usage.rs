@@ -14,8 +14,8 @@ use crate::types::Quantity;
 
 /// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.
 pub(super) const ANNOTATION: &str = "metrics.fake-apiserver/";
-/// A ratio this near to one changes nothing.
-pub(super) const TOLERANCE: f64 = 0.1;
+/// A ratio this near to one changes nothing, unless an autoscaler says otherwise.
+const TOLERANCE: f64 = 0.1;
 /// How long after its start a pod's use of CPU may be that of the start (5 min).
 const CPU_INITIALIZATION_S: i64 = 300;
 /// How soon after its start a pod that is not ready has never been (30 s).
@@ -30,6 +30,36 @@ pub(super) enum Target {
     Utilization(i64),
     /// An average, in thousandths.
     Average(i64),
+}
+
+/// How near to one a ratio must be to change nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tolerances {
+    down: f64,
+    up: f64,
+}
+
+impl Tolerances {
+    /// Those of an autoscaler.
+    pub(super) fn of(autoscaler: &Value) -> Self {
+        let said = |direction: &str| {
+            let tolerance = at(autoscaler, &format!("spec.behavior.{direction}.tolerance"));
+            // Far below what a float holds exactly.
+            tolerance
+                .filter(|tolerance| !tolerance.is_null())
+                .map_or(TOLERANCE, |tolerance| {
+                    Quantity::of(tolerance).nanos() as f64 / 1e9
+                })
+        };
+        Self {
+            down: said("scaleDown"),
+            up: said("scaleUp"),
+        }
+    }
+
+    pub(super) fn allow(self, ratio: f64) -> bool {
+        1.0 - self.down <= ratio && ratio <= 1.0 + self.up
+    }
 }
 
 /// What came out.
@@ -61,6 +91,13 @@ fn used(pod: &Value, key: &str) -> Option<i64> {
     let annotations = at(pod, "metadata.annotations")?;
     let said = annotations.get(format!("{ANNOTATION}{key}"))?.as_str()?;
     Quantity::parse(said).map(thousandths)
+}
+
+/// Whether any of the pods says what it uses of anything.
+pub(super) fn is_measured(pods: &[Arc<Value>]) -> bool {
+    pods.iter()
+        .filter_map(|pod| at(pod, "metadata.annotations")?.as_object())
+        .any(|annotations| annotations.keys().any(|key| key.starts_with(ANNOTATION)))
 }
 
 fn is_unready(pod: &Value, metric: &str, now: Timestamp) -> bool {
@@ -112,7 +149,7 @@ fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Group
 }
 
 /// The request of each pod, in thousandths.
-fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
+pub(super) fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
     let mut out = BTreeMap::new();
     for pod in pods {
         let mut sum = 0_i64;
@@ -162,6 +199,9 @@ pub(super) fn ceil(value: f64) -> i64 {
     value.ceil() as i64
 }
 
+/// What is said where there are figures, but none of these pods.
+pub(super) const NONE_RECEIVED: &str = "did not receive metrics for targeted pods (pods might be unready)";
+
 /// How many replicas the use of `metric` by `pods` asks for, when there are `current`. `key`: the name of their annotation.
 ///
 /// # Errors
@@ -172,6 +212,7 @@ pub(super) fn propose(
     metric: &str,
     key: &str,
     target: Target,
+    within: Tolerances,
     now: Timestamp,
 ) -> Result<Proposal, String> {
     if pods.iter().all(|pod| used(pod, key).is_none()) {
@@ -188,7 +229,7 @@ pub(super) fn propose(
     let mut counted = groups.used.clone();
     counted.retain(|name, _| !groups.unready.contains(name));
     if counted.is_empty() {
-        return Err("did not receive metrics for targeted pods (pods might be unready)".to_owned());
+        return Err(NONE_RECEIVED.to_owned());
     }
     let (first, utilization, average) = ratio(&counted, requests.as_ref(), target)?;
     let proposal = |replicas: i64| Proposal {
@@ -198,7 +239,7 @@ pub(super) fn propose(
     };
     let count_unready = !groups.unready.is_empty() && first > 1.0;
     if !count_unready && groups.missing.is_empty() {
-        return Ok(proposal(if (1.0 - first).abs() <= TOLERANCE {
+        return Ok(proposal(if within.allow(first) {
             current
         } else {
             ceil(first * groups.ready as f64)
@@ -221,7 +262,7 @@ pub(super) fn propose(
     }
     let (second, _, _) = ratio(&counted, requests.as_ref(), target)?;
     let turned = (first < 1.0 && second > 1.0) || (first > 1.0 && second < 1.0);
-    if (1.0 - second).abs() <= TOLERANCE || turned {
+    if within.allow(second) || turned {
         return Ok(proposal(current));
     }
     let replicas = ceil(second * counted.len() as f64);
@@ -307,7 +348,16 @@ mod tests {
         #[case] expected: Result<i64, &str>,
     ) {
         let now = NOW.parse().expect("a time");
-        let got = propose(current, &pods(text), "cpu", "cpu", target, now).map(|proposal| proposal.replicas);
+        let got = propose(
+            current,
+            &pods(text),
+            "cpu",
+            "cpu",
+            target,
+            Tolerances::of(&json!({})),
+            now,
+        )
+        .map(|proposal| proposal.replicas);
         assert_eq!(got, expected.map_err(str::to_owned));
     }
 }

@@ -109,11 +109,13 @@ pub enum BuiltIn {
     CertificateApproval,
     /// Signs requests for certificates that have been approved.
     CertificateSigning,
+    /// Removes requests for certificates that are over.
+    CertificateCleaner,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::Deployment,
@@ -138,6 +140,7 @@ impl BuiltIn {
         Self::ResourceClaim,
         Self::CertificateApproval,
         Self::CertificateSigning,
+        Self::CertificateCleaner,
     ];
 }
 

@@ -210,6 +210,11 @@ impl View<'_> {
         if text(self.set, "spec.updateStrategy.type") == "OnDelete" {
             return;
         }
+        let surge = self.surge();
+        if surge > 0 {
+            self.update_beside(plan, surge);
+            return;
+        }
         let by_node = self.by_node();
         let nodes: Vec<&Arc<Value>> = self
             .nodes
@@ -217,7 +222,6 @@ impl View<'_> {
             .filter(|node| wanted(self.set, node).0)
             .collect();
         let total = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
-        let surge = self.surge();
         let allowed = scaled(
             self.set
                 .pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable"),
@@ -225,9 +229,9 @@ impl View<'_> {
             true,
             1,
         );
-        let allowed = if surge == 0 { allowed.max(1) } else { allowed };
-        let (mut unavailable, mut surging) = (0, 0);
-        let (mut useless, mut candidates, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+        let allowed = allowed.max(1);
+        let mut unavailable = 0;
+        let (mut useless, mut candidates) = (Vec::new(), Vec::new());
         for node in nodes {
             let pods = by_node.get(node.name()).cloned().unwrap_or_default();
             let old: Vec<_> = pods
@@ -240,27 +244,53 @@ impl View<'_> {
             }
             match (old.first(), new) {
                 (Some(old), Some(new)) => {
-                    surging += 1;
                     if self.is_available(new) {
                         plan.delete.push(old.name().to_owned());
                     }
                 }
                 (Some(old), None) if !self.is_available(old) => useless.push(old.name().to_owned()),
-                (Some(old), None) => {
-                    candidates.push(old.name().to_owned());
-                    extra.push(node.name().to_owned());
-                }
+                (Some(old), None) => candidates.push(old.name().to_owned()),
                 (None, _) => {}
             }
         }
         plan.delete.extend(useless);
-        if surge > 0 {
-            let room = usize::try_from((surge - surging).max(0)).unwrap_or_default();
-            plan.create.extend(extra.into_iter().take(room));
-        } else {
-            let room = usize::try_from((allowed - unavailable).max(0)).unwrap_or_default();
-            plan.delete.extend(candidates.into_iter().take(room));
+        let room = usize::try_from((allowed - unavailable).max(0)).unwrap_or_default();
+        plan.delete.extend(candidates.into_iter().take(room));
+    }
+
+    /// Puts pods of the new revision beside older ones, as many at a time as there may be too many, and beside all that are
+    /// not available. An older one goes when the new one is available; one on a node that is no longer wanted when enough
+    /// others are.
+    fn update_beside(&self, plan: &mut Plan, surge: i64) {
+        let by_node = self.by_node();
+        let (mut surging, mut available, mut desired) = (0, 0, 0);
+        let (mut beside_useless, mut candidates, mut unwanted) = (Vec::new(), Vec::new(), Vec::new());
+        for node in self.nodes {
+            let is_wanted = wanted(self.set, node).0;
+            desired += i64::from(is_wanted);
+            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
+            let mut alive = pods.iter().filter(|pod| !pod.is_terminating());
+            let old = alive.clone().find(|pod| !self.is_updated(pod));
+            let new = alive.find(|pod| self.is_updated(pod));
+            available += i64::from(old.or(new).is_some_and(|pod| self.is_available(pod)));
+            let Some(old) = old else { continue };
+            match new {
+                Some(new) if self.is_available(new) => plan.delete.push(old.name().to_owned()),
+                Some(_) => surging += 1,
+                None => match (self.is_available(old), is_wanted) {
+                    (false, false) => plan.delete.push(old.name().to_owned()),
+                    (false, true) => beside_useless.push(node.name().to_owned()),
+                    (true, false) => unwanted.push(old.name().to_owned()),
+                    (true, true) => candidates.push(node.name().to_owned()),
+                },
+            }
         }
+        let count = |number: i64| usize::try_from(number.max(0)).unwrap_or_default();
+        plan.delete
+            .extend(unwanted.into_iter().take(count(available - desired)));
+        plan.create.extend(beside_useless);
+        plan.create
+            .extend(candidates.into_iter().take(count(surge - surging)));
     }
 
     pub(super) fn status(&self) -> (Value, Option<Duration>) {
@@ -491,9 +521,29 @@ mod tests {
         json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
         json!({}),
         &["a n1 a r", "b n1 b r", "c n2 a r"],
-        &["-a"]
+        &["+n2", "-a"]
     )]
     #[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 b r"], &["-x"])]
+    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a", "-c"])]
+    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "50%"}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
+    #[case(json!({}), json!({}), &["a n1 b r", "b n1 b r", "c n2 b r"], &["-b"])]
+    #[case(
+        json!({"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}),
+        json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"]
+    )]
+    #[case(json!({}), json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"])]
+    #[case(
+        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+        json!({}), &["a n1 a", "c n2 a r"], &["+n1", "+n2"]
+    )]
+    #[case(
+        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+        json!({}), &["a n1 a r", "b n1 b", "c n2 a r"], &[]
+    )]
+    #[case(
+        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+        json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "b n1 b r", "c n2 a r"], &["-a", "-c"]
+    )]
     fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
         let set = json!({"metadata": {"name": "d"}, "spec": spec});
         let nodes = [node("n1", json!({})), node("n2", second)];

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
 pub(super) use crate::nodes::resources::Amounts;
-use crate::nodes::resources::{Count, add, amounts, requests};
+use crate::nodes::resources::{Count, add, amounts, requests, scored};
+use crate::selector::matches_selector;
 
 /// A list in an object; empty if there is none.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
@@ -59,8 +60,38 @@ pub(super) fn host_ports(pod: &Value) -> Vec<HostPort> {
 pub(super) struct PodInfo {
     pub object: Arc<Value>,
     pub requests: Amounts,
+    /// Processors and memory as scores count them: containers that ask for nothing count, too.
+    pub scored: [i128; 2],
     pub ports: Vec<HostPort>,
     pub priority: i64,
+    /// The claims that it uses, by name.
+    pub claims: Vec<String>,
+    /// The uid of the ReplicaSet, ReplicationController or StatefulSet that it is of.
+    pub owner: Option<Box<str>>,
+    /// Whether it leaves for a more important one.
+    pub driven_away: bool,
+}
+
+/// The set of equal pods that a pod belongs to.
+fn owner(pod: &Value) -> Option<Box<str>> {
+    let owners = list(pod, "metadata.ownerReferences");
+    let controller = owners
+        .iter()
+        .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    matches!(
+        text(controller, "kind"),
+        "ReplicaSet" | "ReplicationController" | "StatefulSet"
+    )
+    .then(|| text(controller, "uid").into())
+}
+
+fn is_driven_away(pod: &Value) -> bool {
+    pod.is_terminating()
+        && list(pod, "status.conditions").iter().any(|condition| {
+            text(condition, "type") == "DisruptionTarget"
+                && text(condition, "status") == "True"
+                && text(condition, "reason") == "PreemptionByScheduler"
+        })
 }
 
 impl PodInfo {
@@ -68,6 +99,10 @@ impl PodInfo {
         let object = object.into();
         Self {
             requests: requests(&object, Count::Most),
+            scored: scored(&object),
+            claims: super::filters::claims_of(&object),
+            owner: owner(&object),
+            driven_away: false,
             ports: host_ports(&object),
             priority: at(&object, "spec.priority")
                 .and_then(Value::as_i64)
@@ -78,7 +113,6 @@ impl PodInfo {
 
     /// A pod that has its node: only what other pods ask about is kept of it.
     pub(super) fn placed(pod: &Value) -> Self {
-        let full = Self::new(Value::Null);
         let mut object =
             json!({"metadata": {}, "spec": {}, "status": {"startTime": at(pod, "status.startTime")}});
         for field in [
@@ -99,10 +133,14 @@ impl PodInfo {
         Self {
             object: Arc::new(object),
             requests: requests(pod, Count::Most),
+            scored: scored(pod),
+            claims: super::filters::claims_of(pod),
+            owner: owner(pod),
+            driven_away: is_driven_away(pod),
             ports: host_ports(pod),
             priority: at(pod, "spec.priority")
                 .and_then(Value::as_i64)
-                .unwrap_or(full.priority),
+                .unwrap_or_default(),
         }
     }
 
@@ -117,6 +155,8 @@ pub(super) struct NodeInfo {
     pub object: Arc<Value>,
     pub allocatable: Amounts,
     pub requested: Amounts,
+    /// As scores count what is asked for.
+    pub scored: [i128; 2],
     pub pods: BTreeMap<String, Arc<PodInfo>>,
 }
 
@@ -126,6 +166,7 @@ impl NodeInfo {
             allocatable: amounts(at(&object, "status.allocatable")),
             object: Arc::new(object),
             requested: Amounts::new(),
+            scored: [0; 2],
             pods: BTreeMap::new(),
         }
     }
@@ -145,6 +186,7 @@ impl NodeInfo {
     pub(super) fn add(&mut self, pod: Arc<PodInfo>) {
         self.remove(pod.object.uid());
         add(&mut self.requested, &pod.requests);
+        self.scored = std::array::from_fn(|index| self.scored[index] + pod.scored[index]);
         self.pods.insert(pod.object.uid().to_owned(), pod);
     }
 
@@ -153,6 +195,7 @@ impl NodeInfo {
             for (name, amount) in &pod.requests {
                 *self.requested.entry(name.clone()).or_default() -= amount;
             }
+            self.scored = std::array::from_fn(|index| self.scored[index] - pod.scored[index]);
         }
     }
 }
@@ -168,15 +211,33 @@ pub(super) struct Cluster {
     pub claims: BTreeMap<(String, String), Value>,
     pub volumes: BTreeMap<String, Value>,
     pub classes: BTreeMap<String, Value>,
+    /// The CSINode of each node.
+    pub drivers: BTreeMap<String, Value>,
+    /// The labels of namespaces.
+    pub namespaces: BTreeMap<String, Value>,
+    /// By namespace and name: what services select.
+    pub services: BTreeMap<(String, String), Value>,
+    /// By namespace and name.
+    pub budgets: BTreeMap<(String, String), Value>,
     /// How many pods on nodes say whom they do not want beside them.
     pub repelling: usize,
+    /// How many pods on nodes say anything of others.
+    pub caring: usize,
+    /// Of every set of equal pods, how many of them each node has.
+    of_owner: BTreeMap<Box<str>, BTreeMap<String, i64>>,
+    /// How many nodes have an image, by its names.
+    images: BTreeMap<String, i64>,
+    /// Pods for which room is being made on a node, by uid.
+    nominated: BTreeMap<String, (String, Arc<PodInfo>)>,
 }
 
 impl Cluster {
     pub(super) fn put_node(&mut self, node: Value) {
         let name = node.name().to_owned();
         let mut info = NodeInfo::new(node);
+        self.count_images(&info.object.clone(), 1);
         if let Some(before) = self.nodes.remove(&name) {
+            self.count_images(&before.object, -1);
             for pod in before.pods.into_values() {
                 info.add(pod);
             }
@@ -197,6 +258,7 @@ impl Cluster {
 
     pub(super) fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.remove(name) {
+            self.count_images(&node.object, -1);
             for (uid, pod) in node.pods {
                 self.homeless.insert(uid, (name.to_owned(), pod));
             }
@@ -210,6 +272,12 @@ impl Cluster {
     pub(super) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.forget(pod.object.uid());
         self.repelling += usize::from(repels(&pod));
+        self.caring += usize::from(cares(&pod));
+        self.nominated.remove(pod.object.uid());
+        if let Some(owner) = &pod.owner {
+            let on_nodes = self.of_owner.entry(owner.clone()).or_default();
+            *on_nodes.entry(node.to_owned()).or_default() += 1;
+        }
         self.node_of.insert(pod.object.uid().to_owned(), node.to_owned());
         match self.nodes.get_mut(node) {
             Some(info) => info.add(pod),
@@ -230,13 +298,100 @@ impl Cluster {
             .get(&node)
             .and_then(|info| info.pods.get(uid).cloned())
             .or(homeless);
-        if pod.is_some_and(|pod| repels(&pod)) {
-            self.repelling = self.repelling.saturating_sub(1);
+        if let Some(pod) = pod {
+            self.repelling = self.repelling.saturating_sub(usize::from(repels(&pod)));
+            self.caring = self.caring.saturating_sub(usize::from(cares(&pod)));
+            self.forget_owner(&pod, &node);
         }
         if let Some(info) = self.nodes.get_mut(&node) {
             info.remove(uid);
         }
     }
+
+    fn forget_owner(&mut self, pod: &PodInfo, node: &str) {
+        let Some(owner) = &pod.owner else { return };
+        let Some(on_nodes) = self.of_owner.get_mut(owner) else {
+            return;
+        };
+        if let Some(count) = on_nodes.get_mut(node) {
+            *count -= 1;
+            if *count == 0 {
+                on_nodes.remove(node);
+            }
+        }
+        if on_nodes.is_empty() {
+            self.of_owner.remove(owner);
+        }
+    }
+
+    fn count_images(&mut self, node: &Value, by: i64) {
+        let images = list(node, "status.images").iter();
+        for name in images
+            .flat_map(|image| list(image, "names"))
+            .filter_map(Value::as_str)
+        {
+            let count = self.images.entry(name.to_owned()).or_default();
+            *count += by;
+            if *count == 0 {
+                self.images.remove(name);
+            }
+        }
+    }
+
+    /// How many nodes have an image.
+    pub(super) fn nodes_with_image(&self, name: &str) -> i64 {
+        self.images.get(name).copied().unwrap_or_default()
+    }
+
+    /// How many pods of a pod's set each node has.
+    pub(super) fn equals(&self, pod: &PodInfo) -> Option<&BTreeMap<String, i64>> {
+        self.of_owner.get(pod.owner.as_ref()?)
+    }
+
+    /// Whether a selector of namespaces selects one.
+    pub(super) fn selects_namespace(&self, selector: &Value, namespace: &str) -> bool {
+        let labels = self.namespaces.get(namespace).and_then(Value::as_object);
+        let none = Map::new();
+        matches_selector(Some(selector), labels.unwrap_or(&none))
+    }
+
+    /// Room is being made for a pod on a node, or no longer.
+    pub(super) fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
+        let uid = pod.object.uid().to_owned();
+        match node {
+            Some(node) => self.nominated.insert(uid, (node.to_owned(), Arc::clone(pod))),
+            None => self.nominated.remove(&uid),
+        };
+    }
+
+    /// A pod is gone: nobody keeps room for it.
+    pub(super) fn withdraw(&mut self, uid: &str) -> bool {
+        self.nominated.remove(uid).is_some()
+    }
+
+    /// The node on which room is being made for a pod.
+    pub(super) fn nominated_node(&self, pod: &PodInfo) -> Option<&str> {
+        let (node, _) = self.nominated.get(pod.object.uid())?;
+        Some(node)
+    }
+
+    /// A node as a pod finds it: with those for whom room is being made there, if they are no less important.
+    pub(super) fn with_nominated(&self, node: &NodeInfo, pod: &PodInfo) -> Option<NodeInfo> {
+        let mut out: Option<NodeInfo> = None;
+        for (uid, (name, other)) in &self.nominated {
+            if name == node.name() && uid != pod.object.uid() && other.priority >= pod.priority {
+                out.get_or_insert_with(|| node.clone()).add(Arc::clone(other));
+            }
+        }
+        out
+    }
+}
+
+/// Whether a pod says anything of others: whom it wants beside it, or not.
+fn cares(pod: &PodInfo) -> bool {
+    ["podAffinity", "podAntiAffinity"]
+        .iter()
+        .any(|kind| at(&pod.object, &format!("spec.affinity.{kind}")).is_some_and(Value::is_object))
 }
 
 fn repels(pod: &PodInfo) -> bool {

@@ -30,8 +30,10 @@ pub(super) enum Preemption {
     Found,
     /// The pod drives nobody away.
     Never,
-    /// On no node does it help.
-    Vain,
+    /// Those whom it has driven away are still leaving.
+    Waiting,
+    /// On no node does it help, and why.
+    Vain(Vec<Refusal>),
 }
 
 /// Of a pod that every node has refused.
@@ -53,14 +55,17 @@ pub(super) fn refused(refusals: &[Refusal], preemption: &Preemption) -> String {
                 "{head} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
             )
         }
-        Preemption::Vain => {
-            let why = count(refusals.iter().map(|refusal| {
-                if refusal.resolvable {
-                    "No preemption victims found for incoming pod"
-                } else {
-                    "Preemption is not helpful for scheduling"
-                }
-            }));
+        Preemption::Waiting => {
+            format!(
+                "{head} no new claims to deallocate, preemption: not eligible due to a terminating pod on the nominated node."
+            )
+        }
+        Preemption::Vain(refusals) => {
+            let why = count(
+                refusals
+                    .iter()
+                    .flat_map(|refusal| refusal.reasons.iter().map(String::as_str)),
+            );
             format!("{head} no new claims to deallocate, preemption: 0/{nodes} nodes are available: {why}.")
         }
     }
@@ -82,13 +87,20 @@ mod tests {
             refusal("Insufficient cpu", true),
         ];
         assert_eq!(
-            refused(&refusals, &Preemption::Vain),
+            refused(
+                &refusals,
+                &Preemption::Vain(vec![
+                    refusal("No preemption victims found for incoming pod", false),
+                    refusal("Preemption is not helpful for scheduling", false),
+                    refusal("No preemption victims found for incoming pod", false),
+                ])
+            ),
             "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate, \
              preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found \
              for incoming pod."
         );
         assert_eq!(
-            refused(&[], &Preemption::Vain),
+            refused(&[], &Preemption::Vain(Vec::new())),
             "no nodes available to schedule pods"
         );
         assert_eq!(

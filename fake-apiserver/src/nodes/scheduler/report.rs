@@ -148,6 +148,15 @@ impl Reporter {
             .await;
     }
 
+    /// Tells where a pod will go once its volumes are bound.
+    pub(super) async fn nominate(&self, pod: &Value, node: &str) {
+        self.patch_status(
+            pod,
+            &json!({"metadata": {"uid": pod.uid()}, "status": {"nominatedNodeName": node}}),
+        )
+        .await;
+    }
+
     pub(super) async fn patch_status(&self, pod: &Value, patch: &Value) {
         let path = format!(
             "/api/v1/namespaces/{}/pods/{}/status",

@@ -51,9 +51,17 @@ enum Kind {
     Claim,
     Volume,
     Class,
+    Namespace,
+    Service,
+    Budget,
+    Driver,
 }
 
-const WATCHES: [(Kind, &str); 5] = [
+const WATCHES: [(Kind, &str); 9] = [
+    (Kind::Driver, "/apis/storage.k8s.io/v1/csinodes"),
+    (Kind::Namespace, "/api/v1/namespaces"),
+    (Kind::Service, "/api/v1/services"),
+    (Kind::Budget, "/apis/policy/v1/poddisruptionbudgets"),
     (Kind::Node, "/api/v1/nodes"),
     (Kind::Pod, "/api/v1/pods"),
     (Kind::Claim, "/api/v1/persistentvolumeclaims"),
@@ -154,6 +162,23 @@ impl Scheduler {
                 self.cluster.classes.insert(name, Arc::unwrap_or_clone(object));
                 self.retry_with_claims();
             }
+            Kind::Namespace => {
+                let labels = at(&object, "metadata.labels").cloned().unwrap_or_default();
+                self.cluster.namespaces.insert(name, labels);
+            }
+            Kind::Driver => {
+                self.cluster.drivers.insert(name, Arc::unwrap_or_clone(object));
+                self.retry_with_claims();
+            }
+            Kind::Service => {
+                let selector = at(&object, "spec.selector").cloned().unwrap_or_default();
+                let key = (object.namespace().to_owned(), name);
+                self.cluster.services.insert(key, selector);
+            }
+            Kind::Budget => {
+                let key = (object.namespace().to_owned(), name);
+                self.cluster.budgets.insert(key, Arc::unwrap_or_clone(object));
+            }
         }
     }
 
@@ -166,6 +191,9 @@ impl Scheduler {
                 self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
                 self.binding.remove(uid);
                 self.reporter.forget(uid);
+                if self.cluster.withdraw(uid) {
+                    self.retry_all();
+                }
                 if self.cluster.is_placed(uid) {
                     self.cluster.forget(uid);
                     self.retry_all();
@@ -181,6 +209,20 @@ impl Scheduler {
             }
             Kind::Class => {
                 self.cluster.classes.remove(name);
+            }
+            Kind::Namespace => {
+                self.cluster.namespaces.remove(name);
+            }
+            Kind::Driver => {
+                self.cluster.drivers.remove(name);
+            }
+            Kind::Service => {
+                let key = (object.namespace().to_owned(), name.to_owned());
+                self.cluster.services.remove(&key);
+            }
+            Kind::Budget => {
+                let key = (object.namespace().to_owned(), name.to_owned());
+                self.cluster.budgets.remove(&key);
             }
         }
     }
@@ -269,6 +311,7 @@ impl Scheduler {
                     .unschedulable(&pod.object, &message, nominated)
                     .await;
                 if let Some(victims) = victims {
+                    self.cluster.nominate(pod, Some(&victims.node));
                     self.drive_away(pod, &victims).await;
                 }
                 false
@@ -317,15 +360,15 @@ impl Scheduler {
             return Ok((best, next));
         }
         let never = text(&cycle.pod.object, "spec.preemptionPolicy") == "Never";
-        let victims = if never {
-            None
+        let (victims, outcome) = if never {
+            (None, Preemption::Never)
+        } else if preemption::is_waiting(cycle, &refusals) {
+            (None, Preemption::Waiting)
         } else {
-            preemption::find(cycle, &refusals)
-        };
-        let outcome = match (&victims, never) {
-            (Some(_), _) => Preemption::Found,
-            (None, true) => Preemption::Never,
-            (None, false) => Preemption::Vain,
+            match preemption::find(cycle, &refusals) {
+                Ok(victims) => (Some(victims), Preemption::Found),
+                Err(why) => (None, Preemption::Vain(why)),
+            }
         };
         let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
         Err((message::refused(&refusals, &outcome), victims))
@@ -335,6 +378,7 @@ impl Scheduler {
         // Counted at once, so that the next pod sees it; taken back if the binding fails.
         self.cluster.place(Arc::clone(pod), node);
         if self.needs_volumes(pod) {
+            self.reporter.nominate(&pod.object, node).await;
             self.ask_for_volumes(pod, node).await;
             self.binding
                 .insert(pod.object.uid().to_owned(), (Arc::clone(pod), node.to_owned()));
@@ -430,6 +474,9 @@ impl Scheduler {
     async fn drive_away(&mut self, pod: &PodInfo, victims: &preemption::Victims) {
         for victim in &victims.pods {
             let object = &victim.object;
+            if object.is_terminating() {
+                continue;
+            }
             let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
                 "message": format!("{NAME}: preempting to accommodate a higher priority pod"),

@@ -15,9 +15,9 @@ use super::cluster::{Cluster, NodeInfo, PodInfo};
 
 pub(crate) use node_affinity::node_matches;
 pub(super) use node_affinity::preferred as preferred_nodes;
-pub(super) use pod_affinity::terms as affinity_terms;
+pub(super) use pod_affinity::{is_about, terms as affinity_terms};
 pub(crate) use ports::ports_clash;
-pub(super) use spread::constraints as spread_constraints;
+pub(super) use spread::{constraints as spread_constraints, counts as spread_counts, includes_node};
 pub(crate) use taints::{tolerates, tolerates_all};
 pub(super) use volumes::{claims_of, is_bound, waits_for_consumer};
 
@@ -51,15 +51,38 @@ pub(super) struct Cycle<'a> {
     pub cluster: &'a Cluster,
     spread: spread::State,
     affinity: pod_affinity::State,
+    claims: volumes::State,
+}
+
+/// The nodes of a cluster, one of them as it might be.
+#[derive(Clone, Copy)]
+pub(super) struct Nodes<'a> {
+    cluster: &'a Cluster,
+    instead: Option<&'a NodeInfo>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'a NodeInfo> {
+        self.cluster.nodes.values().map(move |node| {
+            self.instead
+                .filter(|other| other.name() == node.name())
+                .unwrap_or(node)
+        })
+    }
 }
 
 impl<'a> Cycle<'a> {
     /// Looks at the cluster for a pod. The error is what no node can help.
     pub(super) fn new(pod: &'a Arc<PodInfo>, cluster: &'a Cluster) -> Result<Self, String> {
         volumes::check(pod, cluster)?;
+        let nodes = Nodes {
+            cluster,
+            instead: None,
+        };
         Ok(Self {
-            spread: spread::State::new(pod, cluster),
-            affinity: pod_affinity::State::new(pod, cluster),
+            spread: spread::State::new(pod, nodes),
+            affinity: pod_affinity::State::new(pod, nodes),
+            claims: volumes::State::new(pod, nodes),
             pod,
             cluster,
         })
@@ -67,20 +90,54 @@ impl<'a> Cycle<'a> {
 
     /// Why the pod cannot go to a node, if it cannot.
     pub(super) fn refuse(&self, node: &NodeInfo) -> Option<Refusal> {
+        match self.cluster.with_nominated(node, self.pod) {
+            Some(crowded) => self
+                .refuse_as_it_is(&crowded)
+                .or_else(|| self.refuse_as_it_is(node)),
+            None => self.refuse_as_it_is(node),
+        }
+    }
+
+    fn refuse_as_it_is(&self, node: &NodeInfo) -> Option<Refusal> {
         FILTERS.iter().find_map(|filter| filter(self, node))
+    }
+
+    /// Why the pod could not go to a node if other pods than now were on it.
+    pub(super) fn refuse_if(&self, node: &NodeInfo) -> Option<Refusal> {
+        let nodes = Nodes {
+            cluster: self.cluster,
+            instead: Some(node),
+        };
+        if !(self.spread.depends_on_pods()
+            || self.affinity.depends_on_pods()
+            || self.claims.depends_on_pods())
+        {
+            return self.refuse(node);
+        }
+        Self {
+            spread: spread::State::new(self.pod, nodes),
+            affinity: pod_affinity::State::new(self.pod, nodes),
+            claims: volumes::State::new(self.pod, nodes),
+            pod: self.pod,
+            cluster: self.cluster,
+        }
+        .refuse(node)
     }
 }
 
 type Filter = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
 
-const FILTERS: [Filter; 9] = [
+const FILTERS: [Filter; 12] = [
     node_state::unschedulable,
     node_state::name,
     taints::filter,
     node_affinity::filter,
     ports::filter,
     resources::filter,
+    volumes::in_use,
+    volumes::limits,
     volumes::filter,
+    volumes::zone,
     spread::filter,
     pod_affinity::filter,
 ];

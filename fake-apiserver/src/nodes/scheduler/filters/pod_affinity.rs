@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
-use super::{Cycle, Refusal};
+use super::{Cycle, Nodes, Refusal};
 use crate::meta::{ObjectMeta as _, at};
 use crate::selector::matches_selector;
 
@@ -19,14 +19,15 @@ pub(in super::super) fn terms<'a>(pod: &'a Value, kind: &str, required: bool) ->
 }
 
 /// Whether a term of `pod` is about `other`.
-pub(in super::super) fn is_about(term: &Value, pod: &Value, other: &PodInfo) -> bool {
+pub(in super::super) fn is_about(cluster: &Cluster, term: &Value, pod: &Value, other: &PodInfo) -> bool {
     let named = list(term, "namespaces");
-    let everywhere = at(term, "namespaceSelector").is_some_and(Value::is_object);
+    let selector = at(term, "namespaceSelector").filter(|selector| selector.is_object());
     let namespace = other.object.namespace();
-    let here = if named.is_empty() && !everywhere {
+    let here = if named.is_empty() && selector.is_none() {
         namespace == pod.namespace()
     } else {
-        everywhere || named.iter().any(|name| name == namespace)
+        named.iter().any(|name| name == namespace)
+            || selector.is_some_and(|selector| cluster.selects_namespace(selector, namespace))
     };
     here && matches_selector(term.get("labelSelector"), other.labels())
 }
@@ -36,13 +37,15 @@ type Places = BTreeSet<(String, String)>;
 
 /// Where the pods are that the terms of the pod, and those of others, are about.
 pub(super) struct State {
-    /// For each required term of affinity, where it is met.
+    /// For each required term of affinity, where pods are that meet all of them.
     wanted: Vec<(Value, Places)>,
     unwanted: Places,
     /// Where pods are that do not want this one.
     forbidden: Places,
     /// Whether the pod is the first of its kind: then its own presence is enough.
     first: bool,
+    /// Whether any of this is about the pods that are there.
+    looked: bool,
 }
 
 fn place(term: &Value, node: &NodeInfo) -> Option<(String, String)> {
@@ -51,7 +54,12 @@ fn place(term: &Value, node: &NodeInfo) -> Option<(String, String)> {
 }
 
 impl State {
-    pub(super) fn new(pod: &PodInfo, cluster: &Cluster) -> Self {
+    pub(super) fn depends_on_pods(&self) -> bool {
+        self.looked
+    }
+
+    pub(super) fn new(pod: &PodInfo, nodes: Nodes<'_>) -> Self {
+        let cluster = nodes.cluster;
         let wanted = terms(&pod.object, "podAffinity", true);
         let unwanted = terms(&pod.object, "podAntiAffinity", true);
         let mut state = Self {
@@ -59,29 +67,37 @@ impl State {
             unwanted: Places::new(),
             forbidden: Places::new(),
             first: false,
+            looked: false,
         };
         if wanted.is_empty() && unwanted.is_empty() && cluster.repelling == 0 {
             return state;
         }
-        for node in cluster.nodes.values() {
+        state.looked = true;
+        for node in nodes.iter() {
             for other in node.pods.values() {
-                for (term, places) in &mut state.wanted {
-                    if is_about(term, &pod.object, other) {
+                let meets = |(term, _): &(Value, Places)| is_about(cluster, term, &pod.object, other);
+                if state.wanted.iter().all(meets) {
+                    for (term, places) in &mut state.wanted {
                         places.extend(place(term, node));
                     }
                 }
-                for term in unwanted.iter().filter(|term| is_about(term, &pod.object, other)) {
+                for term in unwanted
+                    .iter()
+                    .filter(|term| is_about(cluster, term, &pod.object, other))
+                {
                     state.unwanted.extend(place(term, node));
                 }
                 for term in terms(&other.object, "podAntiAffinity", true) {
-                    if is_about(term, &other.object, pod) {
+                    if is_about(cluster, term, &other.object, pod) {
                         state.forbidden.extend(place(term, node));
                     }
                 }
             }
         }
         state.first = state.wanted.iter().all(|(_, places)| places.is_empty())
-            && wanted.iter().all(|term| is_about(term, &pod.object, pod));
+            && wanted
+                .iter()
+                .all(|term| is_about(cluster, term, &pod.object, pod));
         state
     }
 }

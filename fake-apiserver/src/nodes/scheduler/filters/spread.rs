@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
+use super::super::cluster::{NodeInfo, PodInfo, list, text};
 use super::node_affinity::node_matches;
 use super::taints::tolerates_all;
-use super::{Cycle, Refusal};
+use super::{Cycle, Nodes, Refusal};
 use crate::meta::ObjectMeta as _;
 use crate::selector::matches_selector;
 
@@ -33,11 +33,26 @@ pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInf
         && matches_selector(constraint.get("labelSelector"), other.labels())
 }
 
+/// Whether a constraint looks at a node for a pod: by default at those that the pod selects.
+pub(in super::super) fn includes_node(constraint: &Value, pod: &Value, node: &NodeInfo) -> bool {
+    (text(constraint, "nodeAffinityPolicy") == "Ignore" || node_matches(pod, &node.object))
+        && (text(constraint, "nodeTaintsPolicy") != "Honor"
+            || tolerates_all(
+                pod,
+                list(&node.object, "spec.taints"),
+                &["NoSchedule", "NoExecute"],
+            ))
+}
+
 /// How many pods each value of each hard constraint's key has.
 pub(super) struct State(Vec<(Value, BTreeMap<String, i64>)>);
 
 impl State {
-    pub(super) fn new(pod: &PodInfo, cluster: &Cluster) -> Self {
+    pub(super) fn depends_on_pods(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub(super) fn new(pod: &PodInfo, nodes: Nodes<'_>) -> Self {
         let hard: Vec<&Value> = constraints(&pod.object, true).collect();
         let keys: Vec<&str> = hard
             .iter()
@@ -47,16 +62,9 @@ impl State {
         for constraint in &hard {
             let key = text(constraint, "topologyKey");
             let mut values: BTreeMap<String, i64> = BTreeMap::new();
-            for node in cluster.nodes.values() {
+            for node in nodes.iter() {
                 let eligible = keys.iter().all(|key| node.labels().contains_key(*key))
-                    && (text(constraint, "nodeAffinityPolicy") == "Ignore"
-                        || node_matches(&pod.object, &node.object))
-                    && (text(constraint, "nodeTaintsPolicy") != "Honor"
-                        || tolerates_all(
-                            &pod.object,
-                            list(&node.object, "spec.taints"),
-                            &["NoSchedule", "NoExecute"],
-                        ));
+                    && includes_node(constraint, &pod.object, node);
                 let Some(value) = node.label(key).filter(|_| eligible) else {
                     continue;
                 };

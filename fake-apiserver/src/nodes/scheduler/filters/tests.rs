@@ -121,7 +121,7 @@ const NAMED: &str = "(node(s) didn't satisfy plugin(s) [NodeAffinity]!)";
     json!({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}),
     json!({
         "claims": [{"metadata": {"name": "x"}, "spec": {"storageClassName": "local"}}],
-        "volumes": [{"metadata": {"name": "v"}, "spec": {"storageClassName": "local", "nodeAffinity": {"required": {"nodeSelectorTerms": [
+        "volumes": [{"metadata": {"name": "v"}, "status": {"phase": "Available"}, "spec": {"storageClassName": "local", "nodeAffinity": {"required": {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}]}}}}],
     }),
     "(node(s) didn't find available persistent volumes to bind!) (node(s) didn't find available persistent volumes to bind!) c"
@@ -177,8 +177,8 @@ fn said(spec: Value, change: Value) -> String {
     }
     let outcome = match (never, preemption::find(&cycle, &refusals)) {
         (true, _) => Preemption::Never,
-        (false, Some(_)) => Preemption::Found,
-        (false, None) => Preemption::Vain,
+        (false, Ok(_)) => Preemption::Found,
+        (false, Err(why)) => Preemption::Vain(why),
     };
     let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
     message::refused(&refusals, &outcome)

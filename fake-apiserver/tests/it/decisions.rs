@@ -1,0 +1,212 @@
+//! What kube-scheduler did with a pod, for many pods and nodes, and what ours does (`fixtures/scheduler`).
+
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use fake_apiserver::nodes::Scheduler;
+use serde_json::{Value, json};
+
+use crate::support::{request, send, simulate};
+
+const ROWS: &str = include_str!("../../../fixtures/scheduler/decisions.jsonl");
+const MERGE: &str = "application/merge-patch+json";
+const PODS: &str = "/api/v1/namespaces/sched/pods";
+const EVENTS: &str = "/api/v1/namespaces/sched/events";
+
+fn path(kind: &str) -> &'static str {
+    match kind {
+        "PersistentVolumeClaim" => "/api/v1/namespaces/sched/persistentvolumeclaims",
+        "PersistentVolume" => "/api/v1/persistentvolumes",
+        "StorageClass" => "/apis/storage.k8s.io/v1/storageclasses",
+        "PriorityClass" => "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "CSINode" => "/apis/storage.k8s.io/v1/csinodes",
+        "PodDisruptionBudget" => "/apis/policy/v1/namespaces/sched/poddisruptionbudgets",
+        "Service" => "/api/v1/namespaces/sched/services",
+        other => panic!("a path for {other}"),
+    }
+}
+
+async fn create(cluster: &Cluster, path: &str, object: &Value) {
+    let (code, answer) = request(cluster, "POST", path, object).await;
+    assert_eq!(code, 201, "{path} {answer}");
+}
+
+async fn patch(cluster: &Cluster, path: String, change: Value) {
+    let (code, answer) = send(cluster, "PATCH", &path, MERGE, &change).await;
+    assert_eq!(code, 200, "{path} {answer}");
+}
+
+fn pod(name: &str, row: &Value) -> Value {
+    let mut spec = json!({"containers": [{"name": "c", "image": "i:1"}]});
+    json_patch::merge(&mut spec, &row["spec"]);
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": row["labels"]}, "spec": spec})
+}
+
+/// The nodes of a row (`a` and `b` in zone `z1`, `c` in `z2`, changed as the row says), its objects and its pods.
+async fn set_up(cluster: &Cluster, row: &Value) {
+    for (name, labels) in [("sched", json!({})), ("other", json!({"team": "x"}))] {
+        let namespace = json!({"metadata": {"name": name, "labels": labels}});
+        create(cluster, "/api/v1/namespaces", &namespace).await;
+        let account = json!({"metadata": {"name": "default"}});
+        let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
+        create(cluster, &accounts, &account).await;
+    }
+    for (name, zone) in [("a", "z1"), ("b", "z1"), ("c", "z2")] {
+        if row["without"]
+            .as_array()
+            .is_some_and(|without| without.contains(&json!(name)))
+        {
+            continue;
+        }
+        let mut node = json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}},
+            "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}},
+        });
+        if row["nodes"][name].is_object() {
+            json_patch::merge(&mut node, &row["nodes"][name]);
+        }
+        node["status"]["capacity"] = node["status"]["allocatable"].clone();
+        create(cluster, "/api/v1/nodes", &node).await;
+        // What the server adds to new nodes goes.
+        let taints = json!({"spec": {"taints": node["spec"]["taints"]}});
+        patch(cluster, format!("/api/v1/nodes/{name}"), taints).await;
+    }
+    for object in row["objects"].as_array().into_iter().flatten() {
+        let path = path(object["kind"].as_str().unwrap_or_default());
+        create(cluster, path, object).await;
+        if object["status"].is_object() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            patch(
+                cluster,
+                format!("{path}/{name}/status"),
+                json!({"status": object["status"]}),
+            )
+            .await;
+        }
+    }
+    let pods = row["pods"].as_object().into_iter().flatten();
+    let (waiting, placed): (Vec<_>, Vec<_>) = pods.partition(|(_, pod)| pod["spec"]["nodeName"].is_null());
+    for (name, other) in placed.into_iter().chain(waiting) {
+        let pods = format!(
+            "/api/v1/namespaces/{}/pods",
+            other["ns"].as_str().unwrap_or("sched")
+        );
+        create(cluster, &pods, &pod(name, other)).await;
+        if other["status"].is_object() {
+            patch(
+                cluster,
+                format!("{pods}/{name}/status"),
+                json!({"status": other["status"]}),
+            )
+            .await;
+        }
+        if other["deleted"] == true {
+            request(cluster, "DELETE", &format!("{pods}/{name}"), &Value::Null).await;
+        }
+        if other["spec"]["nodeName"].is_null() {
+            cluster.run_for(Duration::from_secs(1)).await;
+        }
+    }
+}
+
+/// What has become of the pod `p`, in the form of the recordings.
+async fn found(cluster: &Cluster, row: &Value) -> Value {
+    let (_, p) = request(cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
+    let mut out = json!({});
+    for (name, pointer) in [
+        ("node", "/spec/nodeName"),
+        ("nominated", "/status/nominatedNodeName"),
+    ] {
+        if let Some(value) = p.pointer(pointer) {
+            out[name] = value.clone();
+        }
+    }
+    let text = |value: &Value, fields: &[&str]| {
+        let words = fields
+            .iter()
+            .map(|field| value[field].as_str().unwrap_or_default());
+        words.collect::<Vec<_>>().join(" ").trim().to_owned()
+    };
+    let conditions = p["status"]["conditions"].as_array().into_iter().flatten();
+    for condition in conditions.filter(|condition| condition["type"] == "PodScheduled") {
+        out["condition"] = json!(text(condition, &["status", "reason", "message"]));
+    }
+    let (_, events) = request(cluster, "GET", EVENTS, &Value::Null).await;
+    let mut lines = Vec::new();
+    for event in events["items"].as_array().into_iter().flatten() {
+        let about = event["involvedObject"]["name"].as_str().unwrap_or_default();
+        let is_other = !row["pods"][about].is_null();
+        if event["reportingComponent"] != "default-scheduler" || (is_other && event["reason"] != "Preempted")
+        {
+            continue;
+        }
+        let message = event["message"].as_str().unwrap_or_default();
+        let message = match message
+            .strip_prefix("Preempted by pod ")
+            .and_then(|rest| rest.split_once(' '))
+        {
+            Some((_, rest)) => format!("Preempted by pod UID {rest}"),
+            None => message.to_owned(),
+        };
+        lines.push(format!(
+            "{about} {}: {message}",
+            text(event, &["type", "reason", "action"])
+        ));
+    }
+    lines.sort();
+    lines.dedup();
+    out["events"] = json!(lines);
+    let (_, pods) = request(cluster, "GET", PODS, &Value::Null).await;
+    let mut victims = Vec::new();
+    for pod in pods["items"].as_array().into_iter().flatten() {
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        for condition in conditions.filter(|condition| condition["type"] == "DisruptionTarget") {
+            let deleted = pod["metadata"]
+                .get("deletionTimestamp")
+                .map_or("", |_| " deleted");
+            victims.push(format!(
+                "{} {}: {}{deleted}",
+                pod["metadata"]["name"].as_str().unwrap_or_default(),
+                text(condition, &["status", "reason"]),
+                text(condition, &["message"]),
+            ));
+        }
+    }
+    victims.sort();
+    if !victims.is_empty() {
+        out["victims"] = json!(victims);
+    }
+    out
+}
+
+#[test]
+fn pods_go_where_kube_scheduler_sent_them() {
+    let mut wrong = Vec::new();
+    let slot = &mut wrong;
+    simulate(move || async move {
+        for line in ROWS.lines() {
+            let row: Value = serde_json::from_str(line).expect("a row");
+            let name = row["name"].as_str().unwrap_or_default();
+            let cluster = Cluster::builder()
+                .nodes(0)
+                .controllers(false)
+                .start()
+                .await
+                .expect("a cluster");
+            let scheduler = tokio::spawn(Scheduler::new(cluster.client(), cluster.clock()).run());
+            set_up(&cluster, &row).await;
+            cluster.run_for(Duration::from_millis(100)).await;
+            let p = pod("p", &row);
+            create(&cluster, PODS, &p).await;
+            cluster.run_for(Duration::from_millis(500)).await;
+            let is = found(&cluster, &row).await;
+            let mut expected = row["found"].clone();
+            expected.as_object_mut().expect("what was found").remove("claims");
+            if is != expected {
+                slot.push(format!("{name}\n  is {is}\n  should be {expected}"));
+            }
+            scheduler.abort();
+        }
+    });
+    assert!(wrong.is_empty(), "{} rows\n{}", wrong.len(), wrong.join("\n"));
+}
