@@ -9,7 +9,7 @@ use kube::api::{
 };
 use kube::core::ApiResource;
 use kube::discovery::{Discovery, Scope};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::history::text;
 
@@ -231,12 +231,12 @@ impl Kubectl {
             api.create(&params, &dynamic(&wanted)?).await?;
             return Ok(Applied::Created);
         };
-        let live = serde_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))?;
+        let live = shared_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))?;
         let before = live
             .pointer("/metadata/annotations")
             .and_then(|annotations| annotations.get(LAST_APPLIED))
             .and_then(Value::as_str)
-            .and_then(|text| serde_json::from_str(text).ok())
+            .and_then(|text| shared_json::from_str(text).ok())
             .unwrap_or_else(|| json!({}));
         let patch = three_way(&before, &wanted, &live);
         if patch == json!({}) {
@@ -268,7 +268,7 @@ impl Kubectl {
         };
         let patch: Patch<Value> = match kind {
             "json" => Patch::Json(
-                serde_json::from_value(body.clone())
+                shared_json::from_value(body.clone())
                     .map_err(|error| ActionError::Object(error.to_string()))?,
             ),
             "merge" => Patch::Merge(body.clone()),
@@ -384,7 +384,7 @@ fn shorthand(plural: &str) -> Option<&'static str> {
 }
 
 fn dynamic(object: &Value) -> Result<DynamicObject, ActionError> {
-    serde_json::from_value(object.clone()).map_err(|error| ActionError::Object(error.to_string()))
+    shared_json::from_value(object.clone()).map_err(|error| ActionError::Object(error.to_string()))
 }
 
 /// The merge patch of an apply: what was applied before and is not any more goes, what differs from the live object is set.

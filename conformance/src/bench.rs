@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::action::Kubectl;
 use crate::backend::{Backend, FakeCluster, FakeOptions};
@@ -222,7 +222,7 @@ async fn until(client: &kube::Client, done: impl Fn(&Value) -> bool) -> Result<(
             .get("large")
             .await
             .map_err(|error| Error::refused("get", None, &error))?;
-        let set = serde_json::to_value(set).unwrap_or_default();
+        let set = shared_json::to_value(set).unwrap_or_default();
         if done(&set) {
             return Ok(());
         }

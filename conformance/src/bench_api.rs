@@ -8,7 +8,7 @@ use futures::AsyncBufReadExt as _;
 use futures::TryStreamExt as _;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::error::Error;
@@ -17,7 +17,7 @@ use crate::report::stopwatch::Stopwatch;
 /// How many requests are under way at once.
 const CLIENTS: usize = 8;
 /// How many watches are told of each change in the measure of watches.
-const WATCHES: usize = 10;
+const WATCHES: usize = 100;
 /// How often the whole list is read.
 const LISTS: usize = 20;
 const NAMESPACE: &str = "bench-api";
@@ -102,7 +102,7 @@ async fn served() -> Result<(Client, tokio::sync::oneshot::Sender<()>), Error> {
     });
     let kubeconfig = told.await.map_err(|error| failed("serve a cluster", error))?;
     let parsed: Kubeconfig =
-        serde_json::from_value(kubeconfig).map_err(|error| failed("serve a cluster", error))?;
+        shared_json::from_value(kubeconfig).map_err(|error| failed("serve a cluster", error))?;
     Ok((client_of(parsed).await?, stop))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fake_apiserver::Cluster;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use serde_json::json;
+use shared_json::json;
 use tokio::time::Instant;
 
 use crate::bench::{ms, simulate_on};
@@ -131,7 +131,7 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
             "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
             "spec": {"containers": [{"name": "main", "image": "nginx"}]},
         });
-        let pod = serde_json::from_value(pod).map_err(|error| defect("write a pod", error))?;
+        let pod = shared_json::from_value(pod).map_err(|error| defect("write a pod", error))?;
         api.create(&PostParams::default(), &pod)
             .await
             .map_err(|error| defect("create a pod", error))?;

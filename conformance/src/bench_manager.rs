@@ -11,7 +11,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::action::Kubectl;
 use crate::backend::{FakeCluster, FakeOptions};
@@ -278,7 +278,7 @@ struct Start {
 /// # Errors
 /// If the kubeconfig is none, or the cluster cannot be reached.
 pub async fn alone(input: impl Read, wait_for_pass: bool) -> Result<String, Error> {
-    let kubeconfig = serde_json::from_reader(input).map_err(|error| defect("read a kubeconfig", error))?;
+    let kubeconfig = shared_json::from_reader(input).map_err(|error| defect("read a kubeconfig", error))?;
     let client = client_of(kubeconfig).await?;
     let metrics = Arc::new(Metrics::default());
     let options = Options {
@@ -297,7 +297,7 @@ pub async fn alone(input: impl Read, wait_for_pass: bool) -> Result<String, Erro
     let _gone = stop.send(());
     let _ended = manager.await;
     let start = Start { first_pass, resident };
-    serde_json::to_string(&start).map_err(|error| defect("tell what a manager took", error))
+    shared_json::to_string(&start).map_err(|error| defect("tell what a manager took", error))
 }
 
 /// Has `program` run [`alone`] on a cluster.
@@ -325,7 +325,7 @@ async fn start(cluster: &FakeCluster, program: &Alone<'_>, wait_for_pass: bool) 
     let output = output.map_err(|error| failed(&error))?;
     let _gone = stop.send(());
     let _ended = serving.await;
-    serde_json::from_slice(&output).map_err(|error| failed(&error))
+    shared_json::from_slice(&output).map_err(|error| failed(&error))
 }
 
 /// What a program prints that gets `input`.

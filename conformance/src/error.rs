@@ -92,7 +92,7 @@ fn place(line: usize, column: usize) -> String {
 impl Error {
     /// A file that is not the JSON it should be.
     #[must_use]
-    pub fn json(path: &Path, error: &serde_json::Error) -> Self {
+    pub fn json(path: &Path, error: &shared_json::Error) -> Self {
         Self::Parse {
             path: path.to_owned(),
             line: error.line(),
@@ -104,7 +104,7 @@ impl Error {
 
     /// A line of JSON lines that is not what it should be.
     #[must_use]
-    pub fn json_line(path: &Path, line: usize, error: &serde_json::Error) -> Self {
+    pub fn json_line(path: &Path, line: usize, error: &shared_json::Error) -> Self {
         Self::Parse {
             path: path.to_owned(),
             line,

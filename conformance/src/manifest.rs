@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::error::Error;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::backend::Backend;
 use crate::error::Error;

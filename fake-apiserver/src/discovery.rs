@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::resources::{Registry, Resource};
 

@@ -1,6 +1,6 @@
 //! One complaint about one field, in the words and shapes of the real server.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use std::fmt;
 
 /// What is wrong with a field; decides the `reason` of the cause and the first words of its message.

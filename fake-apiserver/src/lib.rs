@@ -53,4 +53,6 @@ pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, U
 pub use field_error::FieldError;
 pub use http::body::ResponseBody;
 pub use server::Server;
+/// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
+pub use shared_json;
 pub use status::ApiError;

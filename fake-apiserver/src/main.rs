@@ -14,7 +14,7 @@ use fake_apiserver::faults::Fault;
 use fake_apiserver::nodes::{ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
 use fake_apiserver::serve::{Identity, Transport};
 use fake_apiserver::{Cluster, ControllerSet, serve};
-use serde_json::Value;
+use shared_json::Value;
 use tokio::net::TcpListener;
 
 /// How often a node says that it is alive, as a real one.

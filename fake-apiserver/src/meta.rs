@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::store::Revision;
 

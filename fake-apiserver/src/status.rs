@@ -1,7 +1,7 @@
 //! Errors as the API speaks of them: `metav1.Status`.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::field_error::{FieldError, go_quote};
 use crate::store::{Compacted, GroupResource};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::encoded::{Base64, Expression};
 use super::ordered::Ordered;
@@ -166,7 +166,7 @@ impl Case {
             path: path.to_owned(),
             source,
         })?;
-        serde_json::from_str(&text).map_err(|error| Error::Parse {
+        shared_json::from_str(&text).map_err(|error| Error::Parse {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// How many characters of a value are shown.
 const SHOWN_CHARS_MAX: usize = 600;
@@ -112,7 +112,7 @@ pub(super) fn sorted_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -52,7 +52,7 @@ impl Base64 {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     use crate::apidiff::Case;
 
@@ -63,7 +63,7 @@ mod tests {
     #[case(json!({"until": {"ptr": "/a", "matches": "["}}), Some("unclosed character class"))]
     fn wrong_ones_are_errors_of_the_case(#[case] step: Value, #[case] expected: Option<&str>) {
         let case = json!({"name": "n", "group": "g", "steps": [step]});
-        let error = serde_json::from_value::<Case>(case)
+        let error = shared_json::from_value::<Case>(case)
             .err()
             .map(|error| error.to_string());
         match (&error, expected) {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use regex::{Captures, Regex};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::encoded::Expression;
 
@@ -279,7 +279,7 @@ fn without_list_version(metadata: &Value, is_list: bool) -> Cow<'_, Value> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Bodies of requests as a case writes them: the order of fields is what some answers follow.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use shared_json::{Map, Number, Value};
 
 /// A JSON value whose fields have an order.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn fields_keep_their_order() {
         let text = r#"{"b": {"z": 1, "a": [true, null, 1.5]}, "a": "x"}"#;
-        let read: Ordered = serde_json::from_str(text).expect("JSON");
+        let read: Ordered = shared_json::from_str(text).expect("JSON");
         assert_eq!(read.text(&str::to_owned, &Value::to_string), text);
         assert_eq!(
             read.to_value(),
-            serde_json::from_str::<Value>(text).expect("JSON")
+            shared_json::from_str::<Value>(text).expect("JSON")
         );
     }
 }

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -515,7 +515,7 @@ impl<'a> Player<'a> {
                     if line.is_empty() {
                         continue;
                     }
-                    let event = serde_json::from_slice(&line)
+                    let event = shared_json::from_slice(&line)
                         .unwrap_or_else(|_| json!({"text": String::from_utf8_lossy(&line)}));
                     line.clear();
                     if sender.send(event).is_err() {

@@ -1,6 +1,6 @@
 //! JSON pointers with wildcards: `*` is any key or index, `**` any depth.
 
-use serde_json::Value;
+use shared_json::Value;
 
 fn tokens(pointer: &str) -> Vec<String> {
     if matches!(pointer, "" | "/") {
@@ -153,7 +153,7 @@ pub(super) fn set(value: &mut Value, pointer: &str, new: Value) {
         let next = match at {
             Value::Object(map) => Some(
                 map.entry(token.clone())
-                    .or_insert_with(|| Value::Object(serde_json::Map::new())),
+                    .or_insert_with(|| Value::Object(shared_json::Map::new())),
             ),
             Value::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
             _ => None,
@@ -178,7 +178,7 @@ pub(super) fn set(value: &mut Value, pointer: &str, new: Value) {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What is left out of every comparison.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::pointer;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::case::Step;
 use super::compare::sorted_text;
@@ -193,7 +193,7 @@ impl Answer {
         };
         Self {
             status,
-            json: is_json.then(|| serde_json::from_slice(bytes).ok()).flatten(),
+            json: is_json.then(|| shared_json::from_slice(bytes).ok()).flatten(),
             text,
             headers,
         }

@@ -11,7 +11,7 @@ use client_kit::SystemClock;
 use fake_apiserver::Cluster;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::case::{Case, read_all};
 use super::compare::compare;
@@ -262,7 +262,7 @@ fn judge(case: &Case, golden: &Path, results: &[Value]) -> CaseResult {
     let Ok(text) = std::fs::read_to_string(&path) else {
         return CaseResult::Skipped("no answers of a real server are recorded".to_owned());
     };
-    let golden: Golden = match serde_json::from_str(&text) {
+    let golden: Golden = match shared_json::from_str(&text) {
         Ok(golden) => golden,
         Err(error) => return CaseResult::Broken(format!("read {}: {error}", path.display())),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::compare::sorted_text;
 use super::encoded::Expression;
@@ -213,7 +213,7 @@ fn claims(token: &str) -> Value {
     URL_SAFE_NO_PAD
         .decode(payload)
         .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .and_then(|bytes| shared_json::from_slice(&bytes).ok())
         .unwrap_or_else(|| Value::from("<not a jwt>"))
 }
 
@@ -327,7 +327,7 @@ mod tests {
     #[case(json!({"hex": 2}), json!("7465"))]
     #[case(json!({"empty": true}), json!(false))]
     fn looks(#[case] view: Value, #[case] expected: Value) {
-        let view: View = serde_json::from_value(view).expect("a view");
+        let view: View = shared_json::from_value(view).expect("a view");
         let body = json!({"a": {"b": 1}, "l": [{"n": "y"}, {"n": "x"}]});
         assert_eq!(look(&[view], body, "text"), expected);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jmespath::Runtime;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::functions;
 
@@ -41,7 +41,7 @@ pub fn evaluate(expression: &str, over: &Value, bindings: &Bindings) -> Result<V
     functions::register(&mut runtime);
     let compiled = runtime.compile(&text).map_err(|error| one_line(&error))?;
     let found = compiled.search(over).map_err(|error| one_line(&error))?;
-    serde_json::to_value(&*found).map_err(|error| error.to_string())
+    shared_json::to_value(&*found).map_err(|error| error.to_string())
 }
 
 fn one_line(error: &jmespath::JmespathError) -> String {
@@ -99,7 +99,7 @@ pub fn fill(template: &Value, bindings: &Bindings) -> Result<Value, String> {
         Value::Object(fields) => fields
             .iter()
             .map(|(key, value)| Ok((key.clone(), fill(value, bindings)?)))
-            .collect::<Result<serde_json::Map<_, _>, String>>()?
+            .collect::<Result<shared_json::Map<_, _>, String>>()?
             .into(),
         other => other.clone(),
     })

@@ -5,7 +5,7 @@
 //! element of the result; `->name` after it binds the result below. A text in parentheses is an expression whose result is
 //! the wanted value. A list must have as many elements, each as wanted.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::expression::{Bindings, evaluate, inner};
 
@@ -141,7 +141,7 @@ fn field(
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::core::ApiResource;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

@@ -42,7 +42,7 @@ pub struct RealCluster {
 #[derive(Default)]
 struct OwnManager {
     /// What the harness installed, to be taken away again.
-    installed: Vec<serde_json::Value>,
+    installed: Vec<shared_json::Value>,
     /// The task that the manager runs in; aborted when dropped.
     task: JoinSet<Result<(), String>>,
 }
@@ -270,10 +270,10 @@ async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
 }
 
 /// OpenKruise's configuration of a kind, if there is one.
-async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<serde_json::Value>, Error> {
+async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<shared_json::Value>, Error> {
     let wanted = install::objects(install::NAMESPACE)
         .into_iter()
-        .map(serde_json::Value::from)
+        .map(shared_json::Value::from)
         .find(|object| text(object, "/kind") == kind);
     let Some(wanted) = wanted else { return Ok(None) };
     let api = kubectl.api_of(&wanted).await.map_err(cannot_run)?;
@@ -281,11 +281,11 @@ async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<serde_js
         .get_opt(&text(&wanted, "/metadata/name"))
         .await
         .map_err(cannot_run)?;
-    Ok(found.and_then(|found| serde_json::to_value(found).ok()))
+    Ok(found.and_then(|found| shared_json::to_value(found).ok()))
 }
 
 /// Installs what a manager needs; what was not there is added to `installed`, also if something is refused.
-async fn install(client: &Client, installed: &mut Vec<serde_json::Value>) -> Result<(), Error> {
+async fn install(client: &Client, installed: &mut Vec<shared_json::Value>) -> Result<(), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     for kind in CONFIGURATIONS {
         if configurations(&kubectl, kind).await?.is_some() {
@@ -294,7 +294,7 @@ async fn install(client: &Client, installed: &mut Vec<serde_json::Value>) -> Res
     }
     for object in install::objects(install::NAMESPACE)
         .into_iter()
-        .map(serde_json::Value::from)
+        .map(shared_json::Value::from)
     {
         let (kind, name) = (text(&object, "/kind"), text(&object, "/metadata/name"));
         let refused = |why: String| Error::Refused {
@@ -317,7 +317,7 @@ async fn install(client: &Client, installed: &mut Vec<serde_json::Value>) -> Res
 }
 
 /// Waits until a definition's kind is served.
-async fn served(client: &Client, definition: &serde_json::Value) {
+async fn served(client: &Client, definition: &shared_json::Value) {
     let group_version = format!("{}/v1alpha1", text(definition, "/spec/group"));
     let plural = text(definition, "/spec/names/plural");
     for _ in 0..TRIES_MAX {

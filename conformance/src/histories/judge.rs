@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::numbers::Numbers;
 use super::pod::Pod;

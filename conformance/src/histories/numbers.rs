@@ -1,6 +1,6 @@
 //! What a spec's numbers mean, worked out here once more: the judge does not ask the accused.
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// The numbers of a spec at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn number(value: &Value, of: i64, up: bool) -> i64 {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

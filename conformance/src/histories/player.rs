@@ -6,7 +6,7 @@ use client_kit::Random;
 use fake_apiserver::faults::{Effect, Fault, FaultHandle};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::judge::Deeds;
 use super::pod::{MARK, STATE};

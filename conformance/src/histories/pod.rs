@@ -1,6 +1,6 @@
 //! What a pod looks like to the judge.
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// Where a pod says in which state of its life it is.
 pub(super) const STATE: &str = "lifecycle.apps.kruise.io/state";

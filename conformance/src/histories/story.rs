@@ -1,6 +1,6 @@
 //! A history to read: what matters of each change, in a line.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::pod::{MARK, STATE};
 use crate::history::{Change, ChangeKind, number, text};

@@ -1,7 +1,7 @@
 //! What the user wants of the set.
 
 use client_kit::Random;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 /// The labels that hold pods: before deletion and update while they are `yes`, before service until they are.
 pub(super) const HELD_BEFORE_DELETE: &str = "hold/delete";

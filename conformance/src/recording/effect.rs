@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::load::{Action, Recording};
 use crate::history::{Change, ChangeKind, Id, cut};

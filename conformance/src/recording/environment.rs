@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fake_apiserver::nodes::Timing;
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::load::Recording;
 use super::pace;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::error::Error;
 use crate::files;
@@ -188,8 +188,8 @@ impl Recording {
 
 fn read_steps(path: &Path) -> Result<Vec<Step>, Error> {
     let text = read(path)?;
-    let mut steps: Vec<Step> = serde_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
-    let written: Vec<Value> = serde_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
+    let mut steps: Vec<Step> = shared_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
+    let written: Vec<Value> = shared_json::from_str(&text).map_err(|error| Error::json(path, &error))?;
     for (step, written) in steps.iter_mut().zip(written) {
         step.written = written;
     }
@@ -228,7 +228,7 @@ fn read_trace(path: &Path) -> Result<(Vec<Change>, Option<Timestamp>), Error> {
     let mut zero: Option<Timestamp> = None;
     for (index, line) in read(path)?.lines().enumerate() {
         let line: TraceLine =
-            serde_json::from_str(line).map_err(|error| Error::json_line(path, index + 1, &error))?;
+            shared_json::from_str(line).map_err(|error| Error::json_line(path, index + 1, &error))?;
         if let (None, Some(wall)) = (zero, &line.wall) {
             let wall: Option<Timestamp> = wall.parse().ok();
             zero = wall.and_then(|wall| wall.checked_sub(SignedDuration::from_millis(ms(line.t))).ok());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fake_apiserver::nodes::Timing;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::history::{Change, ChangeKind, text};
 
@@ -202,7 +202,7 @@ fn any_state(pod: &Value, states: &[&str]) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::load::Recording;
 use super::roles::Roles;
@@ -123,7 +123,7 @@ pub(super) fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::load::Recording;
 use super::pairing::{bursts, mentions, replace};

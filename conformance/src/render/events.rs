@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::normalise;
 use crate::history::{Change, ChangeKind, number, text};

@@ -1,6 +1,6 @@
 //! Tables in the manner of `kubectl get`.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::history::{State, number, text};
 

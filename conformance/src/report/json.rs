@@ -1,6 +1,6 @@
 //! The report as JSON.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Totals;
 use crate::run::outcome::ScenarioOutcome;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, ListParams};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::pace::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
@@ -262,7 +262,7 @@ impl<'a> Player<'a> {
                 let live = api.get(&name).await?;
                 next["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
                 let next =
-                    serde_json::from_value(next).map_err(|error| ActionError::Object(error.to_string()))?;
+                    shared_json::from_value(next).map_err(|error| ActionError::Object(error.to_string()))?;
                 api.replace(&name, &kube::api::PostParams::default(), &next)
                     .await?;
             }
@@ -272,7 +272,7 @@ impl<'a> Player<'a> {
         let Some(live) = api.get_opt(&name).await? else {
             return Ok(object.clone());
         };
-        serde_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))
+        shared_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))
     }
 
     /// Whether what happened is what was expected to; without an expectation success is.
@@ -547,7 +547,7 @@ async fn list(api: &Api<DynamicObject>, labels: Option<&str>) -> Result<Vec<Valu
     let with_kind = |mut object: DynamicObject| {
         // The items of a typed list do not repeat their kind.
         object.types.get_or_insert_with(|| kind.clone());
-        serde_json::to_value(object).ok()
+        shared_json::to_value(object).ok()
     };
     Ok(objects.items.into_iter().filter_map(with_kind).collect())
 }
@@ -558,7 +558,7 @@ async fn find(api: &Api<DynamicObject>, reference: &Value) -> Result<Vec<Value>,
     if !name.is_empty() {
         let found = api.get_opt(&name).await?;
         return Ok(found
-            .and_then(|object| serde_json::to_value(object).ok())
+            .and_then(|object| shared_json::to_value(object).ok())
             .into_iter()
             .collect());
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::compare;
 use super::outcome::{ScenarioOutcome, Status, StepOutcome};
@@ -217,7 +217,7 @@ pub(crate) async fn ensure_namespace(kubectl: &Kubectl) {
     if kubectl.namespace() == "default" {
         return;
     }
-    let namespace = serde_json::json!({
+    let namespace = shared_json::json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kubectl.namespace()},
     });
     // It may be there already; if it cannot be made, the first action says so.
@@ -317,7 +317,7 @@ pub(crate) async fn act(
                     let replicas: i64 = flag("replicas")
                         .and_then(|text| text.parse().ok())
                         .unwrap_or_default();
-                    let body = serde_json::json!({"spec": {"replicas": replicas}});
+                    let body = shared_json::json!({"spec": {"replicas": replicas}});
                     kubectl.patch(&api, name, "merge", None, &body).await?;
                 }
                 other => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::duration::GoDuration;
 

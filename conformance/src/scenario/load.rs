@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::chainsaw::{API_VERSION, Operation, Test};
 use super::extras::Extras;

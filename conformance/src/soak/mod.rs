@@ -170,7 +170,7 @@ async fn count(client: &Client, path: &str) -> u64 {
     let Ok(request) = http::Request::get(format!("{path}?limit=1")).body(Vec::new()) else {
         return 0;
     };
-    let page: serde_json::Value = client.request(request).await.unwrap_or_default();
+    let page: shared_json::Value = client.request(request).await.unwrap_or_default();
     let shown = page
         .get("items")
         .and_then(|items| items.as_array())

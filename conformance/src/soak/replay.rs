@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::AsyncBufReadExt as _;
 use futures::TryStreamExt as _;
 use kube::Client;
-use serde_json::Value;
+use shared_json::Value;
 
 /// Objects by namespace and name: their versions.
 type Versions = BTreeMap<String, String>;
@@ -69,7 +69,7 @@ impl Replay {
             let mut lines = client.request_stream(request).await?.lines();
             // A watch ends from time to time; the next goes on where it was.
             while let Some(line) = lines.try_next().await? {
-                let event: Value = serde_json::from_str(&line)?;
+                let event: Value = shared_json::from_str(&line)?;
                 let object = event.get("object").unwrap_or(&Value::Null);
                 if text(&event, "/type") == "ERROR" {
                     return Err(format!("the watch was refused: {object}").into());

@@ -3,7 +3,7 @@
 use client_kit::Random;
 use http::Method;
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 /// What is written to, and watched. Names are drawn from a few, so that there is never much.
 pub(super) const COLLECTIONS: [&str; 8] = [

@@ -10,7 +10,7 @@ use client_kit::{Clock as _, SystemClock};
 use conformance::suite::{BackendChoice, SuiteOptions};
 use fake_apiserver::Cluster;
 use fake_apiserver::serve::{self, Identity, Transport};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
@@ -108,7 +108,7 @@ impl Served {
 
     fn ask(&self, request: http::Request<Vec<u8>>) -> Value {
         runtime().block_on(async {
-            let kubeconfig = serde_json::from_value(self.kubeconfig.clone()).expect("a kubeconfig");
+            let kubeconfig = shared_json::from_value(self.kubeconfig.clone()).expect("a kubeconfig");
             let options = kube::config::KubeConfigOptions::default();
             let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
                 .await

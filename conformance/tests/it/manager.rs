@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
@@ -162,7 +162,7 @@ async fn the_manager_installs_itself_leads_and_answers_over_tls() {
     .await;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps.kruise.io", "v1alpha1", "CloneSet"));
     let sets: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-    let object = serde_json::from_value(set("a")).expect("an object");
+    let object = shared_json::from_value(set("a")).expect("an object");
     sets.create(&PostParams::default(), &object).await.expect("a set");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     until("two pods", || async {
@@ -219,7 +219,7 @@ fn der(pem: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(pem.to_vec()).expect("a text");
     let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
     let quoted = json!(body);
-    let bytes: k8s_openapi::ByteString = serde_json::from_value(quoted).expect("base64");
+    let bytes: k8s_openapi::ByteString = shared_json::from_value(quoted).expect("base64");
     bytes.0
 }
 

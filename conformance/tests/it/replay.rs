@@ -100,7 +100,7 @@ fn another_seed_differs_only_where_it_should() {
         let mut lines: Vec<String> = trace
             .lines()
             .filter(|line| line.contains(" ADDED events "))
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(&line[line.find('{')?..]).ok())
+            .filter_map(|line| shared_json::from_str::<shared_json::Value>(&line[line.find('{')?..]).ok())
             .filter(|event| event["involvedObject"]["kind"] == "CloneSet")
             .map(|event| format!("{} {}", event["reason"], event["message"]))
             .collect();

@@ -13,7 +13,7 @@ fn json_and_junit() {
     assert_eq!(totals.expect("a run").passed, 1);
     assert_eq!(text.lines().last(), Some("1 passed, 0 failed, 0 skipped"));
     let json = std::fs::read_to_string(folder.join("report.json")).expect("a report");
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let json: shared_json::Value = shared_json::from_str(&json).expect("JSON");
     assert_eq!(json["passed"], 1);
     let scenario = &json["scenarios"][0];
     assert_eq!(

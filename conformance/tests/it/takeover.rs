@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::support::fixtures;
@@ -81,7 +81,7 @@ async fn put(cluster: &Cluster, state: &State) {
             owner["uid"] = json!(new.expect("an owner that is there"));
         }
         drop_token(&mut object);
-        let object: DynamicObject = serde_json::from_value(object).expect("an object");
+        let object: DynamicObject = shared_json::from_value(object).expect("an object");
         let api = api(cluster, *kind);
         let mut created = api
             .create(&PostParams::default(), &object)
@@ -237,11 +237,11 @@ async fn take_over(
     tokio::time::sleep(REST).await;
     manager.abort();
     let sets = api(&cluster, 0).list(&ListParams::default()).await.expect("sets");
-    let set = serde_json::to_value(sets.items.first().expect("the set")).expect("JSON");
+    let set = shared_json::to_value(sets.items.first().expect("the set")).expect("JSON");
     let pods = api(&cluster, 3).list(&ListParams::default()).await.expect("pods");
     let after = pods.items.into_iter().map(|pod| {
         let name = pod.metadata.name.clone().unwrap_or_default();
-        (name, serde_json::to_value(pod).expect("JSON"))
+        (name, shared_json::to_value(pod).expect("JSON"))
     });
     let before: Vec<&Value> = state
         .iter()

@@ -8,6 +8,8 @@
 //! * [`Seed`]: where randomness comes from. Each user forks its own stream by name, so adding one never changes another's.
 //! * [`Names`]: the random suffixes of objects' names, in Kubernetes' alphabet. A scenario may hand out chosen ones.
 //! * [`EventRecorder`]: events about objects, counted and limited as client-go does.
+//! * [`watch_json`] and [`request_object`]: objects as plain JSON, from a server in the same process without a detour through text
+//!   ([`LocalObjects`]).
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 

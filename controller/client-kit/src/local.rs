@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::LeanObject;
 use crate::watch::without_owners;
@@ -73,7 +73,7 @@ pub async fn request_object(
     {
         return Ok(object);
     }
-    let LeanObject(object) = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+    let LeanObject(object) = shared_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
     Ok(Arc::new(object))
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn accepted(answer: http::Response<Body>) -> Result<http::Respo
         return Ok(answer);
     }
     let body = answer.into_body().collect().await?.to_bytes();
-    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+    let status = shared_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
         let reason = code.canonical_reason().unwrap_or_default();
         Status::failure(&String::from_utf8_lossy(&body), reason).with_code(code.as_u16())
     });

@@ -1,7 +1,7 @@
 //! Watching objects as plain JSON.
 //!
 //! kube's `watcher` decodes into a type and keeps what it needs to be typed; whoever handles objects as JSON (simulated
-//! nodes, built-in controllers, recorders) pays for that twice. This is the same loop for [`serde_json::Value`]: a streaming
+//! nodes, built-in controllers, recorders) pays for that twice. This is the same loop for [`shared_json::Value`]: a streaming
 //! list, then a watch from where it ended, resumed after interruptions, begun anew after `410 Gone`, with growing delays
 //! between failures.
 
@@ -15,7 +15,7 @@ use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::local::{LocalObjects, accepted};

@@ -1,6 +1,6 @@
 //! NamespaceLifecycle: nothing is created in a namespace that does not exist or is ending.
 
-use serde_json::json;
+use shared_json::json;
 
 use super::{Attributes, Operation};
 use crate::meta::ObjectMeta;

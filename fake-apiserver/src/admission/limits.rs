@@ -1,6 +1,6 @@
 //! LimitRanger: what containers ask for where they do not say, and what they may ask for.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::amounts::{self, Amounts};
 use super::{Attributes, Operation};

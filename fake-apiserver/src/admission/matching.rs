@@ -1,6 +1,6 @@
 //! Which requests a policy is about: `MatchResources`.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::{Attributes, Operation};
 use crate::meta::{at, string_map};

@@ -19,7 +19,7 @@ mod webhook;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};

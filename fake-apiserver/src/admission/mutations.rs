@@ -4,7 +4,7 @@
 //! (`JSONPatch{…}`). Policies go by name; those that ask for it go once more after all have been there.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::policies::{Judge, Policy, all_of, list, text};
 use super::{Attributes, matching};

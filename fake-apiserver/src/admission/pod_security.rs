@@ -4,7 +4,7 @@ mod checks;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::{Attributes, Operation, matching};
 use crate::field_error::FieldError;

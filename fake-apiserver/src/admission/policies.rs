@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, authorizer, values};

@@ -1,6 +1,6 @@
 //! Priority: a pod's priority is that of its class.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::Attributes;
 use crate::meta::at;

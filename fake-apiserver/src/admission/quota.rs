@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::amounts::{self, Amounts};
 use super::{Attributes, Operation};

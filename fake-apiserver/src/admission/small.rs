@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at, string_map};
@@ -174,7 +174,7 @@ pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -
         .to_owned();
     if class.is_empty() {
         if at(pod, "spec.overhead")
-            .is_some_and(|overhead| !overhead.as_object().is_none_or(serde_json::Map::is_empty))
+            .is_some_and(|overhead| !overhead.as_object().is_none_or(shared_json::Map::is_empty))
         {
             return refuse(
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

@@ -1,6 +1,6 @@
 //! DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or cannot be reached.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Attributes;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::token::ISSUER;
 use super::user::{CREDENTIAL_ID, User};

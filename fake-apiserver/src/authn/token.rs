@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use client_kit::Seed;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 /// Who issues the tokens, and the audience of those that name none.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -51,7 +51,7 @@ impl TokenSigner {
         let key = UnparsedPublicKey::new(&ED25519, self.key()?.public_key().as_ref());
         key.verify(signed.as_bytes(), &signature).ok()?;
         let payload = signed.split_once('.')?.1;
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
+        shared_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
     }
 
     /// The public key as others fetch it (`/openid/v1/jwks`).

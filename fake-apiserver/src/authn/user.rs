@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 /// The group whose members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";

@@ -1,7 +1,7 @@
 //! Nobody gives away more than they have: roles and bindings that grant what their writer may not do are refused,
 //! unless the writer may `escalate` roles or `bind` the role in question.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Act, allows, is_master, rbac};
 use crate::meta::{ObjectMeta as _, at};

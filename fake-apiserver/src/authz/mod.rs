@@ -8,7 +8,7 @@ mod rbac;
 mod reviews;
 
 use http::StatusCode;
-use serde_json::json;
+use shared_json::json;
 
 pub(crate) use impersonation::{Modes, become_user};
 pub(crate) use rbac::allows;

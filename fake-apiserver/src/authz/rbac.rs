@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::Act;
 use crate::authn::User;
@@ -205,7 +205,7 @@ fn covers(rule: &Value, act: &Act) -> bool {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

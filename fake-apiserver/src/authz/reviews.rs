@@ -1,6 +1,6 @@
 //! Reviews: questions about users and what they may do. They are created and never kept.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::{Act, is_master, rbac};
 use crate::authn::{self, User};

@@ -1,6 +1,6 @@
 //! What is wrong with the rules of a CustomResourceDefinition.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::rules::text;
 use super::ty::Ty;
@@ -341,7 +341,7 @@ fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     /// What is said of one rule of an object with a field of each kind.
     fn said(rule: &str) -> Vec<String> {

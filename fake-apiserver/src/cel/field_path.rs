@@ -59,7 +59,7 @@ fn closing_quote(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use shared_json::json;
 
     #[test]
     fn paths_are_read_along_the_schema() {

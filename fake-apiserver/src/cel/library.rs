@@ -382,7 +382,7 @@ fn elapsed(part: &str, length: &chrono::Duration) -> Outcome {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::super::{Expression, Scope};
     use super::*;

@@ -5,7 +5,7 @@
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel::{Context, Value};
-use serde_json::{Value as Json, json};
+use shared_json::{Value as Json, json};
 use std::sync::Arc;
 
 use super::objects::parts;
@@ -18,11 +18,11 @@ const JOINED: &str = "@joined";
 /// Adds the functions.
 pub(super) fn add(context: &mut Context<'static>) {
     context.add_function(SAME, |a: Value, b: Value, plan: Arc<String>| {
-        let plan: Json = serde_json::from_str(&plan).unwrap_or_default();
+        let plan: Json = shared_json::from_str(&plan).unwrap_or_default();
         Ok(Value::Bool(ordered(&a, &plan) == ordered(&b, &plan)))
     });
     context.add_function(JOINED, |a: Value, b: Value, plan: Arc<String>| {
-        let plan: Json = serde_json::from_str(&plan).unwrap_or_default();
+        let plan: Json = shared_json::from_str(&plan).unwrap_or_default();
         Ok(joined(&a, &b, &plan))
     });
 }
@@ -150,7 +150,7 @@ fn plan(schema: &Schema) -> Option<Json> {
             }
         }
         Kind::Object(object) => {
-            let fields: serde_json::Map<String, Json> = object
+            let fields: shared_json::Map<String, Json> = object
                 .fields
                 .iter()
                 .filter_map(|(name, field)| Some((super::values::escape(name), plan(&field.schema)?)))

@@ -92,7 +92,7 @@ pub(super) fn parts(expression: &mut Expr) -> Vec<&mut IdedExpr> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     use crate::cel::{Expression, Scope, values};
 

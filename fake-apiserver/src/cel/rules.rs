@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube_cel::cel::Value as Cel;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::lists::{self, Lists};
 use super::{Expression, Scope, field_path, values};
@@ -321,7 +321,7 @@ fn kind_name(schema: &Schema) -> &'static str {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

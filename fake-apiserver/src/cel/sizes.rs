@@ -123,7 +123,7 @@ pub(super) fn parts_most(schema: &Schema) -> Option<u64> {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     #[rstest]
     #[case(json!({"type": "string", "maxLength": 5}), 20)]

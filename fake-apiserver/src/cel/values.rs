@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
-use serde_json::Value as Json;
+use shared_json::Value as Json;
 
 use crate::types::{Kind, Schema};
 

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::error::ClusterError;
 use crate::meta::ObjectMeta as _;
@@ -90,7 +90,7 @@ async fn create(client: &Client, object: &Value, replace: bool) -> Result<(), Cl
         namespace => Api::namespaced_with(client.clone(), namespace, &kind),
     };
     let dynamic =
-        serde_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
+        shared_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
     let made = match api.create(&PostParams::default(), &dynamic).await {
         Err(kube::Error::Api(status)) if replace && status.is_already_exists() => {
             let parameters = PatchParams::apply("fake-apiserver").force();
@@ -118,7 +118,7 @@ struct SystemObjects {
 /// Puts a fresh server's own objects into its store, as they are: they come from a real one and need no checks.
 pub(super) fn system_objects(server: &Server) {
     // The data is part of the program, and a test reads it.
-    let all: BTreeMap<String, SystemObjects> = serde_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
+    let all: BTreeMap<String, SystemObjects> = shared_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
     let now = server.state.now();
     for (id, SystemObjects { kind, objects }) in all {
         let (group_version, resource) = id.rsplit_once('/').unwrap_or(("", &id));
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_system_objects_are_read_whole() {
-        let all: BTreeMap<String, SystemObjects> = serde_json::from_str(SYSTEM_OBJECTS).expect("the data");
+        let all: BTreeMap<String, SystemObjects> = shared_json::from_str(SYSTEM_OBJECTS).expect("the data");
         let count = |id: &str| all[id].objects.len();
         assert_eq!(count("rbac.authorization.k8s.io/v1/clusterroles"), 70);
         assert_eq!(count("v1/services"), 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::task::JoinSet;
 
 use super::bootstrap::{bootstrap, define_custom_resources, system_objects};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{Cache, Res, controller_of, list, text};
 use super::workloads::pods::is_over;

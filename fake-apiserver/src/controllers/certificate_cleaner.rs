@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text, time, until};
 
@@ -67,7 +67,7 @@ impl Controller for CertificateCleaner {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use client_kit::Seed;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text};
 use crate::meta::{ObjectMeta as _, at};

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::CRD_FINALIZER;
 use super::watching::{Change, watch};

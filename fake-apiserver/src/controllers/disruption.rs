@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, until,
@@ -192,7 +192,7 @@ fn status(
         (None, None) => (0, 0),
     };
     // Evictions that were allowed and have not been seen yet still count.
-    let mut disrupted = serde_json::Map::new();
+    let mut disrupted = shared_json::Map::new();
     for (name, since) in at(budget, "status.disruptedPods")
         .and_then(Value::as_object)
         .into_iter()
@@ -394,7 +394,7 @@ mod tests {
                 Arc::new(pod)
             })
             .collect();
-        let disrupted: serde_json::Map<String, Value> = disrupted
+        let disrupted: shared_json::Map<String, Value> = disrupted
             .as_object()
             .unwrap()
             .iter()

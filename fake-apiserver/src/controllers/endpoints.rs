@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
@@ -240,7 +240,7 @@ impl Controller for EndpointSlices {
             return Ok(Next::Change);
         };
         let selector = at(&service, "spec.selector").and_then(Value::as_object);
-        if selector.is_none_or(serde_json::Map::is_empty)
+        if selector.is_none_or(shared_json::Map::is_empty)
             || text(&service, "spec.type") == "ExternalName"
             || service.is_terminating()
         {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::ApiResource;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::ObjectMeta;
 
@@ -180,7 +180,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use kube::core::GroupVersionKind;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

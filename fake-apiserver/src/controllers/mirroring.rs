@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
@@ -93,7 +93,7 @@ fn is_mirrored(endpoints: &Value, service: Option<&Arc<Value>>) -> bool {
     let by_hand = service.is_some_and(|service| {
         at(service, "spec.selector")
             .and_then(Value::as_object)
-            .is_none_or(serde_json::Map::is_empty)
+            .is_none_or(shared_json::Map::is_empty)
     });
     !skips && !leads && by_hand && !endpoints.is_terminating()
 }

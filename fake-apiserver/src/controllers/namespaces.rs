@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, ServedKind, served_kinds, watch};

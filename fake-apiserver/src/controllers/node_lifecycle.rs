@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use client_kit::EventType;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::node_zones::{Zones, zone_of};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};

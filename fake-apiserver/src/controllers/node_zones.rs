@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::runtime::{condition, text};
 use crate::meta::string_map;
@@ -88,7 +88,7 @@ impl Zones {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::workloads::pods::is_over;

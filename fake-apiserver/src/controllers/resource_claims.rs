@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, is_not_found, list, text};
 use super::workloads::pods::is_over;

@@ -6,7 +6,7 @@ use futures::stream::SelectAll;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::watching::{Change, watch};
 use crate::meta::{ObjectMeta, string_map};
@@ -99,7 +99,7 @@ impl ServiceAccountController {
             Api::namespaced_with(self.client.clone(), &namespace, &core("ConfigMap"));
         object["data"] = json!({CA_FILE: ""});
         object["metadata"]["annotations"][DESCRIPTION] = json!(CA_DESCRIPTION);
-        let Ok(object) = serde_json::from_value(object) else {
+        let Ok(object) = shared_json::from_value(object) else {
             return;
         };
         if let Err(error) = api.replace(CA_CONFIG_MAP, &PostParams::default(), &object).await {
@@ -110,7 +110,7 @@ impl ServiceAccountController {
     async fn ensure(&self, namespace: &str, object: Value) {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &core(kind));
-        let Ok(object) = serde_json::from_value(object) else {
+        let Ok(object) = shared_json::from_value(object) else {
             return;
         };
         match api.create(&PostParams::default(), &object).await {

@@ -1,7 +1,7 @@
 //! Statuses that say no more than that an object was seen: of service networks.
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true};
 use crate::meta::ObjectMeta as _;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::dump::{port_hash, subset_hash};
 use super::runtime::text;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::binding::{
     annotation, choose, class_of, default_class, fits, in_use, is_bound_to, mismatch, mode, size, waiting,

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::Client;
 use kube::core::ApiResource;
-use serde_json::Value;
+use shared_json::Value;
 
 /// A change of an object.
 #[derive(Debug, Clone)]

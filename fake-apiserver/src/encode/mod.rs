@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use client_kit::SharedClock;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::http::negotiate::{Accepted, Encoding, MetaVersion, View};
 use crate::protobuf;
@@ -101,7 +101,7 @@ impl Encoder {
 
     /// An event of a watch, by its object's JSON.
     pub(crate) fn frame(&self, kind: &str, object: &[u8]) -> Bytes {
-        let binary = || protobuf::watch_frame(kind, &serde_json::from_slice(object).ok()?);
+        let binary = || protobuf::watch_frame(kind, &shared_json::from_slice(object).ok()?);
         let binary = (self.accepted.encoding == Encoding::Protobuf)
             .then(binary)
             .flatten();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::cells;
 use crate::http::negotiate::MetaVersion;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::SignedDuration;
 use serde::Deserialize;
-use serde_json::json;
+use shared_json::json;
 
 use super::{PPM, Requests};
 use crate::http::request::ResourceRequest;

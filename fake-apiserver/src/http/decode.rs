@@ -1,7 +1,7 @@
 //! Request bodies: JSON, YAML or protobuf to a value.
 
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::json::{self, Document};
 use crate::protobuf;
@@ -175,7 +175,7 @@ pub(crate) fn unsupported() -> ApiError {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

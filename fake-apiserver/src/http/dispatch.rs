@@ -56,7 +56,7 @@ fn unrouted(request: &ResourceRequest) -> ApiError {
              application/vnd.kubernetes.protobuf{streams}"
         ),
     );
-    error.details = Some(serde_json::json!({}));
+    error.details = Some(shared_json::json!({}));
     error
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::{json_error, numbers};
 
@@ -99,7 +99,7 @@ pub(crate) fn order(bytes: &[u8]) -> Vec<String> {
     }
     let mut paths = Vec::new();
     let text = String::from_utf8_lossy(bytes);
-    let read = Fields(String::new(), &mut paths).deserialize(&mut serde_json::Deserializer::from_str(&text));
+    let read = Fields(String::new(), &mut paths).deserialize(&mut shared_json::Deserializer::from_str(&text));
     if read.is_err() { Vec::new() } else { paths }
 }
 
@@ -131,7 +131,7 @@ fn whole_surrogates(text: &str) -> String {
 
 fn read(text: &str, repeated: Repeated) -> Result<Document, String> {
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let mut deserializer = shared_json::Deserializer::from_str(text);
     let value = At {
         path: String::new(),
         duplicates: &mut duplicates,
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for At<'_> {
             // `-0` is a whole number to Go.
             return Ok(Value::from(0));
         }
-        serde_json::Number::from_f64(value)
+        shared_json::Number::from_f64(value)
             .map(Value::Number)
             .ok_or_else(|| E::custom("number out of range"))
     }
@@ -257,8 +257,8 @@ mod tests {
     fn what_is_repeated_adds_to_objects_of_a_type_alone() {
         let text = br#"{"a": {"x": 1}, "a": {"y": 2}}"#;
         let value = |document: Result<Document, String>| document.expect("JSON").value;
-        assert_eq!(value(parse(text)), serde_json::json!({"a": {"x": 1, "y": 2}}));
-        assert_eq!(value(parse_untyped(text)), serde_json::json!({"a": {"y": 2}}));
+        assert_eq!(value(parse(text)), shared_json::json!({"a": {"x": 1, "y": 2}}));
+        assert_eq!(value(parse_untyped(text)), shared_json::json!({"a": {"y": 2}}));
     }
 
     #[test]

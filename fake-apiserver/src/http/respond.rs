@@ -9,7 +9,7 @@ use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use serde_json::Value;
+use shared_json::Value;
 
 use super::body::ResponseBody;
 use super::negotiate::Encoding;
@@ -55,14 +55,14 @@ pub(super) fn warn(response: &mut Response<ResponseBody>, warnings: &[String]) {
 
 /// The document in an encoding; in JSON where it has no other form.
 fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
-    let value = || serde_json::from_slice::<Value>(&json).unwrap_or_default();
+    let value = || shared_json::from_slice::<Value>(&json).unwrap_or_default();
     match encoding {
         Encoding::Json => (json, encoding),
         Encoding::Protobuf => match protobuf::encode(&value()) {
             Some(bytes) => (bytes, encoding),
             None => (json, Encoding::Json),
         },
-        Encoding::PrettyJson => match serde_json::to_vec_pretty(&value()) {
+        Encoding::PrettyJson => match shared_json::to_vec_pretty(&value()) {
             Ok(pretty) => (Bytes::from(pretty), encoding),
             Err(_) => (json, Encoding::Json),
         },

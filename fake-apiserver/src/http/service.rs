@@ -13,7 +13,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::body::ResponseBody;
 use super::decode::BODY_BYTES_MAX;
@@ -229,7 +229,7 @@ fn unrouted(target: &Target, accept: &str, server: &Server) -> Option<ApiError> 
         "NotAcceptable",
         format!("406: Not Acceptable\n\nAvailable representations: {produced}"),
     );
-    error.details = Some(serde_json::json!({}));
+    error.details = Some(shared_json::json!({}));
     Some(error)
 }
 
@@ -295,7 +295,7 @@ fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiE
     if !accept.is_empty() && !ranges.any(|range| matches!(range, TYPE | "application/*" | "*/*")) {
         let message = format!("only the following media types are accepted: {TYPE}");
         let mut error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
-        error.details = Some(serde_json::json!({}));
+        error.details = Some(shared_json::json!({}));
         return Err(error);
     }
     Ok(respond::whole(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::resources::Insufficient;
 use super::scheduler::{node_matches, ports_clash, tolerates_all};
@@ -73,7 +73,7 @@ pub(super) fn misfit(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(object["metadata"]["labels"]["topology.kubernetes.io/zone"], "z");
         assert_eq!(
             object["spec"]["taints"][0],
-            serde_json::json!({"key": "k", "effect": "NoSchedule"})
+            shared_json::json!({"key": "k", "effect": "NoSchedule"})
         );
         assert_eq!(object["status"]["allocatable"]["cpu"], "2");
         assert_eq!(object["status"]["allocatable"]["memory"], "32Gi");

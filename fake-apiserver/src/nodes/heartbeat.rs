@@ -4,7 +4,7 @@ use http::Request;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use jiff::Timestamp;
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::node::ready_conditions;
 use crate::meta::{ObjectMeta as _, at};

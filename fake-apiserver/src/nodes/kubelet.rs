@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use shared_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -391,7 +391,7 @@ impl Kubelet {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
         let nodes: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
         let object = self.spec.object(&rfc3339(self.clock.now_seconds()));
-        let object: DynamicObject = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let object: DynamicObject = shared_json::from_value(object).map_err(kube::Error::SerdeError)?;
         match nodes.create(&PostParams::default(), &object).await {
             // A node that restarts finds itself registered.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),

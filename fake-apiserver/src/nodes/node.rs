@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::pressure::SIGNALS;
 use crate::types::Quantity;

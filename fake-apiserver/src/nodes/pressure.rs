@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::{ObjectMeta as _, at};
 use crate::types::Quantity;
@@ -244,7 +244,7 @@ mod tests {
     use std::sync::Arc;
 
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::status::{condition_of, items, name_of};
 use crate::meta::at;
@@ -186,7 +186,7 @@ pub(super) fn insufficient(
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

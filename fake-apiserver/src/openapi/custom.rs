@@ -1,6 +1,6 @@
 //! The types of custom resources.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::resources::Resource;
 use crate::types::published::{self, API_VERSION, COMPONENTS, KIND};

@@ -2,7 +2,7 @@
 //!
 //! Of the paths only the methods, their parameters and the kinds they are of are written: nothing else is read of them.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::wire::Writer;
 

@@ -51,13 +51,13 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     use super::*;
 
     fn read(path: &str) -> Value {
         let document = v3(&Registry::default(), path).expect("a document");
-        serde_json::from_slice(&document.bytes).expect("JSON")
+        shared_json::from_slice(&document.bytes).expect("JSON")
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         #[case] expected: Option<Value>,
     ) {
         let document = v2(&Registry::default(), "").expect("a document");
-        let document: Value = serde_json::from_slice(&document.bytes).expect("JSON");
+        let document: Value = shared_json::from_slice(&document.bytes).expect("JSON");
         let definitions = document["definitions"].as_object().expect("definitions");
         let schema = definitions
             .iter()

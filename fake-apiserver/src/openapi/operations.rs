@@ -1,6 +1,6 @@
 //! The paths of OpenAPI documents: what can be asked of a resource, by method.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::custom;
 use crate::resources::{Resource, Subresource};

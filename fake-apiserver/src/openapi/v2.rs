@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::v3::with_group_kinds;
 use super::{Document, custom, gnostic, hash, operations};

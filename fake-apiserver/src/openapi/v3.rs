@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::{Document, custom, hash, operations};
 use crate::resources::{Registry, Resource};

@@ -5,7 +5,7 @@
 
 use super::PatchError;
 use super::print::json_type;
-use serde_json::Value;
+use shared_json::Value;
 
 /// The most operations in one patch, the real server's `maxJSONPatchOperations`.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -13,7 +13,7 @@ pub const OPERATIONS_MAX: usize = 10_000;
 /// Applies the operations in order, all or none. A null patch is an empty one.
 ///
 /// ```
-/// use serde_json::json;
+/// use shared_json::json;
 /// let patch = json!([{"op": "replace", "path": "/a/0", "value": 2}, {"op": "remove", "path": "/b"}]);
 /// assert_eq!(fake_apiserver::patch::json::apply(&json!({"a": [1], "b": 1}), &patch), Ok(json!({"a": [2]})));
 /// ```
@@ -217,7 +217,7 @@ fn unescape(part: &str) -> String {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     /// Rows recorded of a 1.36.2 server (group `patch-json`) and of the RFC's appendix.
     #[rstest]

@@ -4,7 +4,7 @@ use super::apply::{FieldSet, Operation, apply, keep_times, track_update};
 use super::merge;
 use crate::types::{Schema, builtin};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 /// Any JSON without nulls.
 fn any_json() -> impl Strategy<Value = Value> {

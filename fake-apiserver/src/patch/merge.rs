@@ -2,7 +2,7 @@
 
 use super::PatchError;
 use super::print::json_type;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// Merges `patch` into `doc`: objects merge field by field, null removes, anything else replaces.
 ///
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// takes it.
 ///
 /// ```
-/// use serde_json::json;
+/// use shared_json::json;
 /// let merged = fake_apiserver::patch::merge::apply(&json!({"a": 1, "b": 2}), &json!({"b": null, "c": 3}));
 /// assert_eq!(merged, Ok(json!({"a": 1, "c": 3})));
 /// ```
@@ -76,7 +76,7 @@ pub fn diff(old: &Value, new: &Value) -> Value {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     #[rstest]
     #[case(json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"}))]

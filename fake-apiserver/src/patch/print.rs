@@ -1,6 +1,6 @@
 //! Values as Go's `%v` prints them; patch errors quote them that way.
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// `map[a:1 b:[x y]]`.
 pub(crate) fn go_print(value: &Value) -> String {

@@ -6,7 +6,7 @@
 use super::apply::{FieldSet, Operation, apply, track_update};
 use super::{PatchError, json, merge, strategic};
 use crate::types::{Schema, builtin};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -233,7 +233,7 @@ fn covers(found: &Value, wanted: &Value) -> bool {
 #[test]
 fn as_recorded() {
     let cases: Vec<Map<String, Value>> =
-        serde_json::from_str(include_str!("../../tests/data/patches.json")).unwrap();
+        shared_json::from_str(include_str!("../../tests/data/patches.json")).unwrap();
     let mut wrong = Vec::new();
     for case in &cases {
         let custom = case

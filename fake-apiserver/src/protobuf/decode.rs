@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::fields::{self, Entry};
 use crate::types::{Field, Kind, Object, Schema, Written};
@@ -213,7 +213,7 @@ fn any(schema: &Schema, bytes: &[u8], depth: usize) -> Result<Value, Malformed> 
             }
             ("JSONSchemaPropsOrArray", 2) => list.push(message(&props, token.bytes()?, depth + 1)?),
             ("JSONSchemaPropsOrStringArray", 2) => list.push(Value::from(token.text()?)),
-            (_, 1) => out = serde_json::from_slice(token.bytes()?).map_err(|_| Malformed)?,
+            (_, 1) => out = shared_json::from_slice(token.bytes()?).map_err(|_| Malformed)?,
             _ => {}
         }
     }

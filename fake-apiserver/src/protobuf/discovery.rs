@@ -1,6 +1,6 @@
 //! The protobuf form of discovery, whose kinds have no published description.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::wire::Writer;
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::fields::{self, Entry};
 use crate::types::{Kind, Object, Schema};

@@ -12,7 +12,7 @@ mod fields;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::types::{self, Schema};
 use crate::wire::{Malformed, Reader, Writer};
@@ -159,7 +159,7 @@ mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

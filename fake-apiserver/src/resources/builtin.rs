@@ -49,10 +49,10 @@ pub(super) fn all() -> &'static [Arc<Resource>] {
 }
 
 fn read() -> Vec<Arc<Resource>> {
-    let lists: BTreeMap<String, GroupVersionList> = serde_json::from_str(DISCOVERY).unwrap_or_default();
+    let lists: BTreeMap<String, GroupVersionList> = shared_json::from_str(DISCOVERY).unwrap_or_default();
     let mut columns = columns::all();
     let mut selectors: BTreeMap<String, Vec<String>> =
-        serde_json::from_str(FIELD_SELECTORS).unwrap_or_default();
+        shared_json::from_str(FIELD_SELECTORS).unwrap_or_default();
     let mut out = Vec::new();
     for (group_version, list) in lists {
         let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_data_is_read_whole() {
         let lists: BTreeMap<String, GroupVersionList> =
-            serde_json::from_str(DISCOVERY).expect("discovery data");
+            shared_json::from_str(DISCOVERY).expect("discovery data");
         let mains = lists
             .values()
             .flat_map(|list| &list.resources)

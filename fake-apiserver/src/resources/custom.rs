@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::columns;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
@@ -188,7 +188,7 @@ fn schema_path(versions: &[Value], index: usize) -> String {
 }
 
 fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, Vec<FieldError>> {
-    let empty = Value::Object(serde_json::Map::new());
+    let empty = Value::Object(shared_json::Map::new());
     let schema = Schema::from_openapi_v3(at(version, "schema.openAPIV3Schema").unwrap_or(&empty)).map_err(
         |errors| {
             errors

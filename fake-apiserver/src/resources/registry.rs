@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::resource::Resource;
 use super::{builtin, custom};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::cel::rules::RuleSet;
 use crate::rest::conversion::ConversionHook;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use client_kit::LocalObjects;
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::conversion::Asked;
 use crate::authn::User;

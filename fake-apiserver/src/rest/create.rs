@@ -1,7 +1,7 @@
 //! Create.
 
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
@@ -188,7 +188,7 @@ fn prepare(context: &Context, object: &mut Value) {
     let strategy = context.resource.strategy;
     // A status that the client sent does not become the object's.
     if context.resource.has_status() && !context.resource.is_custom() && object.get("status").is_none() {
-        object["status"] = Value::Object(serde_json::Map::new());
+        object["status"] = Value::Object(shared_json::Map::new());
     }
     if context.resource.has_status() || !context.resource.is_custom() {
         strategy.prepare_create(object);

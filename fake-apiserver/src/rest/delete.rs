@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::read::{self, Page};

@@ -1,7 +1,7 @@
 //! Resources within custom resources: what a schema marks `x-kubernetes-embedded-resource` has an API version, a kind and
 //! metadata of its own, which are read and judged as those of any object.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::metadata;
 use crate::field_error::FieldError;
@@ -175,7 +175,7 @@ fn check_identity(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldEr
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Eviction: a deletion that disruption budgets may refuse.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::delete::{DeleteOptions, check_preconditions, delete};

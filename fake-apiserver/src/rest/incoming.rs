@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use super::embedded;

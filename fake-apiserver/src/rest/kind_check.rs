@@ -1,6 +1,6 @@
 //! Whether an object is of the kind that a path serves.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::resources::Resource;
 use crate::types;

@@ -1,6 +1,6 @@
 //! `metadata`: validated and filled in by the server.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, string_map};
@@ -123,7 +123,7 @@ pub(crate) fn validate_update(
 
 /// Validates the metadata of a resource within a custom resource: any names do that can stand in a path.
 pub(crate) fn validate_embedded(metadata: &Value) -> Vec<FieldError> {
-    let object = serde_json::json!({ "metadata": metadata });
+    let object = shared_json::json!({ "metadata": metadata });
     let mut errors = Vec::new();
     for field in ["generateName", "name"] {
         let name = object.meta_str(field);

@@ -1,6 +1,6 @@
 //! The options of writes, checked once it is known which verb they are for.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::http::params::{FieldValidation, Params};

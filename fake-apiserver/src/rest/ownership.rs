@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use super::conversion;

@@ -1,7 +1,7 @@
 //! Patch, in its four kinds.
 
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::{Answer, Context};
 use super::create::{check_namespace, create_shaped};
@@ -50,7 +50,7 @@ impl PatchKind {
                     "UnsupportedMediaType",
                     "415: Unsupported Media Type",
                 );
-                error.details = Some(serde_json::json!({}));
+                error.details = Some(shared_json::json!({}));
                 Err(error)
             }
         }
@@ -138,7 +138,7 @@ fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
 fn unknown_operands(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
     let fields = operations.flat_map(|(index, operation)| {
-        let fields = operation.as_object().into_iter().flat_map(serde_json::Map::keys);
+        let fields = operation.as_object().into_iter().flat_map(shared_json::Map::keys);
         fields.map(move |field| (index, field))
     });
     fields
@@ -185,7 +185,7 @@ fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     let refuse = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let mut document = decode::first_yaml(body).map_err(|error| refuse(&error))?;
     match &document.value {
-        Value::Null => document.value = Value::Object(serde_json::Map::new()),
+        Value::Null => document.value = Value::Object(shared_json::Map::new()),
         Value::Object(_) => {}
         other => {
             return Err(refuse(&format!(
@@ -344,7 +344,7 @@ pub(super) fn refused(error: &PatchError) -> ApiError {
         PatchError::Malformed(message) => ApiError::bad_request(message.clone()),
         PatchError::DoesNotApply(_) => {
             let mut out = ApiError::new(code, "Invalid", PatchError::HIDDEN);
-            out.details = Some(serde_json::json!({}));
+            out.details = Some(shared_json::json!({}));
             out
         }
         PatchError::Invalid { patch, detail } => ApiError::invalid(
@@ -368,7 +368,7 @@ pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
     let mut out = ApiError::new(code, reason, error.to_string());
     let causes = error.causes();
     if !causes.is_empty() {
-        out.details = Some(serde_json::json!({"causes": causes}));
+        out.details = Some(shared_json::json!({"causes": causes}));
     }
     out
 }

@@ -1,6 +1,6 @@
 //! What is sent to a subresource that takes a kind of its own: bindings, evictions, requests for tokens, scales.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use crate::http::decode;

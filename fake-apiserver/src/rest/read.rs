@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use super::options;
@@ -93,7 +93,7 @@ impl ContinueToken {
             start: format!("{last}\0"),
         };
         // A struct of strings and numbers always encodes.
-        let json = serde_json::to_vec(&token).unwrap_or_default();
+        let json = shared_json::to_vec(&token).unwrap_or_default();
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
     }
 
@@ -134,7 +134,7 @@ impl ContinueToken {
                 "invalid continue token: continue key is not valid: server does not recognize this encoded version {version}"
             )));
         }
-        let token: Self = serde_json::from_value(document.value).map_err(|_| bad())?;
+        let token: Self = shared_json::from_value(document.value).map_err(|_| bad())?;
         let start = token.start.trim_end_matches('\0');
         let (namespace, name) = start.split_once('/').unwrap_or(("", start));
         Ok((Revision(token.rv), ObjectKey::new(namespace, name)))
@@ -265,7 +265,7 @@ pub(super) fn check_not_future(context: &Context, given: Option<Revision>) -> Re
                 "Timeout",
                 format!("Timeout: Too large resource version: {revision}, current: {current}"),
             );
-            error.details = Some(serde_json::json!({
+            error.details = Some(shared_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             }));

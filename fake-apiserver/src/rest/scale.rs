@@ -4,7 +4,7 @@
 //! and back, so that an apply of a scale conflicts with whoever else sets the replicas.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::conversion;

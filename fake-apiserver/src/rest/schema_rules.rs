@@ -1,6 +1,6 @@
 //! What the schema of a resource says of an object, its rules in CEL included.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::embedded;
 

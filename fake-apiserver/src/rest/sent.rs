@@ -1,6 +1,6 @@
 //! What a client sent, before it was brought into shape: refusals show it, and some rules are about its very bytes.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use crate::field_error::FieldError;
@@ -86,7 +86,7 @@ pub(crate) fn revision_data(context: &Context) -> Option<String> {
     let is_json = decode::format(&context.content_type).ok() == Some(decode::Format::Json);
     let body = std::str::from_utf8(&context.body).ok().filter(|_| is_json)?;
     let text = member(body, "data")?;
-    let value: Value = serde_json::from_str(text).ok()?;
+    let value: Value = shared_json::from_str(text).ok()?;
     (go::json(&value) != text).then(|| text.to_owned())
 }
 
@@ -130,7 +130,7 @@ fn member<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     #[rstest]
     #[case("spec.scopes", "Invalid value: []: no")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::Context;
 use crate::status::ApiError;

@@ -1,6 +1,6 @@
 //! How large an object may be.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::status::ApiError;
 
@@ -36,7 +36,7 @@ fn size(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use shared_json::json;
 
     #[test]
     fn a_mebibyte_and_a_half() {

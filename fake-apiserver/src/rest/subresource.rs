@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;

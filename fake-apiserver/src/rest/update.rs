@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
@@ -511,7 +511,7 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
         return same_parts;
     };
     let ignored = |key: &str| key == "managedFields" || key == "resourceVersion";
-    let same_meta = |a: &serde_json::Map<String, Value>, b: &serde_json::Map<String, Value>| {
+    let same_meta = |a: &shared_json::Map<String, Value>, b: &shared_json::Map<String, Value>| {
         a.iter()
             .filter(|(key, _)| !ignored(key))
             .all(|(key, value)| b.get(key) == Some(value))

@@ -9,7 +9,7 @@ use client_kit::{LocalEvent, LocalObjects};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};

@@ -1,6 +1,6 @@
 //! Field selectors: `metadata.name=x,spec.nodeName!=y`, per resource those the real server supports.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::at;
 use crate::resources::Resource;

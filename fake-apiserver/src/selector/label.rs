@@ -1,6 +1,6 @@
 //! Label selectors: `app=x,tier in (a, b),!env`.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::lexer::{Lexer, Token};
 use crate::field_error::FieldError;
@@ -237,7 +237,7 @@ fn make(operator: Token, key: String, values: Vec<String>) -> Result<Requirement
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

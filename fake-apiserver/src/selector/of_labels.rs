@@ -1,6 +1,6 @@
 //! `metav1.LabelSelector`: the selector of a workload.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// Whether labels match a `LabelSelector` value; none matches nothing, an empty one everything.
 pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map<String, Value>) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map<String, Va
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Transport;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use client_kit::LocalEvent;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::key::{ObjectKey, Revision};
 
@@ -42,7 +42,7 @@ impl Held {
 
     fn decode(&self) -> Value {
         // What was encoded from a value decodes.
-        serde_json::from_slice(&self.encoded().bytes).unwrap_or_default()
+        shared_json::from_slice(&self.encoded().bytes).unwrap_or_default()
     }
 
     /// Whether it is the encoding alone.
@@ -134,9 +134,9 @@ impl Encoded {
             .iter()
             .filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion"))
         {
-            let _ = serde_json::to_writer(&mut *out, field);
+            let _ = shared_json::to_writer(&mut *out, field);
             out.push(b':');
-            let _ = serde_json::to_writer(&mut *out, value);
+            let _ = shared_json::to_writer(&mut *out, value);
             out.push(b',');
         }
         if out.last() == Some(&b',') {
@@ -294,7 +294,7 @@ mod tests {
     fn encodes_kind_first(#[case] value: Value, #[case] rest: &str) {
         let stored = Stored::new(ObjectKey::new("", "x"), Revision(1), Revision(1), value.clone());
         assert_eq!(
-            serde_json::from_slice::<Value>(&stored.bytes()).expect("JSON"),
+            shared_json::from_slice::<Value>(&stored.bytes()).expect("JSON"),
             value
         );
         assert_eq!(stored.bytes_after_kind(), rest);

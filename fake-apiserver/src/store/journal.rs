@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::Crc;
 use serde::Deserialize;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::sync::watch;
 
 use super::event::{Event, EventKind, Stored};
@@ -241,7 +241,7 @@ fn record(line: &[u8]) -> Option<Record> {
     let mut crc = Crc::new();
     crc.update(record);
     (crc.sum() == sum)
-        .then(|| serde_json::from_slice(record).ok())
+        .then(|| shared_json::from_slice(record).ok())
         .flatten()
 }
 
@@ -262,7 +262,7 @@ fn rewrite(path: &Path, revision: Revision, objects: &Objects) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::super::scope::Scope;
     use super::super::store_impl::Change;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::bell::{Bell, Listener};
 use super::event::Event;
@@ -174,7 +174,7 @@ mod tests {
     use std::sync::Arc;
 
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::super::key::{GroupResource, ObjectKey};
     use super::super::store_impl::{Change, Store};

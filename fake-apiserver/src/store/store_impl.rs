@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::event::{Event, EventKind, Stored};
 use super::key::{GroupResource, ObjectKey, Revision};
@@ -269,7 +269,7 @@ fn set_resource_version(value: &mut Value, revision: Revision) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

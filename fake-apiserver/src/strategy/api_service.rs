@@ -1,6 +1,6 @@
 //! API services: those that this server answers itself are available at once.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{StatusKeeps, Strategy};
 use crate::meta::ObjectMeta;

@@ -1,6 +1,6 @@
 //! Profiles of AppArmor that a new pod names by annotations of old: they are written into the fields that took their place.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::meta::string_map;
 

@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: names filled in, accepted and established.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Strategy;
 use crate::field_error::FieldError;

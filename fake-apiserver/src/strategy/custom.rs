@@ -1,6 +1,6 @@
 //! Custom resources.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::{StatusKeeps, Strategy, copy_field};
 use crate::meta::ObjectMeta;
@@ -38,7 +38,7 @@ impl Strategy for CustomStrategy {
             .and_then(|meta| meta.get("resourceVersion"))
             .cloned();
         *object = old.clone();
-        let mut part = Value::Object(serde_json::Map::new());
+        let mut part = Value::Object(shared_json::Map::new());
         if let (Some(status), Some(map)) = (status, part.as_object_mut()) {
             map.insert("status".to_owned(), status);
         }

@@ -1,6 +1,6 @@
 //! Daemon sets: the generation of their template is a field that shows as an annotation.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
 use crate::meta::{ObjectMeta, at, string_map};

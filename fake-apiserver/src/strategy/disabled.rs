@@ -1,7 +1,7 @@
 //! Fields of features that are off in a server with default feature gates: what a client writes into them is not kept, unless the
 //! object had them before.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::meta::at;
 use crate::store::GroupResource;
@@ -100,7 +100,7 @@ fn take(value: &mut Value, field: &[&str]) {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

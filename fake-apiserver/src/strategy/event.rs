@@ -1,6 +1,6 @@
 //! Events: created by an update too, never with a status.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::Strategy;
 

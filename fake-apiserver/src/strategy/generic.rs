@@ -1,6 +1,6 @@
 //! Resources that need little of their own: what differs between them is a table of traits.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::{Strategy, copy_field};
 use crate::meta::ObjectMeta;

@@ -1,6 +1,6 @@
 //! Fields that an update may not change.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::meta::at;

@@ -1,6 +1,6 @@
 //! Jobs: each selects its pods by its own uid, unless told otherwise.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Strategy;
 use crate::meta::ObjectMeta;

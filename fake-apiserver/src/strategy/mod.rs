@@ -22,7 +22,7 @@ pub(crate) mod service;
 pub(crate) mod signing;
 pub(crate) mod storage;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use crate::field_error::FieldError;
 use crate::store::GroupResource;
@@ -72,7 +72,7 @@ pub(crate) trait Strategy: Send + Sync {
     /// Fills what a new object's own fields do not say, and clears what a client may not set.
     fn prepare_create(&self, object: &mut Value) {
         if let Some(status) = object.get_mut("status") {
-            *status = Value::Object(serde_json::Map::new());
+            *status = Value::Object(shared_json::Map::new());
         }
     }
 
@@ -228,7 +228,7 @@ fn asks_for_something_else(object: &Value, old: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Namespaces: they end in two steps, by the finalizer `kubernetes` in their spec.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
 use crate::meta::ObjectMeta;

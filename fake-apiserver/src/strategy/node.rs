@@ -1,6 +1,6 @@
 //! Nodes: a kubelet registers itself with its status.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::Strategy;
 
@@ -17,7 +17,7 @@ impl Strategy for NodeStrategy {
         if let Some(object) = object.as_object_mut() {
             object
                 .entry("spec")
-                .or_insert_with(|| Value::Object(serde_json::Map::new()));
+                .or_insert_with(|| Value::Object(shared_json::Map::new()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `matchLabelKeys` and `mismatchLabelKeys` of a new pod: what its own labels say of them is written into the selectors.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::meta::string_map;
 

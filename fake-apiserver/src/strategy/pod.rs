@@ -1,6 +1,6 @@
 //! Pods: their phase and QoS class at birth, what may change later, and how they end.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
 use crate::meta::{ObjectMeta, at};

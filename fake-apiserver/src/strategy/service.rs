@@ -2,7 +2,7 @@
 //!
 //! Pure but for [`Pool`], which knows what others hold. What is free is not kept anywhere: it is what no service has.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::Strategy;
 use crate::field_error::FieldError;

@@ -1,6 +1,6 @@
 //! CertificateSigningRequests: what was asked stays, a verdict comes by `approval`, a certificate by `status`.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
 use crate::authn::User;

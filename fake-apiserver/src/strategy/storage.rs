@@ -1,6 +1,6 @@
 //! Volumes and claims of them: protected by a finalizer from birth.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
 use crate::meta::ObjectMeta;

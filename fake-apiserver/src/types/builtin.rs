@@ -7,7 +7,7 @@ use super::schema::{Array, Child, Definition, Field, Kind, ListType, Object, Sch
 use k8s_openapi::{api, apiextensions_apiserver, apimachinery, kube_aggregator};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -96,7 +96,7 @@ fn known() -> MutexGuard<'static, Registry> {
 }
 
 /// OpenAPI's definitions as they are generated, by name.
-pub(super) type Definitions = k8s_openapi::serde_json::Map<String, k8s_openapi::serde_json::Value>;
+pub(super) type Definitions = serde_json::Map<String, serde_json::Value>;
 
 /// Looks at OpenAPI's definitions of all kinds that have been asked for so far, by name.
 pub(super) fn with_definitions<T>(look: impl FnOnce(&Definitions) -> T) -> T {
@@ -108,7 +108,7 @@ pub(crate) fn field_description(gvk: (&str, &str, &str), path: &str) -> String {
     let name = builtin(gvk)
         .and_then(|schema| schema.name.clone())
         .unwrap_or_default();
-    let referred = |schema: &k8s_openapi::serde_json::Value| {
+    let referred = |schema: &serde_json::Value| {
         let path = schema.get("$ref")?.as_str()?;
         path.strip_prefix(DEFINITIONS).map(str::to_owned)
     };

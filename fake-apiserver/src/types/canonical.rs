@@ -3,7 +3,7 @@
 use super::quantity;
 use super::schema::{Field, Kind, Object, Schema, Written};
 use super::time;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 impl Schema {
     /// Rewrites a value of a built-in type as Go's structs would write it: unknown fields and nulls go, empty optional

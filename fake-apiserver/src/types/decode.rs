@@ -4,7 +4,7 @@ use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
 use crate::http::numbers;
-use serde_json::{Number, Value};
+use shared_json::{Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
 ///
@@ -308,7 +308,7 @@ fn package_name(name: &str) -> String {
 mod tests {
     use crate::types::builtin;
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     /// Recorded of a 1.36.2 server (groups `field-validation` and `malformed`), without the words before the error.
     #[rstest]

@@ -2,7 +2,7 @@
 //!
 //! `enums.txt` has a line of fields that share their values, and below it an indented line for each value that is explained.
 
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -52,7 +52,7 @@ pub(super) fn described(description: &str, definition: &str, field: &str, values
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use shared_json::json;
 
     #[test]
     fn values_stand_behind_the_description() {

@@ -19,7 +19,7 @@
 //! `k8s.io/apimachinery`, `k8s.io/apiextensions-apiserver` and `k8s.io/kube-aggregator`, for the served versions.
 
 use super::schema::{PatchStrategy, Written};
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -114,8 +114,8 @@ fn word(mut facts: FieldFacts, word: &'static str) -> FieldFacts {
             facts.patch.retain_keys = strategy.contains("retainKeys");
         }
         ("key", key) => facts.patch.key = Some(key.to_owned()),
-        ("zero", json) => facts.zero = serde_json::from_str(json).ok(),
-        ("default", json) => facts.default = serde_json::from_str(json).ok(),
+        ("zero", json) => facts.zero = shared_json::from_str(json).ok(),
+        ("default", json) => facts.default = shared_json::from_str(json).ok(),
         ("enum", values) => facts.allowed = alternatives(values),
         ("items", values) => facts.allowed_items = alternatives(values),
         _ => {}

@@ -2,7 +2,7 @@
 
 use super::builtin::object_meta;
 use super::schema::{Kind, Object, Schema};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 impl Schema {
     /// Drops every field that the type does not declare, and returns their paths as the server names them

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::builtin::{DEFINITIONS, Definitions, builtin, builtin_kinds, with_definitions};
 use super::enums;

@@ -1,6 +1,6 @@
 //! Amounts: `100m`, `1.5Gi`, `1e3`, and the one form in which the server writes each.
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// A parsed amount: a whole number of 10^-9 parts, and the family of suffixes it was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

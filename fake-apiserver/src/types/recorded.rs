@@ -5,10 +5,10 @@
 
 use super::{Schema, builtin};
 use crate::field_error::FieldError;
-use serde_json::Value;
+use shared_json::Value;
 
 fn rows(text: &str) -> Vec<Value> {
-    serde_json::from_str(text).unwrap()
+    shared_json::from_str(text).unwrap()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The description of a type: what a value looks like, what may be left out, how two values merge.
 
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

@@ -3,7 +3,7 @@
 use super::builtin::object_meta;
 use super::schema::{Array, Field, Kind, Limits, ListType, Logic, Object, Schema};
 use crate::field_error::{FieldError, FieldErrorKind};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::sync::Arc;
 
 /// The deepest schema taken.
@@ -19,7 +19,7 @@ impl Schema {
     ///
     /// ```
     /// use fake_apiserver::types::Schema;
-    /// use serde_json::json;
+    /// use shared_json::json;
     /// let schema = Schema::from_openapi_v3(&json!({
     ///     "type": "object",
     ///     "properties": {"spec": {"type": "object", "properties": {"replicas": {"type": "integer", "default": 1}}}},

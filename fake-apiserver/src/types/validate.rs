@@ -4,7 +4,7 @@ use super::format;
 use super::schema::{Array, Kind, Limits, ListType, Logic, Object, Schema};
 use crate::field_error::{FieldError, FieldErrorKind};
 use regex::Regex;
-use serde_json::{Map, Number, Value};
+use shared_json::{Map, Number, Value};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 

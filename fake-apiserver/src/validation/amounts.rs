@@ -1,6 +1,6 @@
 //! Amounts of resources, and the names of resources.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::errors::{Errors, NEGATIVE};
 use super::path::Path;

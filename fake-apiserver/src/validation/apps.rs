@@ -1,6 +1,6 @@
 //! Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers, ControllerRevisions.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING, same};

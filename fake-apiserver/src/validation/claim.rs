@@ -1,6 +1,6 @@
 //! PersistentVolumeClaims.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::amounts;
 use super::errors::{Errors, IMMUTABLE};
@@ -65,7 +65,7 @@ pub(crate) fn spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     if let (Some(source), Some(reference)) = (spec.part("dataSource"), spec.part("dataSourceRef")) {
         // The path itself is the value here: so the real server prints it.
-        let value = || Value::Object(serde_json::Map::new());
+        let value = || Value::Object(shared_json::Map::new());
         if !reference.text("namespace").is_empty() {
             let detail = "may not be specified when dataSourceRef.namespace is specified";
             errors.invalid(path, value(), detail);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::addresses;
 use super::errors::{Errors, IMMUTABLE};

@@ -1,6 +1,6 @@
 //! Devices: classes, claims, templates of claims, and slices (`resource.k8s.io`).
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
@@ -563,7 +563,7 @@ fn where_to(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     fn said(check: fn(&Value, &mut Errors), spec: Value) -> Vec<String> {
         let mut errors = Errors::default();

@@ -1,6 +1,6 @@
 //! Complaints as they are found.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::path::Path;
 use crate::field_error::{FieldError, FieldErrorKind};

@@ -1,6 +1,6 @@
 //! Events, in the old form and the new.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 static NO_FIELDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 

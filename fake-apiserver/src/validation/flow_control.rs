@@ -1,6 +1,6 @@
 //! Priority and fairness: FlowSchemas and PriorityLevelConfigurations.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};

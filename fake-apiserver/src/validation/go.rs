@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::fields::Fields;
 use super::unified;
@@ -258,7 +258,7 @@ pub(crate) fn only(value: &Value, fields: &[&str]) -> Value {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     #[rstest]
     #[case("apps.DeploymentStrategy", json!({"type": "X"}), r#"{"Type":"X","RollingUpdate":null}"#)]

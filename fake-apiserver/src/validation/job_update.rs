@@ -1,6 +1,6 @@
 //! What may change of a Job, and of its status.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
@@ -65,7 +65,7 @@ fn generated_selector(job: &Value, spec: &Value, errors: &mut Errors) {
             Some(_) => {}
         }
     }
-    let own: serde_json::Map<String, Value> = expected
+    let own: shared_json::Map<String, Value> = expected
         .iter()
         .map(|(key, value)| ((*key).to_owned(), json!(value)))
         .collect();

@@ -38,7 +38,7 @@ mod unified;
 mod volume_sources;
 mod warnings;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::store::GroupResource;

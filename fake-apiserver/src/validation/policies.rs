@@ -1,6 +1,6 @@
 //! Small kinds of many groups: roles and bindings, budgets, priorities, leases, runtimes, scales.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING};
@@ -323,7 +323,7 @@ pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
         errors.problems(&path, handler, names::label_problems(handler));
     }
     if let Some(overhead) = object.part("overhead") {
-        let none = serde_json::Map::new();
+        let none = shared_json::Map::new();
         amounts::requirements(
             &none,
             overhead.map("podFixed"),

@@ -1,6 +1,6 @@
 //! HorizontalPodAutoscalers.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::amounts;
 use super::errors::Errors;

@@ -1,6 +1,6 @@
 //! Labels and the selectors over them.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::errors::Errors;
 use super::fields::Fields;

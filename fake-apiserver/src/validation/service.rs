@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::addresses::{self, parse};
 use super::errors::Errors;
@@ -289,7 +289,7 @@ fn cluster_addresses(spec: &Value, before: Option<&Value>, path: &Path<'_>, erro
 
 fn source_ranges(
     spec: &Value,
-    annotations: &serde_json::Map<String, Value>,
+    annotations: &shared_json::Map<String, Value>,
     before: Option<&Value>,
     kind: &str,
     errors: &mut Errors,

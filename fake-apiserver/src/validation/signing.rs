@@ -1,6 +1,6 @@
 //! CertificateSigningRequests, and what their approval and their status may change.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
@@ -246,7 +246,7 @@ fn change(new: &Value, old: &Value, may_approve: bool, may_issue: bool, errors: 
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     /// `-----BEGIN CERTIFICATE REQUEST-----`, and no more: all that is looked at.
     const PEM: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0=";

@@ -1,6 +1,6 @@
 //! Where a volume's content comes from; what pods and persistent volumes have in common.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::errors::{Errors, range_text};
 use super::fields::Fields;

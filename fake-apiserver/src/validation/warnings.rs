@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::addresses::{self, Network};
 use super::fields::{Fields, NOTHING, same};
@@ -406,7 +406,7 @@ pub(super) fn network_warnings(path: &Path<'_>, text: &str, out: &mut Vec<String
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Rows of what every namespace has, and of the tokens that are kept in Secrets.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_apiserver::Cluster;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, simulate};
 

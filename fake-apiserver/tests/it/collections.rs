@@ -1,7 +1,7 @@
 //! Lists: selectors, pages, versions, forms.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

@@ -1,7 +1,7 @@
 //! Rows of what the garbage collector leaves: objects and who owns whom, what is done, and what is there then.
 
 use fake_apiserver::Cluster;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, send, simulate};
 

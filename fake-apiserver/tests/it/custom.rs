@@ -1,7 +1,7 @@
 //! Custom resources: definitions, pruning, defaults, validation, subresources, columns.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fake_apiserver::Cluster;
 use fake_apiserver::nodes::Scheduler;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, send, simulate};
 
@@ -38,7 +38,7 @@ async fn patch(cluster: &Cluster, path: String, change: Value) {
 
 fn pod(name: &str, row: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "c", "image": "i:1"}]});
-    json_patch::merge(&mut spec, &row["spec"]);
+    spec.merge(&row["spec"]);
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": row["labels"]}, "spec": spec})
 }
 
@@ -63,7 +63,7 @@ async fn set_up(cluster: &Cluster, row: &Value) {
             "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}},
         });
         if row["nodes"][name].is_object() {
-            json_patch::merge(&mut node, &row["nodes"][name]);
+            node.merge(&row["nodes"][name]);
         }
         node["status"]["capacity"] = node["status"]["allocatable"].clone();
         create(cluster, "/api/v1/nodes", &node).await;
@@ -185,7 +185,7 @@ fn pods_go_where_kube_scheduler_sent_them() {
     let slot = &mut wrong;
     simulate(move || async move {
         for line in ROWS.lines() {
-            let row: Value = serde_json::from_str(line).expect("a row");
+            let row: Value = shared_json::from_str(line).expect("a row");
             let name = row["name"].as_str().unwrap_or_default();
             let cluster = Cluster::builder()
                 .nodes(0)

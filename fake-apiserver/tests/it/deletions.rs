@@ -1,7 +1,7 @@
 //! Deletion: preconditions, finalizers, grace, collections, namespaces.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

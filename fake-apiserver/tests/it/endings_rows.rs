@@ -1,6 +1,6 @@
 //! Rows of how pods end when they are deleted, and of containers that are put into pods to look at them.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::lives::{Life, live};
 

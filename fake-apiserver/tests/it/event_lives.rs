@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, send, simulate};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::served::start_with_nodes;
 

@@ -6,7 +6,7 @@ use fake_apiserver::Cluster;
 use fake_apiserver::faults::{Effect, Fault, Requests};
 use futures::StreamExt as _;
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, simulate};
 

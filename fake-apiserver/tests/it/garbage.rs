@@ -1,7 +1,7 @@
 //! What the built-in controllers clean up: dependents by propagation policy, the content of namespaces.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

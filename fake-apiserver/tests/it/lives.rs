@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fake_apiserver::Cluster;
 use fake_apiserver::nodes::Image;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::{request, send, simulate};
 

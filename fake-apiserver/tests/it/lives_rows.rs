@@ -1,6 +1,6 @@
 //! Rows of lives: a pod, so many seconds, what its status is then, and something that its kubelet has said by then.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::lives::{Life, live};
 

@@ -1,7 +1,7 @@
 //! The four kinds of patches.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

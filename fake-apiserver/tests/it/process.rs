@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -85,7 +85,7 @@ fn api(client: &Client, group_version: &str, kind: &str) -> Api<DynamicObject> {
 }
 
 fn object(value: Value) -> DynamicObject {
-    serde_json::from_value(value).expect("an object")
+    shared_json::from_value(value).expect("an object")
 }
 
 fn definition() -> Value {
@@ -98,7 +98,7 @@ fn definition() -> Value {
 }
 
 fn config_map(name: &str) -> ConfigMap {
-    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": name}})).expect("a config map")
+    shared_json::from_value(json!({"metadata": {"name": name}, "data": {"k": name}})).expect("a config map")
 }
 
 #[test]

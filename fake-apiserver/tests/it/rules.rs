@@ -1,7 +1,7 @@
 //! Rules over objects: CEL in custom resources and in policies, quotas, limits, pod security, disruption budgets.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

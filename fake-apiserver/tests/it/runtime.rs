@@ -11,14 +11,14 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
-use serde_json::json;
+use shared_json::json;
 
 use super::support::simulate;
 
 fn config_map(name: &str, copied: bool) -> ConfigMap {
     let labels = if copied { json!({"copy": "yes"}) } else { json!({}) };
     let object = json!({"metadata": {"name": name, "labels": labels}, "data": {"k": name}});
-    serde_json::from_value(object).expect("a config map")
+    shared_json::from_value(object).expect("a config map")
 }
 
 /// However a watcher begins (with pages of a list, or a stream of what is there), a reflector ends with what the server has.

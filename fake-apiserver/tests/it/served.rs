@@ -8,7 +8,7 @@ use fake_apiserver::{Cluster, ClusterBuilder};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -58,7 +58,7 @@ async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
 }
 
 async fn client(kubeconfig: &Value) -> Client {
-    let parsed: Kubeconfig = serde_json::from_value(kubeconfig.clone()).expect("a kubeconfig");
+    let parsed: Kubeconfig = shared_json::from_value(kubeconfig.clone()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default())
         .await
         .expect("a configuration");
@@ -94,7 +94,7 @@ async fn ask(
         .await
         .expect("a body")
         .to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+    (code, shared_json::from_slice(&bytes).unwrap_or_default())
 }
 
 /// The kubeconfig without its certificate, with a token if there is one.

@@ -6,7 +6,7 @@ use fake_apiserver::Cluster;
 use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, AttachParams, DeleteParams, LogParams, PostParams};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::support::{request, simulate};
@@ -18,7 +18,7 @@ async fn cluster_with(pods: Value) -> (Cluster, Api<Pod>) {
     for (name, pod) in pods.as_object().expect("pods") {
         let mut pod = pod.clone();
         pod["metadata"]["name"] = json!(name);
-        let pod = serde_json::from_value(pod).expect("a pod");
+        let pod = shared_json::from_value(pod).expect("a pod");
         api.create(&PostParams::default(), &pod).await.expect("to create");
     }
     cluster.run_for(Duration::from_secs(5)).await;
@@ -403,7 +403,7 @@ fn a_stream_over_a_socket_is_the_same() {
             {"name": "c", "image": "busybox", "command": ["sh", "-c", "echo up; sleep 1000"]}]}});
         pods.create(
             &PostParams::default(),
-            &serde_json::from_value(pod).expect("a pod"),
+            &shared_json::from_value(pod).expect("a pod"),
         )
         .await
         .expect("to create");

@@ -1,7 +1,7 @@
 //! What the tests share: requests as JSON, and a cluster on virtual time.
 
 use fake_apiserver::Cluster;
-use serde_json::Value;
+use shared_json::Value;
 
 /// Runs a test's body on a paused clock in a fresh thread whose entropy is seeded.
 pub(crate) fn simulate<F>(body: impl FnOnce() -> F + Send)
@@ -32,7 +32,7 @@ pub(crate) async fn send(
     body: &Value,
 ) -> (u16, Value) {
     let (code, text) = exchange(cluster, method, path, content_type, body).await;
-    (code, serde_json::from_str(&text).unwrap_or_default())
+    (code, shared_json::from_str(&text).unwrap_or_default())
 }
 
 /// Plays requests against a fresh cluster and checks each answer. A step is an object:
@@ -74,7 +74,7 @@ pub(crate) fn play(controllers: bool, steps: Value) {
                 assert_eq!(&lines, expected, "{place}");
                 continue;
             }
-            let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+            let answer: Value = shared_json::from_str(&text).unwrap_or_default();
             for (pointer, value) in step["has"].as_object().into_iter().flatten() {
                 assert_eq!(
                     answer.pointer(pointer).unwrap_or(&Value::Null),
@@ -96,7 +96,7 @@ pub(crate) fn play(controllers: bool, steps: Value) {
 
 /// A line of a watch in short: its type, and the object's name or the reason of an error.
 fn event(line: &str) -> Value {
-    let line: Value = serde_json::from_str(line).expect("an event");
+    let line: Value = shared_json::from_str(line).expect("an event");
     let text = |pointer: &str| line.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let what = format!("{}{}", text("/object/metadata/name"), text("/object/reason"));
     Value::from(format!("{} {what}", text("/type")).trim().to_owned())

@@ -1,7 +1,7 @@
 //! Watches: what they replay, select, bookmark and refuse. Each ends by its own timeout.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_apiserver::Cluster;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -97,7 +97,7 @@ async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Value {
         bytes.extend_from_slice(&part[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((_, body)) = text.split_once("\r\n\r\n")
-            && let Ok(value) = serde_json::from_str(body)
+            && let Ok(value) = shared_json::from_str(body)
         {
             return value;
         }

@@ -1,7 +1,7 @@
 //! Create, update, metadata, options.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::support::play;
 

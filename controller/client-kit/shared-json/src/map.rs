@@ -205,7 +205,6 @@ impl Map<String, Value> {
     }
 
     /// Names and values in order.
-    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         self.slice().iter().map(pair)
     }
@@ -216,13 +215,11 @@ impl Map<String, Value> {
     }
 
     /// The names in order.
-    #[must_use]
     pub fn keys(&self) -> Keys<'_> {
         self.slice().iter().map(key)
     }
 
     /// The values in the order of their names.
-    #[must_use]
     pub fn values(&self) -> Values<'_> {
         self.slice().iter().map(value)
     }

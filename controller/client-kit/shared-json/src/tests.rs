@@ -136,7 +136,7 @@ fn literals() {
     let value = json!({
         "text": "t", name.as_str(): {"a": [1, 2.5, null, {}, []], "b": -1},
         "number": number, "flags": flags, "struct": Named { name: "x", none: None }, "sum": 1 + 2, ("in ".to_owned() + "brackets"): null,
-        "some": Some(&name), "list": vec![json!(1)], "bool": !false,
+        "some": Some(&name), "list": vec![json!(1)], "bool": flags[0],
     });
     let expected = r#"{"bool":true,"flags":[true,false],"in brackets":null,"list":[1],"n":{"a":[1,2.5,null,{},[]],"b":-1},"number":7,"some":"n","struct":{"name":"x","none":null},"sum":3,"text":"t"}"#;
     assert_eq!(value.to_string(), expected);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 /// How serious an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -212,7 +212,7 @@ impl Writer {
     }
 
     async fn create(&self, event: &Event) -> Result<(), kube::Error> {
-        let body = serde_json::to_vec(&event.to_json()).map_err(kube::Error::SerdeError)?;
+        let body = shared_json::to_vec(&event.to_json()).map_err(kube::Error::SerdeError)?;
         let request = requests(event)
             .create(&PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;

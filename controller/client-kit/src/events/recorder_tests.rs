@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::client::Body;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::*;
 use crate::TokioClock;
@@ -31,7 +31,7 @@ fn server(answers: Vec<u16>) -> (Client, Requests) {
             let line = format!("{} {}", parts.method, parts.uri.path());
             log.lock()
                 .unwrap()
-                .push((line, serde_json::from_slice(&body).unwrap()));
+                .push((line, shared_json::from_slice(&body).unwrap()));
             let code = answers.lock().unwrap().next().unwrap_or(201);
             let reason = if code == 409 { "AlreadyExists" } else { "Other" };
             let answer = if code < 300 {

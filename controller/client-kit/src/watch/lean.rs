@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// An object as JSON without `metadata.managedFields`, often half of it: skipped while it is read, never built.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for Part {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 
@@ -84,11 +84,11 @@ mod tests {
         ];
         for (sent, read) in rows {
             assert_eq!(
-                serde_json::from_value::<LeanObject>(sent).expect("an object"),
+                shared_json::from_value::<LeanObject>(sent).expect("an object"),
                 LeanObject(read)
             );
         }
-        assert!(serde_json::from_str::<LeanObject>("[]").is_err());
-        assert!(serde_json::from_str::<LeanObject>(r#"{"metadata": 1}"#).is_err());
+        assert!(shared_json::from_str::<LeanObject>("[]").is_err());
+        assert!(shared_json::from_str::<LeanObject>(r#"{"metadata": 1}"#).is_err());
     }
 }

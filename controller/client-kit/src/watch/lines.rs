@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use kube::core::WatchEvent;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::lean::LeanObject;
 use crate::local::{LINE, LocalEvent, LocalObjects};
@@ -89,7 +89,7 @@ impl Lines {
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 fn decode(line: &[u8]) -> Result<Told, kube::Error> {
-    let event = serde_json::from_slice(line).map_err(kube::Error::SerdeError)?;
+    let event = shared_json::from_slice(line).map_err(kube::Error::SerdeError)?;
     Ok(match event {
         WatchEvent::Added(LeanObject(object)) | WatchEvent::Modified(LeanObject(object)) => {
             Told::Present(Arc::new(object))
@@ -112,7 +112,7 @@ fn decode(line: &[u8]) -> Result<Told, kube::Error> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

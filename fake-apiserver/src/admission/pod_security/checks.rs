@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::at;
 use crate::validation::fields::Fields;
@@ -568,7 +568,7 @@ fn user(pod: &Pod<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

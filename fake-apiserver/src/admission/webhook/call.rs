@@ -12,7 +12,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -304,7 +304,7 @@ async fn exchange(
 
 /// An answer, which the real server reads as it reads a request: YAML will do.
 fn decoded(body: &[u8]) -> Result<Value, String> {
-    if let Ok(answer) = serde_json::from_slice::<Value>(body)
+    if let Ok(answer) = shared_json::from_slice::<Value>(body)
         && answer.is_object()
     {
         return Ok(answer);
@@ -342,7 +342,7 @@ fn refused(code: StatusCode) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The conditions of a webhook: expressions in CEL that a write must fulfil before the webhook is asked about it.
 
 use kube_cel::cel::Value as Cel;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::configuration::Concern;
 use super::review;
@@ -64,7 +64,7 @@ mod tests {
     use std::sync::Arc;
 
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
     use crate::admission::Operation;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::call::ClientConfig;
 use super::conditions;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::admission::Attributes;
 

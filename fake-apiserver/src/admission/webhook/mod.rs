@@ -11,7 +11,7 @@ mod review;
 mod tls;
 mod verdict;
 
-use serde_json::Value;
+use shared_json::Value;
 
 pub(crate) use call::{ClientConfig, post};
 pub use local::{Webhook, WebhookHandler, WebhookKind, WebhookRule};

@@ -1,6 +1,6 @@
 //! What a webhook is asked: an `AdmissionReview`.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::configuration::Concern;
 use crate::admission::Attributes;

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::configuration::Concern;
 use super::local::WebhookKind;
@@ -66,7 +66,7 @@ impl Verdict {
                 let parsed = STANDARD
                     .decode(encoded)
                     .ok()
-                    .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                    .and_then(|bytes| shared_json::from_slice(&bytes).ok());
                 Some(
                     parsed
                         .ok_or_else(|| ApiError::internal("json: cannot unmarshal the patch of a webhook"))?,

@@ -1,7 +1,7 @@
 //! Costs as the real estimator gives them, a row each.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::*;
 use crate::cel::Expression;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::usage::{
     ANNOTATION, NONE_RECEIVED, Proposal, Target, Tolerances, ceil, is_measured, propose, requests,

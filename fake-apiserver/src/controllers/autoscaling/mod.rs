@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use self::limits::{Bounds, Condition, Memory};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::controllers::runtime::{condition, list, text, time};
 use crate::meta::{ObjectMeta as _, at};
@@ -273,7 +273,7 @@ pub(super) fn propose(
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -10,7 +10,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use table::{Definition, Field, definition};
 
@@ -186,7 +186,7 @@ fn write_int_or_string(out: &mut String, value: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 
@@ -195,7 +195,7 @@ mod tests {
     fn hashes_are_those_of_go() {
         let mut rows = 0;
         for line in include_str!("hashes.jsonl").lines() {
-            let row: Value = serde_json::from_str(line).unwrap();
+            let row: Value = shared_json::from_str(line).unwrap();
             if let Some(template) = row.get("template") {
                 let hash = template_hash(template, row.get("collisions").and_then(Value::as_i64));
                 assert_eq!(hash, row["hash"], "{line}");

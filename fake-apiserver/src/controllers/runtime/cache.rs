@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::controller_of;
 use super::resource::{Key, Res};
@@ -160,7 +160,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

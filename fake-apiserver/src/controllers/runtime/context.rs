@@ -7,7 +7,7 @@ use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::cache::Cache;
 use super::resource::{Key, Res};
@@ -51,7 +51,7 @@ impl Cx<'_> {
             })
             .map_err(kube::Error::HttpError)?;
         // A copy shares the memory.
-        request_object(&self.client, request)
+        request_object(self.client, request)
             .await
             .map(Arc::unwrap_or_clone)
     }

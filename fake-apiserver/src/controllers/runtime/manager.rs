@@ -9,7 +9,7 @@ use client_kit::{EventRecorder, JsonChange, SharedClock, watch_json};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::cache::Cache;
 use super::context::Cx;

@@ -22,7 +22,7 @@ pub(super) use resource::{Key, Res};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::at;
 

@@ -174,7 +174,7 @@ impl Key {
         }
     }
 
-    pub(in crate::controllers) fn of(object: &serde_json::Value) -> Self {
+    pub(in crate::controllers) fn of(object: &shared_json::Value) -> Self {
         use crate::meta::ObjectMeta as _;
         Self::new(object.namespace(), object.name())
     }

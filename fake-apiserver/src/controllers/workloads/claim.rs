@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::pods::owner_reference;
 use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
@@ -22,7 +22,7 @@ fn selects(res: Res, owner: &Value, object: &Value) -> bool {
     let empty = selector.is_some_and(|selector| {
         let is_empty = |field: &str| {
             selector.get(field).is_none_or(|part| {
-                part.as_object().is_none_or(serde_json::Map::is_empty)
+                part.as_object().is_none_or(shared_json::Map::is_empty)
                     && part.as_array().is_none_or(Vec::is_empty)
             })
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::claim::concerned;
 use super::cron::Schedule;

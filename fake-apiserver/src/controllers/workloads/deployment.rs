@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
 use super::deployment_plan::{

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::pods::scaled;
 use crate::controllers::runtime::{condition, list, number, text, time, until};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::claim::concerned;
 use super::job_plan::{

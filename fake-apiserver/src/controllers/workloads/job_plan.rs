@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::pods::{is_over, is_ready, sort_for_deletion};
 use crate::controllers::runtime::{condition, is_true, list, number, text, time, until};

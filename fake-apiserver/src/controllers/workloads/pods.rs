@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::controllers::runtime::{condition, is_true, list, number, text, time, until};
 use crate::meta::{ObjectMeta as _, string_map};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client_kit::safe_encode;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::pods::owner_reference;
 use crate::controllers::runtime::{Cx, Res, list, number, text};

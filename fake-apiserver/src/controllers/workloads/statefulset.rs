@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference};

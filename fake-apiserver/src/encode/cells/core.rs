@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::fields::{Fields, first, or, plain};
 use super::pod::or_unknown;
@@ -34,7 +34,7 @@ pub(super) fn cell(kind: &str, column: &str, object: Fields<'_>) -> Value {
 }
 
 fn size(object: Fields<'_>, path: &str) -> usize {
-    object.map(path).map_or(0, serde_json::Map::len)
+    object.map(path).map_or(0, shared_json::Map::len)
 }
 
 fn node(column: &str, node: Fields<'_>) -> Value {

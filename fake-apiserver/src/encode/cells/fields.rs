@@ -1,7 +1,7 @@
 //! Reading an object's fields by path.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::age::age;
 use super::{NONE, UNSET};

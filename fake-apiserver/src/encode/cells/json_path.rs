@@ -1,7 +1,7 @@
 //! The cells of custom resources: a JSON path and a type each.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::age::{age, between};
 
@@ -92,7 +92,7 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

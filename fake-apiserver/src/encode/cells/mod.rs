@@ -13,7 +13,7 @@ mod storage;
 mod workloads;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::resources::{Column, ColumnSource, Resource};
 use fields::Fields;

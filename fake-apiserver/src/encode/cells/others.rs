@@ -1,6 +1,6 @@
 //! The cells of all other kinds.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::age::human_duration;
 use super::core::load_balancers;

@@ -1,6 +1,6 @@
 //! The cells of pods.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::age::age;
 use super::fields::{Fields, or};
@@ -181,7 +181,7 @@ pub(super) fn or_unknown(text: &str) -> Value {
 mod tests {
     use jiff::Timestamp;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Selectors and labels as text.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::NONE;
 use super::fields::Fields;

@@ -1,6 +1,6 @@
 //! The cells of volumes, claims and what provides them.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::fields::{Fields, or, plain};
 use super::{NONE, UNSET};

@@ -1,6 +1,6 @@
 //! The cells of the kinds that run pods.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::age::{between, human_duration};
 use super::fields::{Fields, first};

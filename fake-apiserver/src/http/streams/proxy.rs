@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::StatusCode;
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::meta::at;
 use crate::rest::context::Context;

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::http::params::unescape;
@@ -247,7 +247,7 @@ impl Query {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

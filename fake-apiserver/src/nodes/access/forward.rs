@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::nodes::programs::Run;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::programs::{self, Output, Run, Session, Wants};
@@ -193,7 +193,7 @@ fn not_started(pod: &Value, container: &str) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at};

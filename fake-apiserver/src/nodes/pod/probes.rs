@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use shared_json::Value;
 use tokio::time::Instant;
 
 use super::hooks::strings;

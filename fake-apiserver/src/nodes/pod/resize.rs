@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use client_kit::EventType;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::time::Instant;
 
 use super::worker::PodWorker;
@@ -211,7 +211,7 @@ fn sorted(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 
@@ -223,7 +223,7 @@ mod tests {
         r#"{"initContainers":[{"name":"i","resources":{}}],"containers":[{"name":"a","resources":{}},{"name":"b","resources":{}}],"generation":2}"#)]
     #[case(json!([]), json!([["a", {}]]), "no \"room\"", r#"{"containers":[{"name":"a","resources":{}}],"generation":2,"error":"no \"room\""}"#)]
     fn summaries(#[case] init: Value, #[case] regular: Value, #[case] error: &str, #[case] expected: &str) {
-        let list = |value: Value| -> Vec<(String, Value)> { serde_json::from_value(value).unwrap() };
+        let list = |value: Value| -> Vec<(String, Value)> { shared_json::from_value(value).unwrap() };
         assert_eq!(summary(&list(init), &list(regular), 2, error), expected);
     }
 }

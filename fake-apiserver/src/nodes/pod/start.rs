@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client_kit::EventType;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::time::Instant;
 
 use super::backoff::go_duration;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::time::Instant;
 
 use super::worker::{Gone, PodWorker};

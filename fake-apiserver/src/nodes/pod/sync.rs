@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client_kit::EventType;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::worker::{Gone, PodWorker, Run};
 use crate::meta::{ObjectMeta as _, at};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client_kit::EventType;
-use serde_json::Value;
+use shared_json::Value;
 use tokio::time::Instant;
 
 use super::environment::{data_of, is_optional};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use client_kit::{Random, request_object};
 use http::header::{CONTENT_TYPE, USER_AGENT};
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use shared_json::Value;
 
 use super::builtins;
 use crate::meta::string_map;
@@ -25,11 +25,11 @@ const SHELL_WORDS: [&str; 14] = [
 /// A program that does what it is told to: when it exits, what probes see, what it prints.
 ///
 /// ```
-/// let program: fake_apiserver::nodes::Program = serde_json::from_str(
+/// let program: fake_apiserver::nodes::Program = shared_json::from_str(
 ///     r#"{"exits": [{"afterMs": 2000, "code": 1}], "readiness": [{"fromMs": 500, "ok": true}]}"#,
 /// )?;
 /// assert_eq!(program.exits[0].code, 1);
-/// # Ok::<(), serde_json::Error>(())
+/// # Ok::<(), shared_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -103,7 +103,7 @@ pub struct ProbeAnswer {
 pub(in crate::nodes) fn program_of(pod: &Value, container: &str) -> Option<Program> {
     let key = format!("{ANNOTATION}{container}");
     let text = string_map(pod, "annotations").get(&key)?.as_str()?;
-    serde_json::from_str(text)
+    shared_json::from_str(text)
         .inspect_err(|error| tracing::warn!(%error, container, "read a program's annotation"))
         .ok()
 }
@@ -145,7 +145,7 @@ pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 use tokio::sync::watch;
 
 use super::pipe::Output;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
 pub(super) use crate::nodes::resources::Amounts;

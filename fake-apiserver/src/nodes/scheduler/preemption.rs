@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::cluster::{NodeInfo, PodInfo, text};
 use super::filters::{Cycle, Refusal};
@@ -172,7 +172,7 @@ pub(super) fn is_waiting(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use shared_json::{Value, json};
 
     use super::super::cluster::Cluster;
     use super::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use client_kit::{SharedClock, request_object};
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::meta::ObjectMeta as _;
 use crate::server::rfc3339;

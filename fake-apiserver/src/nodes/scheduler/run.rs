@@ -7,7 +7,7 @@ use client_kit::{JsonChange, SharedClock, watch_json};
 use futures::stream::SelectAll;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::cluster::{Cluster, NodeInfo, PodInfo, text};
 use super::filters::{Cycle, Refusal, claims_of, is_bound, waits_for_consumer};

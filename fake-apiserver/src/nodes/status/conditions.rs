@@ -1,6 +1,6 @@
 //! The kubelet's conditions of a pod.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::record::{Kind, PodRecord, ResizeCondition};
 use crate::meta::{ObjectMeta, at};

@@ -1,6 +1,6 @@
 //! The status of containers.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::record::{ContainerRecord, Instance, Kind, PodRecord};
 use crate::meta::at;

@@ -9,7 +9,7 @@ mod patch;
 mod phase;
 mod record;
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::meta::{ObjectMeta, at};
 

@@ -1,6 +1,6 @@
 //! The patch that brings a status into the pod.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::conditions::condition_of;
 use crate::meta::{ObjectMeta, at};

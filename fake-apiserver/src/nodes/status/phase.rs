@@ -1,6 +1,6 @@
 //! A pod's phase, from its containers.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::containers::{restart_policy, should_restart};
 use super::record::{Kind, PodRecord};

@@ -1,6 +1,6 @@
 //! What a node knows of a pod.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::containers::{items, name_of};
 

@@ -4,7 +4,7 @@ use super::path::PathElement;
 use super::types::{MapShape, ScalarType, Shape, Type};
 use crate::field_error::go_quote;
 use crate::patch::print::{go_print, go_type};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Every complaint about an applied configuration: undeclared fields, values of the wrong kind, items with one key.

@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The fields that differ. No field is in two of the sets.

@@ -1,7 +1,7 @@
 //! Why an apply did not work.
 
 use super::managed::Manager;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 /// Somebody else owns a field that the configuration would change.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! Sets of paths, and their form in `managedFields` (`fieldsV1`).
 
 use super::path::PathElement;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::cmp::Ordering;
 
 /// A set of paths into an object.
 ///
 /// ```
 /// use fake_apiserver::patch::apply::FieldSet;
-/// use serde_json::json;
+/// use shared_json::json;
 /// let fields = json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}});
 /// let set = FieldSet::decode(&fields).unwrap();
 /// assert_eq!(set.encode(), fields);
@@ -271,7 +271,7 @@ impl Node {
 mod tests {
     use super::*;
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     fn set(fields: Value) -> FieldSet {
         FieldSet::decode(&fields).unwrap()

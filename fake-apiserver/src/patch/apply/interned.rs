@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde_json::Value;
+use shared_json::Value;
 
 /// So many different sets of fields are known at a time; one more, and all are forgotten.
 const KNOWN_MAX: usize = 4096;
@@ -47,7 +47,7 @@ fn hash(fields: &Value, hasher: &mut DefaultHasher) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use super::compare::compare;
 use super::error::Conflict;
 use super::to_set::to_field_set;
 use super::types::Type;
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeSet;
 
 /// The field manager that stands for kubectl's server-side apply.
@@ -22,7 +22,7 @@ pub(super) fn unsettled(
         .pointer("/metadata/annotations")
         .and_then(|all| all.get(ANNOTATION))
         .and_then(Value::as_str);
-    let Some(last) = annotation.and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+    let Some(last) = annotation.and_then(|text| shared_json::from_str::<Value>(text).ok()) else {
         return conflicts;
     };
     if last.get("apiVersion").and_then(Value::as_str) != Some(api_version) {

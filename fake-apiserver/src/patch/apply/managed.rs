@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::interned::interned;
 use crate::types::unix_seconds;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The most managers of plain updates that are kept apart; the oldest beyond it are merged.

@@ -2,7 +2,7 @@
 
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The live value with the applied one laid over it: parts owned as one are replaced, the rest merges.

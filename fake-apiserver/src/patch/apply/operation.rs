@@ -8,7 +8,7 @@ use super::types::{Type, same};
 use super::versions::{Changes, Versions, Views};
 use super::{check, last_applied, merge, owners, to_set};
 use crate::types::Schema;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 use std::sync::LazyLock;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -47,7 +47,7 @@ impl Operation<'_> {
 ///
 /// ```
 /// use fake_apiserver::patch::apply::{FieldSet, Operation, apply};
-/// use serde_json::json;
+/// use shared_json::json;
 /// let schema = fake_apiserver::types::builtin(("", "v1", "ConfigMap")).unwrap();
 /// let reset_fields = FieldSet::default();
 /// let operation = Operation {

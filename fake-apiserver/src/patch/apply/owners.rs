@@ -8,7 +8,7 @@ use super::remove::remove_fields;
 use super::to_set::to_field_set;
 use super::types::{Shape, Type};
 use super::versions::{Changes, Unconvertible, Views};
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

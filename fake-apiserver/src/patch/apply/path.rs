@@ -1,6 +1,6 @@
 //! One step of a path into an object, as managed fields name it.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -114,7 +114,7 @@ impl PathElement {
         let (kind, rest) = key
             .split_at_checked(2)
             .ok_or_else(|| format!("key must be 2 characters long: {key}"))?;
-        let json = || serde_json::from_str::<Value>(rest).map_err(|error| format!("{error} in {key:?}"));
+        let json = || shared_json::from_str::<Value>(rest).map_err(|error| format!("{error} in {key:?}"));
         Ok(Some(match kind {
             "f:" => PathElement::field(rest),
             "v:" => PathElement::Value(Scalar(json()?)),

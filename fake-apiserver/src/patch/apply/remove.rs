@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::path::PathElement;
 use super::types::{Shape, Type};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// The value without the fields of a set. A map or list that loses its last part becomes null, and stays, empty, if it lost
 /// parts of its parts, as the real server has it.

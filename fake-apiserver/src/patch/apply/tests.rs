@@ -3,7 +3,7 @@
 use super::*;
 use crate::types::builtin;
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -265,7 +265,7 @@ fn owners_see_their_own_version(
             .unwrap();
     let versions = Renamed(std::sync::Arc::new(schema.clone()));
     let none = FieldSet::default();
-    let fields: serde_json::Map<String, Value> = owned
+    let fields: shared_json::Map<String, Value> = owned
         .as_object()
         .unwrap()
         .keys()

@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The fields that a value sets: every scalar, every part that is owned as one, every item of a keyed list, every key of a

@@ -2,7 +2,7 @@
 
 use super::path::{PathElement, Scalar};
 use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written, object_meta};
-use serde_json::Value;
+use shared_json::Value;
 use std::sync::{Arc, LazyLock};
 
 /// A type as the merge sees it.

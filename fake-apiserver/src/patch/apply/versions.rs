@@ -7,7 +7,7 @@ use super::managed::{Managed, Manager};
 use super::operation::{MANAGED_FIELDS, Operation, joined};
 use super::types::Type;
 use crate::types::Schema;
-use serde_json::Value;
+use shared_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -4,7 +4,7 @@ use super::map::{self, DIRECTIVE, unknown_directive};
 use crate::patch::PatchError;
 use crate::patch::print::go_print;
 use crate::types::Schema;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// How a list merges.
 pub(super) struct ListMerge<'s> {

@@ -4,7 +4,7 @@ use super::list::{self, ListMerge};
 use crate::patch::PatchError;
 use crate::patch::print::{go_print, go_type};
 use crate::types::{Field, Schema};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -12,7 +12,7 @@ mod restore;
 use super::PatchError;
 use super::print::{go_print, json_type};
 use crate::types::Schema;
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// Merges `patch` into `doc`, an object of the built-in type `schema`.
 ///
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 ///
 /// ```
 /// use fake_apiserver::{patch::strategic, types::builtin};
-/// use serde_json::json;
+/// use shared_json::json;
 /// let pod = builtin(("", "v1", "Pod")).unwrap();
 /// let doc = json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]}});
 /// let patch = json!({"spec": {"containers": [{"name": "b", "image": "y"}]}});

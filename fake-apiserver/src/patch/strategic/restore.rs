@@ -2,7 +2,7 @@
 
 use crate::patch::print::go_type;
 use crate::types::{Kind, Schema};
-use serde_json::Value;
+use shared_json::Value;
 
 /// Checks that the merged object still is of its type, where it is not as it was before: an object of the type. The error
 /// is the first one, in the order of field names.

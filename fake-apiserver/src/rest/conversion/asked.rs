@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::webhook::{convert, hook};
 use crate::resources::Resource;

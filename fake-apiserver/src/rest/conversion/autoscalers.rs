@@ -2,7 +2,7 @@
 //!
 //! `v1` knows one metric, the processor's use. Whatever else there is travels in annotations, as JSON of Go structs.
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::meta::at;
 
@@ -146,7 +146,7 @@ pub(super) fn from_v1(object: &mut Value) {
         for name in [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR] {
             // What cannot be read is dropped, too.
             if let Some(text) = annotations.remove(name) {
-                let value = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+                let value = text.as_str().and_then(|text| shared_json::from_str(text).ok());
                 notes.insert(name.to_owned(), value.unwrap_or_default());
             }
         }

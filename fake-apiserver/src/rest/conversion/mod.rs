@@ -10,7 +10,7 @@ mod webhook;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use crate::meta::ObjectMeta;
 use crate::resources::Resource;

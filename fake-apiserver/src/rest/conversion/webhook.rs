@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use crate::admission::{ClientConfig, post};
 use crate::meta::{ObjectMeta, at};

@@ -6,7 +6,7 @@ mod schema;
 mod shown;
 mod structural;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::meta::{at, string_map};

@@ -1,6 +1,6 @@
 //! What a schema of a custom resource may say at all, besides being structural.
 
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::structural;
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};

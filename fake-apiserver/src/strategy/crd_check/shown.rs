@@ -1,6 +1,6 @@
 //! Versions and schemas as complaints print them: as the real server's own structs, with every field.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::{flag, text};
 use crate::cel;
@@ -144,7 +144,7 @@ fn shown(shape: Shape, value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Whether a schema is structural: every field has a type outside of what combines schemas, and metadata is left alone.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use crate::field_error::FieldError;
 

@@ -1,7 +1,7 @@
 //! Deployments, DaemonSets, StatefulSets.
 
 use super::builtin::{object, set, text};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     let strategy = match kind {

@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers of `autoscaling/v2`.
 
 use super::builtin::{object, set};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     if kind != "v2.HorizontalPodAutoscaler" {

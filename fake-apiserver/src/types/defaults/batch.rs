@@ -1,7 +1,7 @@
 //! Jobs. A CronJob's job template gets none of this: its jobs do when they are created.
 
 use super::builtin::{object, set, unset};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     if kind != "v1.Job" {

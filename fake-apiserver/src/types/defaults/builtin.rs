@@ -3,7 +3,7 @@
 use super::{apps, autoscaling, batch, core, others, pod, table};
 use crate::types::Quantity;
 use crate::types::schema::{Kind, Object, Schema};
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
 pub(super) fn apply(schema: &Schema, value: &mut Value) {

@@ -3,7 +3,7 @@
 use super::builtin::{object, set, text, unset};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     match kind {

@@ -15,7 +15,7 @@ mod structural;
 mod table;
 
 use super::schema::Schema;
-use serde_json::Value;
+use shared_json::Value;
 
 impl Schema {
     /// Fills in the defaults. Doing it twice changes nothing.
@@ -25,7 +25,7 @@ impl Schema {
     /// real server has in code; what depends on other objects (a service account, a cluster IP) is left to its strategy.
     ///
     /// ```
-    /// use serde_json::json;
+    /// use shared_json::json;
     /// let service = fake_apiserver::types::builtin(("", "v1", "Service")).unwrap();
     /// let mut object = json!({"spec": {"ports": [{"port": 80}]}});
     /// service.default(&mut object);

@@ -1,7 +1,7 @@
 //! The groups that compute little.
 
 use super::builtin::{object, set, text, unset};
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 
 pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
     match name {

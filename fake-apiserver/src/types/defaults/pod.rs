@@ -2,7 +2,7 @@
 
 use super::builtin::{object, set, text, unset};
 use crate::types::Quantity;
-use serde_json::{Map, Value, json};
+use shared_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {

@@ -1,7 +1,7 @@
 //! Defaults of custom resources.
 
 use crate::types::schema::{Kind, Schema};
-use serde_json::Value;
+use shared_json::Value;
 
 /// Fills in the schema's defaults, from the outside in, and drops nulls that nobody allowed if that is asked for.
 pub(super) fn apply(schema: &Schema, value: &mut Value, drops_nulls: bool) {

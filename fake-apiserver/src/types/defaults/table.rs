@@ -4,7 +4,7 @@
 //! a path of fields from there and the JSON value it gets when it is unset. They are what the real server's code sets and
 //! OpenAPI does not show; each is seen in the answers of a 1.36 server or documented with its field.
 
-use serde_json::Value;
+use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -41,7 +41,7 @@ fn parse(text: &'static str) -> BTreeMap<&'static str, Vec<Row>> {
         match line.strip_prefix(' ').and_then(|row| row.split_once(' ')) {
             None => definition = line,
             Some((path, json)) => {
-                if let Ok(value) = serde_json::from_str(json) {
+                if let Ok(value) = shared_json::from_str(json) {
                     table
                         .entry(definition)
                         .or_default()
@@ -104,7 +104,7 @@ mod tests {
                 .at(&path)
                 .unwrap_or_else(|| panic!("no {path:?} in {definition}"));
             assert_eq!(
-                field.check_types(&serde_json::from_str(json).unwrap()),
+                field.check_types(&shared_json::from_str(json).unwrap()),
                 Ok(()),
                 "{definition} {row}"
             );

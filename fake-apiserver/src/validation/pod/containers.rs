@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::super::amounts;
 use super::super::errors::Errors;

@@ -1,6 +1,6 @@
 //! What a container may learn of its own pod.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::errors::Errors;
 use super::super::fields::Fields;

@@ -1,6 +1,6 @@
 //! The environment of containers.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::errors::Errors;
 use super::super::fields::Fields;

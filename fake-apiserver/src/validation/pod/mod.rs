@@ -15,7 +15,7 @@ mod volumes;
 mod warnings;
 mod windows;
 
-use serde_json::Value;
+use shared_json::Value;
 
 pub(crate) use placement::{taints, tolerations};
 pub(crate) use ports::{PROTOCOLS, number as port_number, number_or_name as port_number_or_name};
@@ -238,7 +238,7 @@ pub(crate) fn spec<'a>(scope: &Scope<'a>, spec: &'a Value, path: &Path<'_>, erro
 
 /// What a claim of a set will be mounted as.
 static CLAIMED: std::sync::LazyLock<Value> =
-    std::sync::LazyLock::new(|| serde_json::json!({"persistentVolumeClaim": {"claimName": "claim"}}));
+    std::sync::LazyLock::new(|| shared_json::json!({"persistentVolumeClaim": {"claimName": "claim"}}));
 
 fn resource_claims(scope: &Scope<'_>, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut seen = std::collections::BTreeSet::new();

@@ -1,6 +1,6 @@
 //! Probes and hooks of containers.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::errors::Errors;
 use super::super::fields::Fields;

@@ -1,6 +1,6 @@
 //! What a node may say of a pod.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::addresses;
 use super::super::errors::{Errors, IMMUTABLE};

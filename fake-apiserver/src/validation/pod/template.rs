@@ -1,6 +1,6 @@
 //! Templates of pods, and what annotations mean to a pod.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::super::errors::Errors;
 use super::super::fields::{Fields, NOTHING};

@@ -1,6 +1,6 @@
 //! What may change of a pod.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::super::errors::Errors;
 use super::super::fields::{Fields, NOTHING, same};
@@ -426,7 +426,7 @@ fn restore_amounts(container: &mut Value, before: &Value) {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use shared_json::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::amounts;
 use super::super::claim;
@@ -484,7 +484,7 @@ fn pod_certificate(certificate: &Value, path: &Path<'_>, errors: &mut Errors) {
 /// The amounts of a pod's overhead.
 pub(super) fn overhead(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if let Some(overhead) = spec.part("overhead").and_then(Value::as_object) {
-        let none = serde_json::Map::new();
+        let none = shared_json::Map::new();
         amounts::requirements(
             &none,
             overhead,

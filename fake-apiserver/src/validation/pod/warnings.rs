@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::addresses;
 use super::super::fields::{Fields, NOTHING};
@@ -232,7 +232,7 @@ fn repeated(spec: &Value, field: &str, key: &str, path: &Path<'_>, out: &mut Vec
     }
 }
 
-fn fractions(amounts: &serde_json::Map<String, Value>, path: &Path<'_>, out: &mut Vec<String>) {
+fn fractions(amounts: &shared_json::Map<String, Value>, path: &Path<'_>, out: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         if let Some(amount) = amounts
             .get(name)
@@ -253,7 +253,7 @@ fn containers(spec: &Value, path: &Path<'_>, out: &mut Vec<String>) {
         let resources = container.part("resources").unwrap_or(&NOTHING);
         for name in ["memory", "ephemeral-storage"] {
             for part in ["limits", "requests"] {
-                let amounts: serde_json::Map<String, Value> = resources
+                let amounts: shared_json::Map<String, Value> = resources
                     .map(part)
                     .iter()
                     .filter(|(key, _)| *key == name)
@@ -408,7 +408,7 @@ fn overlaps(spec: &Value, out: &mut Vec<String>) {
         };
         let mut files = Vec::new();
         for source in projected.list("sources") {
-            if source.as_object().is_none_or(serde_json::Map::is_empty) {
+            if source.as_object().is_none_or(shared_json::Map::is_empty) {
                 out.push(format!("volume {name} (Projected) has no sources provided"));
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What holds for one operating system only.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::errors::Errors;
 use super::super::fields::{Fields, NOTHING};

@@ -1,6 +1,6 @@
 //! Node selectors and node affinity.
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::{Cycle, Refusal};

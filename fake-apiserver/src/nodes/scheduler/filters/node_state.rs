@@ -1,6 +1,6 @@
 //! Nodes that take no pods, and pods that name their node.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::taints::tolerates;
@@ -10,7 +10,7 @@ use crate::meta::at;
 /// Cordoned nodes, but for pods that tolerate that.
 pub(super) fn unschedulable(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     let cordoned = at(&node.object, "spec.unschedulable").and_then(Value::as_bool) == Some(true);
-    let taint = serde_json::json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
+    let taint = shared_json::json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
     let tolerated = list(&cycle.pod.object, "spec.tolerations")
         .iter()
         .any(|toleration| tolerates(toleration, &taint));

@@ -1,6 +1,6 @@
 //! Host ports.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::cluster::{HostPort, NodeInfo, host_ports};
 use super::{Cycle, Refusal};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use shared_json::{Map, Value};
 
 use super::super::cluster::{NodeInfo, PodInfo, list, text};
 use super::node_affinity::node_matches;

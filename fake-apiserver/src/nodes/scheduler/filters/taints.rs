@@ -1,6 +1,6 @@
 //! Taints and tolerations.
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::{Cycle, Refusal};

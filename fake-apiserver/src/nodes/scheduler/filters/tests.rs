@@ -1,5 +1,5 @@
 use rstest::rstest;
-use serde_json::{Value, json};
+use shared_json::{Value, json};
 
 use super::super::message::{self, Preemption};
 use super::super::preemption;

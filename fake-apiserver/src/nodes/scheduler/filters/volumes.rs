@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 use super::node_affinity::term_matches;
