@@ -171,5 +171,5 @@ impl ServerState {
 
 /// A timestamp in whole seconds as Kubernetes writes it: `2026-11-20T11:56:51Z`.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{time:.0}")
 }

@@ -32,7 +32,7 @@ fn is_not_found(error: &kube::Error) -> bool {
 /// # Errors
 /// If the server refuses.
 pub(crate) async fn renew(client: &Client, node: &str, now: Timestamp) -> Result<(), kube::Error> {
-    let micro = now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let micro = format!("{now:.6}");
     let renewed =
         json!({"spec": {"holderIdentity": node, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": micro}});
     let patch =

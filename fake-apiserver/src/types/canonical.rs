@@ -79,7 +79,12 @@ fn canonicalize(schema: &Schema, value: &mut Value) {
                 *value = Value::String(text);
             }
         }
-        Kind::Time => rewrite(value, time::seconds),
+        Kind::Time => rewrite(value, |text| {
+            if time::is_in_seconds(text) {
+                return None;
+            }
+            time::seconds(text)
+        }),
         Kind::MicroTime => rewrite(value, time::microseconds),
         Kind::Integer => {
             // 5e0 and 5.0 do not get here: the decoder refuses them.

@@ -4,12 +4,25 @@ use jiff::Timestamp;
 
 /// RFC 3339 in, `2006-01-02T15:04:05Z` out, the fraction cut off; none if it is no time.
 pub(crate) fn seconds(text: &str) -> Option<String> {
-    parse(text).map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    parse(text).map(|time| format!("{time:.0}"))
+}
+
+/// Whether a time already has the form that [`seconds`] gives it.
+pub(crate) fn is_in_seconds(text: &str) -> bool {
+    const FORM: &[u8; 20] = b"0000-00-00T00:00:00Z";
+    let fits = |(byte, form): (u8, &u8)| {
+        if *form == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == *form
+        }
+    };
+    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
 }
 
 /// RFC 3339 in, `2006-01-02T15:04:05.000000Z` out; none if it is no time.
 pub(crate) fn microseconds(text: &str) -> Option<String> {
-    parse(text).map(|time| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
+    parse(text).map(|time| format!("{time:.6}"))
 }
 
 /// Seconds since 1970 of an RFC 3339 time.
@@ -44,6 +57,7 @@ mod tests {
     #[case("2026-01-02 03:04:05Z", None, None)]
     #[case("yesterday", None, None)]
     fn one_form(#[case] text: &str, #[case] whole: Option<&str>, #[case] micro: Option<&str>) {
+        assert_eq!(is_in_seconds(text), whole == Some(text));
         assert_eq!(seconds(text).as_deref(), whole);
         assert_eq!(microseconds(text).as_deref(), micro);
     }

@@ -1,6 +1,6 @@
 //! Values.
 
-use std::{fmt, io, mem, str};
+use std::{fmt, mem, str};
 
 use serde_json::Number;
 
@@ -268,30 +268,16 @@ impl fmt::Debug for Value {
     }
 }
 
-struct Text<'a, 'b>(&'a mut fmt::Formatter<'b>);
-
-impl io::Write for Text<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text =
-            str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.0.write_str(text).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// As JSON: on one line, or with `{:#}` on many.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = if f.alternate() {
-            serde_json::to_writer_pretty(Text(f), self)
+        // Written as a whole: the formatter would look at every piece.
+        let text = if f.alternate() {
+            serde_json::to_string_pretty(self)
         } else {
-            serde_json::to_writer(Text(f), self)
+            serde_json::to_string(self)
         };
-        written.map_err(|_| fmt::Error)
+        f.write_str(&text.map_err(|_| fmt::Error)?)
     }
 }
 

@@ -157,5 +157,5 @@ impl Event {
 
 /// `metav1.Time` on the wire.
 fn seconds(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{time:.0}")
 }

@@ -72,7 +72,7 @@ impl Reporter {
         message: String,
     ) {
         let now = self.clock.now();
-        let micro = now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let micro = format!("{now:.6}");
         let key = (pod.uid().to_owned(), reason.to_owned(), message.clone());
         if severity == "Warning"
             && let Some((path, count)) = self.written.get_mut(&key)

@@ -5,12 +5,13 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use shared_json::Value;
 
 /// So many different sets of fields are known at a time; one more, and all are forgotten.
-const KNOWN_MAX: usize = 4096;
+const KNOWN_MAX: usize = 1024;
+/// Sets of more fields than these are not remembered.
+const FIELDS_MAX: usize = 512;
 
 thread_local! {
     static KNOWN: RefCell<HashMap<u64, Value>> = RefCell::default();
@@ -18,16 +19,18 @@ thread_local! {
 
 /// The value, or one that is equal to it and was seen before.
 pub(super) fn interned(fields: Value) -> Value {
-    let mut hasher = DefaultHasher::new();
-    hash(&fields, &mut hasher);
-    let key = hasher.finish();
+    let mut left = FIELDS_MAX;
+    let key = mixed(0, &fields, &mut left);
+    if left == 0 {
+        return fields;
+    }
     KNOWN.with_borrow_mut(|known| {
         if let Some(same) = known.get(&key)
             && *same == fields
         {
             return same.clone();
         }
-        if known.len() == KNOWN_MAX {
+        if known.len() >= KNOWN_MAX {
             known.clear();
         }
         known.insert(key, fields.clone());
@@ -35,14 +38,25 @@ pub(super) fn interned(fields: Value) -> Value {
     })
 }
 
-/// Fields of owners are objects in objects, and nothing else.
-fn hash(fields: &Value, hasher: &mut DefaultHasher) {
-    let Value::Object(map) = fields else { return };
-    map.len().hash(hasher);
+/// A number for fields, which are objects in objects and nothing else: equal ones have equal numbers. What has the same number and is
+/// not equal takes the other's place, so that it need not be hard to find. Ends early where `left` comes to 0.
+fn mixed(start: u64, fields: &Value, left: &mut usize) -> u64 {
+    let Value::Object(map) = fields else { return start };
+    let mix = |number: u64, word: u64| (number.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let mut number = mix(start, map.len() as u64);
     for (name, below) in map {
-        name.hash(hasher);
-        hash(below, hasher);
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            return number;
+        }
+        for bytes in name.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+            number = mix(number, u64::from_le_bytes(word));
+        }
+        number = mixed(number, below, left);
     }
+    number
 }
 
 #[cfg(test)]
@@ -63,5 +77,14 @@ mod tests {
             interned(json!({"f:spec": {format!("f:{number}"): {}}}));
         }
         assert!(!interned(fields()).is_same(&one), "what is remembered is bounded");
+        let many = || {
+            (0..FIELDS_MAX)
+                .map(|number| (format!("f:{number}"), json!({})))
+                .collect::<Value>()
+        };
+        assert!(
+            !interned(many()).is_same(&interned(many())),
+            "and so is each of it"
+        );
     }
 }
