@@ -31,7 +31,7 @@ pub(crate) struct Context {
     pub manager: String,
     /// Who asks.
     pub user: Arc<User>,
-    /// Where a part of this process that watches takes objects from, instead of reading them.
+    /// Where a part of this process takes objects from, instead of reading text.
     pub local: Option<LocalObjects>,
     /// What the client is told besides the answer.
     pub warnings: Warnings,

@@ -79,7 +79,7 @@ macro_rules! json_internal {
         })
     };
     ($other:expr) => {{
-        #[allow(unused_imports)]
+        #[allow(unused_imports, reason = "each expression needs one of the two")]
         use $crate::private::{Serialised as _, Shared as _};
         $crate::private::Expression(&$other).written()
     }};

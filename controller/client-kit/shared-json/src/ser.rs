@@ -196,57 +196,27 @@ impl ser::Serializer for Writer {
     }
 }
 
-impl ser::SerializeSeq for Elements {
-    type Ok = Value;
-    type Error = Error;
+macro_rules! elements {
+    ($($of:ident $method:ident),*) => {$(
+        impl ser::$of for Elements {
+            type Ok = Value;
+            type Error = Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), Error> {
-        self.push(item)
-    }
+            fn $method<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), Error> {
+                self.push(item)
+            }
 
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
+            fn end(self) -> Result<Value, Error> {
+                Ok(self.done())
+            }
+        }
+    )*};
 }
 
-impl ser::SerializeTuple for Elements {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), Error> {
-        self.push(item)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
-}
-
-impl ser::SerializeTupleStruct for Elements {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), Error> {
-        self.push(item)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
-}
-
-impl ser::SerializeTupleVariant for Elements {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, item: &T) -> Result<(), Error> {
-        self.push(item)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
-}
+elements!(
+    SerializeSeq serialize_element, SerializeTuple serialize_element, SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
 
 impl ser::SerializeMap for Fields {
     type Ok = Value;
@@ -270,28 +240,21 @@ impl ser::SerializeMap for Fields {
     }
 }
 
-impl ser::SerializeStruct for Fields {
-    type Ok = Value;
-    type Error = Error;
+macro_rules! fields {
+    ($($of:ident)*) => {$(
+        impl ser::$of for Fields {
+            type Ok = Value;
+            type Error = Error;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        self.set(name.to_owned(), value)
-    }
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+                self.set(name.to_owned(), value)
+            }
 
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
+            fn end(self) -> Result<Value, Error> {
+                Ok(self.done())
+            }
+        }
+    )*};
 }
 
-impl ser::SerializeStructVariant for Fields {
-    type Ok = Value;
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        self.set(name.to_owned(), value)
-    }
-
-    fn end(self) -> Result<Value, Error> {
-        Ok(self.done())
-    }
-}
+fields!(SerializeStruct SerializeStructVariant);
