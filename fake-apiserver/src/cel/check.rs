@@ -356,6 +356,7 @@ mod tests {
                 "l": {"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 10}},
                 "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "integer"}},
                 "o": {"type": "object", "properties": {"x": {"type": "string"}}},
+                "namespace": {"type": "string", "maxLength": 10},
                 "i": {"x-kubernetes-int-or-string": true},
                 "u": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
             },
@@ -382,6 +383,15 @@ mod tests {
     #[case("'%s is %d'.format([self.a, self.n]) == 'x is 5'")]
     fn right_rules(#[case] rule: &str) {
         assert_eq!(said(rule), Vec::<String>::new());
+    }
+
+    /// Rows of DIVERGENCE.md: what a real server says the opposite of.
+    #[rstest]
+    #[case("self.l.existsOne(x, x == 'a')", true)]
+    #[case("self.__namespace__ == 'a'", true)]
+    #[case("self.namespace == 'a'", false)]
+    fn rules_that_are_judged_otherwise(#[case] rule: &str, #[case] is_taken: bool) {
+        assert_eq!(said(rule).is_empty(), is_taken, "{:?}", said(rule));
     }
 
     #[rstest]
