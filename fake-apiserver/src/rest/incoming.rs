@@ -205,16 +205,21 @@ pub(crate) fn normalise(
     schema: &Arc<Schema>,
     object: &mut Value,
 ) -> Result<(), DecodeError> {
-    decode(context, schema, object)?;
+    decode(context, schema, object, None)?;
     schema.default(object);
     Ok(())
 }
 
-/// Checks the types of a pruned object, and brings its values into Go's form.
+/// Checks the types of a pruned object, and brings its values into Go's form. What is the same memory as in `old` is right and has it.
 ///
 /// # Errors
 /// What Go's decoder would refuse.
-pub(crate) fn decode(context: &Context, schema: &Arc<Schema>, object: &mut Value) -> Result<(), DecodeError> {
+pub(crate) fn decode(
+    context: &Context,
+    schema: &Arc<Schema>,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<(), DecodeError> {
     if context.resource.is_custom() {
         if let Some(metadata) = object.get("metadata") {
             types::object_meta().check_types(metadata)?;
@@ -228,9 +233,9 @@ pub(crate) fn decode(context: &Context, schema: &Arc<Schema>, object: &mut Value
             embedded::decode(schema, object)?;
         }
     } else {
-        schema.check_types(object)?;
+        schema.check_changed(object, old)?;
     }
-    schema.canonicalize(object);
+    schema.canonicalize_changed(object, old);
     Ok(())
 }
 
@@ -246,7 +251,7 @@ pub(crate) fn normalise_applied(
     if !context.resource.is_custom() {
         return normalise(context, schema, object);
     }
-    decode(context, schema, object)?;
+    decode(context, schema, object, None)?;
     schema.default_only(object);
     Ok(())
 }

@@ -198,53 +198,6 @@ fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     Ok(document)
 }
 
-/// What a patch has left as it was, taken out of a built-in object: that need not be decoded again. Most patches are of a status, beside
-/// a specification that is several times as large.
-#[derive(Default)]
-struct Aside {
-    parts: Vec<(String, Value)>,
-    metadata: Vec<(String, Value)>,
-}
-
-impl Aside {
-    fn take(context: &Context, old: &Value, object: &mut Value) -> Self {
-        if context.resource.is_custom() {
-            return Self::default();
-        }
-        Self {
-            parts: take_same(&["spec", "status"], Some(old), Some(&mut *object)),
-            metadata: take_same(
-                &["managedFields", "ownerReferences"],
-                old.get("metadata"),
-                object.get_mut("metadata"),
-            ),
-        }
-    }
-
-    fn put_back(self, object: &mut Value) {
-        let of_metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-        if let Some(metadata) = of_metadata {
-            metadata.extend(self.metadata);
-        }
-        if let Some(map) = object.as_object_mut() {
-            map.extend(self.parts);
-        }
-    }
-}
-
-fn take_same(fields: &[&str], old: Option<&Value>, new: Option<&mut Value>) -> Vec<(String, Value)> {
-    let (Some(old), Some(new)) = (old.and_then(Value::as_object), new.and_then(Value::as_object_mut)) else {
-        return Vec::new();
-    };
-    let mut out = Vec::new();
-    for field in fields {
-        if new.get(*field) == old.get(*field) {
-            out.extend(new.remove_entry(*field));
-        }
-    }
-    out
-}
-
 /// Brings the result of a patch into shape, as a decoder would that reads it anew. Returns warnings.
 ///
 /// `repeated` are complaints about the patch itself.
@@ -274,22 +227,14 @@ fn shape_patched(
         return Ok(Vec::new());
     };
     let mut unknown = repeated.to_vec();
-    let unchanged = Aside::take(context, old, object);
-    let pruned = schema.prune(object);
+    // What a patch has left as it was need not be looked at again, unless its type may have changed since. Most patches are of a
+    // status, beside a specification that is several times as large.
+    let old = (!context.resource.is_custom()).then_some(old);
+    let pruned = schema.prune_changed(object, old);
     unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
-    let decoded = incoming::decode(context, &schema, object);
-    // What one part does not say may follow from another. In what nodes write all the time nothing does.
-    let apart = context.request.subresource == "status"
-        && matches!(context.table().resource.as_str(), "pods" | "nodes")
-        && context.resource.group.is_empty();
-    if decoded.is_ok() && apart {
-        schema.default(object);
-        unchanged.put_back(object);
-        return judged(context, &unknown);
-    }
-    unchanged.put_back(object);
+    let decoded = incoming::decode(context, &schema, object, old);
     decoded.map_err(|error| Patched::Undecodable(error.to_string()))?;
-    schema.default(object);
+    schema.default_changed(object, old);
     judged(context, &unknown)
 }
 

@@ -108,7 +108,7 @@ pub(crate) async fn watch(
         .scope()
         .or_else(|| namespace.clone().map(Scope::Namespace));
     let watcher = store
-        .watch(context.table(), scope.unwrap_or(Scope::All), start)
+        .watch(context.table(), scope.unwrap_or(Scope::All), start, context.local.is_some())
         .map_err(ApiError::expired)?;
     let mut watch = Watch {
         server: context.server.clone(),

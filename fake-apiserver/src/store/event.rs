@@ -45,6 +45,11 @@ impl Held {
         shared_json::from_slice(&self.encoded().bytes).unwrap_or_default()
     }
 
+    /// Whether it has been encoded.
+    pub(super) fn is_encoded(&self) -> bool {
+        self.encoded.get().is_some()
+    }
+
     /// Whether it is the encoding alone.
     #[cfg(test)]
     pub(super) fn is_cold(&self) -> bool {
@@ -173,6 +178,14 @@ impl Stored {
         }
     }
 
+    /// The same version in little memory if that costs nothing, because it has been encoded.
+    pub(super) fn light(self: &Arc<Self>) -> Arc<Self> {
+        match self.value.is_encoded() {
+            true => Arc::new(self.cold()),
+            false => Arc::clone(self),
+        }
+    }
+
     /// The object as watchers of this process are given it: one for all of them.
     pub(crate) fn local(&self) -> Arc<Value> {
         Arc::clone(self.local.get_or_init(|| self.value.with(LocalEvent::object)))
@@ -259,6 +272,15 @@ impl Event {
         }
     }
 
+    /// About how many bytes of memory the object's fields take that it does not share with what was before.
+    pub(super) fn fresh_bytes(&self) -> usize {
+        let Some(value) = self.object.value.value.get() else {
+            return self.object.bytes().len();
+        };
+        let previous = self.previous.as_ref();
+        fresh_bytes(value, previous.and_then(|previous| previous.value.value.get()))
+    }
+
     /// The event as a watch of everything sends it; encoded once, shared by all such watches.
     #[must_use]
     pub fn frame(&self) -> Bytes {
@@ -266,6 +288,31 @@ impl Event {
             .get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes()))
             .clone()
     }
+}
+
+/// What of a value is not the same memory as in `old`: about so many bytes.
+fn fresh_bytes(value: &Value, old: Option<&Value>) -> usize {
+    const TEXT: usize = 16;
+    if old.is_some_and(|old| old.is_same(value)) {
+        return 0;
+    }
+    let below = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => TEXT + text.len(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| fresh_bytes(item, old.and_then(|old| old.get(index))))
+            .sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| {
+                let old = old.and_then(|old| old.get(name));
+                size_of::<String>() + TEXT + name.len() + fresh_bytes(value, old)
+            })
+            .sum(),
+    };
+    size_of::<Value>() + below
 }
 
 /// One line of a watch.

@@ -319,8 +319,8 @@ mod tests {
             assert_eq!((contents(&store), store.revision()), (before.clone(), revision));
             // Whoever watched before must list again.
             let store = std::sync::Arc::new(store);
-            assert!(store.watch(&maps(), Scope::All, first).is_err());
-            assert!(store.watch(&maps(), Scope::All, revision).is_ok());
+            assert!(store.watch(&maps(), Scope::All, first, false).is_err());
+            assert!(store.watch(&maps(), Scope::All, revision, false).is_ok());
         }
         fs::remove_dir_all(&path).expect("to clean up");
     }

@@ -196,7 +196,8 @@ impl Store {
         Ok(Snapshot { revision: at, items })
     }
 
-    /// A watch of the events of a scope after `from`. It may see others, too.
+    /// A watch of the events of a scope after `from`. It may see others, too. One that is `here`, in this process, is given the objects
+    /// themselves.
     ///
     /// # Errors
     /// [`Compacted`] if events after `from` are gone.
@@ -205,6 +206,7 @@ impl Store {
         table_id: &GroupResource,
         scope: Scope,
         from: Revision,
+        here: bool,
     ) -> Result<Watcher, Compacted> {
         let mut inner = self.lock();
         let table = inner.table(table_id);
@@ -213,6 +215,9 @@ impl Store {
                 requested: from,
                 compacted: table.compacted,
             });
+        }
+        if here {
+            table.watch_here();
         }
         let bell = table.subscribe(&scope, from);
         Ok(Watcher::new(
@@ -317,7 +322,7 @@ mod tests {
         for revision in 1..=600 {
             put(&store, "x", Some(revision))?;
         }
-        let mut watcher = store.watch(&pods(), Scope::All, Revision(0))?;
+        let mut watcher = store.watch(&pods(), Scope::All, Revision(0), false)?;
         let mut previous: Option<Arc<Stored>> = None;
         for revision in 1..=601_u64 {
             let event = watcher.try_next()?.ok_or("an event is missing")?;
@@ -352,15 +357,30 @@ mod tests {
         for index in 0..1500 {
             put(&store, &format!("x{index:04}"), None)?;
         }
+        let cold = |items: &[Arc<Stored>]| items.iter().filter(|stored| stored.value.is_cold()).count();
         let all = store.list(&pods(), None, None, None)?.items;
-        let cold = all.iter().filter(|stored| stored.value.is_cold()).count();
         // Those that left the newest 256 events when the table had more than a thousand objects.
-        assert_eq!(cold, 500);
+        assert_eq!(cold(&all), 500);
         for stored in &all {
             let looked = stored
                 .value
                 .with(|value| value["metadata"]["name"] == *stored.key.name);
             assert!(looked && stored.value["metadata"]["resourceVersion"] == stored.revision.to_string());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_watched_here_is_not_encoded() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        let mut watcher = store.watch(&pods(), Scope::All, Revision(0), true)?;
+        for index in 0..1500 {
+            put(&store, &format!("x{index:04}"), None)?;
+        }
+        let all = store.list(&pods(), None, None, None)?.items;
+        for stored in &all {
+            let event = watcher.try_next()?.ok_or("an event is missing")?;
+            assert!(Arc::ptr_eq(&event.object, stored) && !stored.value.is_encoded());
         }
         Ok(())
     }

@@ -15,72 +15,73 @@ pub(super) const LOG_EVENTS_MAX: usize = 100_000;
 /// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
 /// to list, and that costs what there is.
 const LOG_BYTES_MAX: usize = 4 << 20;
-const LOG_BYTES_PER_OBJECT: usize = 12 << 10;
-/// How many of the newest events of a table are kept as they are. Older ones keep nothing but their encoded objects, which
-/// are several times smaller; hardly any watcher is that far behind.
+const LOG_BYTES_PER_OBJECT: usize = 8 << 10;
+/// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
+/// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
 const LOG_WHOLE_EVENTS: usize = 256;
-/// A table of more objects than these keeps only the encodings of those that have not changed for so many events.
+/// A table of more objects than these, which nobody of this process watches, keeps only the encodings of those that have not changed for so
+/// many events. Where somebody does, the fields are in memory anyway.
 const WHOLE_OBJECTS: usize = 1000;
 
 /// An event that nobody is expected to ask for soon.
 struct Packed {
-    revision: Revision,
     kind: EventKind,
     object: Stored,
-    previous: Option<Stored>,
+    previous: Option<Arc<Stored>>,
 }
 
-enum Logged {
+enum Form {
     Whole(Arc<Event>),
     Packed(Box<Packed>),
 }
 
-impl Logged {
-    fn revision(&self) -> Revision {
-        match self {
-            Self::Whole(event) => event.revision,
-            Self::Packed(packed) => packed.revision,
-        }
-    }
+struct Logged {
+    revision: Revision,
+    /// About how much memory is its alone, in bytes. What was before is another event's object.
+    bytes: usize,
+    form: Form,
+}
 
-    /// The size of the object, where it is all that is kept. What was before is another event's object.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Whole(_) => 0,
-            Self::Packed(packed) => packed.object.bytes().len(),
+impl Logged {
+    fn new(event: &Arc<Event>) -> Self {
+        Self {
+            revision: event.revision,
+            bytes: event.fresh_bytes(),
+            form: Form::Whole(Arc::clone(event)),
         }
     }
 
     fn event(&self) -> Arc<Event> {
-        match self {
-            Self::Whole(event) => Arc::clone(event),
-            Self::Packed(packed) => Arc::new(Event::new(
+        match &self.form {
+            Form::Whole(event) => Arc::clone(event),
+            Form::Packed(packed) => Arc::new(Event::new(
                 packed.kind,
                 Arc::new(packed.object.cold()),
-                packed.previous.as_ref().map(|previous| Arc::new(previous.cold())),
+                packed.previous.as_ref().map(Stored::light),
             )),
         }
     }
 
-    /// Keeps the encodings alone. Gives the object that it was about, if that is still one.
-    fn pack(&mut self) -> Option<Arc<Stored>> {
-        let Self::Whole(event) = self else { return None };
-        let event = Arc::clone(event);
-        *self = Self::Packed(Box::new(Packed {
-            revision: event.revision,
+    /// Keeps the encodings alone.
+    fn pack(&mut self) {
+        let Form::Whole(event) = &self.form else { return };
+        let packed = Packed {
             kind: event.kind,
             object: event.object.cold(),
-            previous: event.previous.as_ref().map(|previous| previous.cold()),
-        }));
-        (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object))
+            previous: event.previous.as_ref().map(Stored::light),
+        };
+        self.bytes = packed.object.bytes().len();
+        self.form = Form::Packed(Box::new(packed));
     }
 }
 
 pub(super) struct Table {
     pub(super) objects: BTreeMap<ObjectKey, Arc<Stored>>,
     log: VecDeque<Logged>,
-    /// The size of the objects of the log's packed events.
+    /// What the events of the log take together.
     log_bytes: usize,
+    /// Whether anybody of this process has watched it.
+    is_watched_here: bool,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
     bell: Bell,
@@ -93,6 +94,7 @@ impl Table {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             log_bytes: 0,
+            is_watched_here: false,
             compacted,
             bell: Bell::default(),
             parts: Parts::default(),
@@ -101,7 +103,7 @@ impl Table {
 
     /// Another watcher of the events after `from`.
     pub(super) fn subscribe(&mut self, scope: &Scope, from: Revision) -> Listener {
-        let start = self.log.partition_point(|logged| logged.revision() <= from);
+        let start = self.log.partition_point(|logged| logged.revision <= from);
         let log = &self.log;
         let known = || {
             let events = log.range(start..).map(Logged::event);
@@ -117,6 +119,11 @@ impl Table {
         self.parts.leave(scope);
     }
 
+    /// Somebody of this process watches it, and is given the objects themselves.
+    pub(super) fn watch_here(&mut self) {
+        self.is_watched_here = true;
+    }
+
     pub(super) fn append(&mut self, event: Arc<Event>) {
         match event.kind {
             EventKind::Deleted => {
@@ -127,30 +134,41 @@ impl Table {
                     .insert(event.object.key.clone(), Arc::clone(&event.object));
             }
         }
-        self.log.push_back(Logged::Whole(Arc::clone(&event)));
-        let old = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
-        if let Some(old) = old
-            .and_then(|index| self.log.get_mut(index))
-            .and_then(Logged::pack)
-            && self.objects.len() > WHOLE_OBJECTS
-            && let Some(current) = self.objects.get_mut(&old.key)
-            && Arc::ptr_eq(current, &old)
-        {
-            *current = Arc::new(old.cold());
-        }
-        if let Some(packed) = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1) {
-            self.log_bytes += self.log.get(packed).map_or(0, Logged::bytes);
-        }
+        let logged = Logged::new(&event);
+        self.log_bytes += logged.bytes;
+        self.log.push_back(logged);
+        self.settle();
         let bytes_max = LOG_BYTES_MAX + LOG_BYTES_PER_OBJECT * self.objects.len();
         while self.log.len() > LOG_EVENTS_MAX || self.log_bytes > bytes_max {
             let Some(dropped) = self.log.pop_front() else {
                 break;
             };
-            self.log_bytes = self.log_bytes.saturating_sub(dropped.bytes());
-            self.compacted = dropped.revision();
+            self.log_bytes = self.log_bytes.saturating_sub(dropped.bytes);
+            self.compacted = dropped.revision;
         }
         self.bell.ring();
         self.parts.tell(&event, self.compacted);
+    }
+
+    /// Brings the event that has just left the newest ones into the form in which it stays, and its object, if it is the present one.
+    fn settle(&mut self) {
+        let index = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
+        let Some(logged) = index.and_then(|index| self.log.get_mut(index)) else {
+            return;
+        };
+        let Form::Whole(event) = &logged.form else { return };
+        let object = Arc::clone(&event.object);
+        let current = self.objects.get_mut(&object.key);
+        let present = current.filter(|current| Arc::ptr_eq(current, &object));
+        let rests = present.is_some() && !self.is_watched_here && self.objects.len() > WHOLE_OBJECTS;
+        if rests || object.value.is_encoded() {
+            let before = logged.bytes;
+            logged.pack();
+            self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
+        }
+        if rests && let Some(present) = self.objects.get_mut(&object.key) {
+            *present = Arc::new(object.cold());
+        }
     }
 
     /// Forgets the events up to and including `revision`.
@@ -158,10 +176,10 @@ impl Table {
         while self
             .log
             .front()
-            .is_some_and(|logged| logged.revision() <= revision)
+            .is_some_and(|logged| logged.revision <= revision)
         {
             let dropped = self.log.pop_front();
-            let bytes = dropped.as_ref().map_or(0, Logged::bytes);
+            let bytes = dropped.map_or(0, |dropped| dropped.bytes);
             self.log_bytes = self.log_bytes.saturating_sub(bytes);
         }
         self.compacted = self.compacted.max(revision);
@@ -172,7 +190,7 @@ impl Table {
 
     /// The events of a scope after `revision`, oldest first, at most `limit`; none if some of them are gone.
     pub(super) fn after(&self, scope: &Scope, revision: Revision, limit: usize) -> Option<Vec<Arc<Event>>> {
-        let place = |revision: Revision| self.log.partition_point(|logged| logged.revision() < revision);
+        let place = |revision: Revision| self.log.partition_point(|logged| logged.revision < revision);
         if *scope == Scope::All {
             let start = place(revision.next());
             let events = self.log.range(start..).take(limit).map(Logged::event);
@@ -207,7 +225,7 @@ impl Table {
     /// The objects as they were at `revision`: the current ones with the later events undone.
     pub(super) fn at(&self, revision: Revision) -> BTreeMap<ObjectKey, Arc<Stored>> {
         let mut objects = self.objects.clone();
-        let start = self.log.partition_point(|logged| logged.revision() <= revision);
+        let start = self.log.partition_point(|logged| logged.revision <= revision);
         for logged in self.log.range(start..).rev() {
             let event = logged.event();
             match &event.previous {

@@ -1,5 +1,6 @@
 //! What a built-in object becomes when Go decodes and encodes it again.
 
+use super::decode::item_of;
 use super::quantity;
 use super::schema::{Field, Kind, Object, Schema, Written};
 use super::time;
@@ -15,14 +16,19 @@ impl Schema {
     ///
     /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Doing it twice changes nothing.
     pub fn canonicalize(&self, value: &mut Value) {
+        self.canonicalize_changed(value, None);
+    }
+
+    /// The same of what is not the same memory as in `old`, which has that form.
+    pub(crate) fn canonicalize_changed(&self, value: &mut Value, old: Option<&Value>) {
         match self.name {
-            Some(_) => canonicalize(self, value),
+            Some(_) => canonicalize(self, value, old),
             None => {
-                whole_numbers(value);
+                whole_numbers(value, old);
                 if let (Some(field), Some(metadata)) = (self.field("metadata"), value.get_mut("metadata"))
                     && field.schema.name.is_some()
                 {
-                    canonicalize(&field.schema, metadata);
+                    canonicalize(&field.schema, metadata, None);
                 }
             }
         }
@@ -33,14 +39,17 @@ impl Schema {
     pub fn empty_object(&self) -> Value {
         let mut value = Value::Object(Map::new());
         if self.name.is_some() {
-            canonicalize(self, &mut value);
+            canonicalize(self, &mut value, None);
         }
         value
     }
 }
 
 /// Go writes floats without a fraction as whole numbers.
-fn whole_numbers(value: &mut Value) {
+fn whole_numbers(value: &mut Value, old: Option<&Value>) {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return;
+    }
     match value {
         Value::Number(number) => {
             let is_float = number.is_f64() || number.is_u64() && !number.is_i64();
@@ -54,23 +63,36 @@ fn whole_numbers(value: &mut Value) {
                 *value = Value::from(float as i64);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                let old = item_of(old, index, item);
+                whole_numbers(item, old);
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                whole_numbers(value, old.and_then(|old| old.get(name)));
+            }
+        }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
-fn canonicalize(schema: &Schema, value: &mut Value) {
+fn canonicalize(schema: &Schema, value: &mut Value, old: Option<&Value>) {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return;
+    }
     match &schema.kind {
-        Kind::Object(object) if object.fields.is_empty() => canonicalize_map(object, value),
-        Kind::Object(object) => canonicalize_struct(schema, object, value),
+        Kind::Object(object) if object.fields.is_empty() => canonicalize_map(object, value, old),
+        Kind::Object(object) => canonicalize_struct(schema, object, value, old),
         Kind::Array(array) => {
             if let Value::Array(items) = value {
-                for item in items {
+                for (index, item) in items.iter_mut().enumerate() {
                     if item.is_null() {
                         *item = zero(&array.items);
                     }
-                    canonicalize(&array.items, item);
+                    let old = item_of(old, index, item);
+                    canonicalize(&array.items, item, old);
                 }
             }
         }
@@ -102,42 +124,54 @@ fn rewrite(value: &mut Value, form: impl Fn(&str) -> Option<String>) {
     }
 }
 
-fn canonicalize_map(object: &Object, value: &mut Value) {
+fn canonicalize_map(object: &Object, value: &mut Value, old: Option<&Value>) {
     let (Some(values), Value::Object(map)) = (&object.additional, value) else {
         return;
     };
-    for value in map.values_mut() {
+    // Texts have one form.
+    if matches!(values.kind, Kind::String) && map.values().all(Value::is_string) {
+        return;
+    }
+    for (name, value) in map.iter_mut() {
         if value.is_null() {
             *value = zero(values);
         }
-        canonicalize(values, value);
+        canonicalize(values, value, old.and_then(|old| old.get(name)));
     }
 }
 
-fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value) {
+fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old: Option<&Value>) {
     let Value::Object(map) = value else { return };
-    map.retain(|name, value| object.fields.contains_key(name) && !value.is_null());
-    for (name, field) in &object.fields {
-        match map.get_mut(name) {
-            Some(value) => {
-                canonicalize(&field.schema, value);
-                let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_))
-                    && !is_go_struct(&field.schema);
-                if field.written == Written::Always && part && is_empty(value) && !is_kept_as_json(schema) {
-                    // The store does not tell an empty list from none.
-                    *value = Value::Null;
-                }
-                if !is_written(field, value) && !tells_empty_from_none(schema, name, value) {
-                    map.remove(name);
-                }
-            }
-            None => {
-                if let Some(value) = written_when_unset(field) {
-                    map.insert(name.clone(), value);
-                }
-            }
+    let mut declared = object.fields.iter().peekable();
+    let mut unset: Vec<(String, Value)> = Vec::new();
+    let mut leave_out = |name: &String, field: &Field| {
+        unset.extend(written_when_unset(field).map(|value| (name.clone(), value)));
+    };
+    // Both are ordered by name.
+    map.retain(|name, value| {
+        while let Some((name, field)) = declared.next_if(|(declared, _)| *declared < name) {
+            leave_out(name, field);
         }
+        let Some((_, field)) = declared.next_if(|(declared, _)| *declared == name) else {
+            return false;
+        };
+        if value.is_null() {
+            leave_out(name, field);
+            return false;
+        }
+        canonicalize(&field.schema, value, old.and_then(|old| old.get(name)));
+        let part =
+            matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
+        if field.written == Written::Always && part && is_empty(value) && !is_kept_as_json(schema) {
+            // The store does not tell an empty list from none.
+            *value = Value::Null;
+        }
+        is_written(field, value) || tells_empty_from_none(schema, name, value)
+    });
+    for (name, field) in declared {
+        leave_out(name, field);
     }
+    map.extend(unset);
 }
 
 /// Definitions of custom resources are stored as JSON, which tells empty lists from none.
@@ -206,7 +240,7 @@ fn zero(schema: &Schema) -> Value {
     match &schema.kind {
         Kind::Object(_) if is_go_struct(schema) => {
             let mut value = Value::Object(Map::new());
-            canonicalize(schema, &mut value);
+            canonicalize(schema, &mut value, None);
             value
         }
         Kind::String => Value::from(""),

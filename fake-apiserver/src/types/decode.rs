@@ -53,31 +53,44 @@ impl Schema {
     ///
     /// Unknown fields are fine here (see [`Schema::prune`]), and so is null, which Go takes for "not set".
     pub fn check_types(&self, value: &Value) -> Result<(), DecodeError> {
-        let owner = short_name(self).to_owned();
-        Place {
-            owner: &owner,
-            path: String::new(),
-        }
-        .check(self, value)
+        self.check_changed(value, None)
+    }
+
+    /// The same of what is not the same memory as in `old`, which was found to be right.
+    pub(crate) fn check_changed(&self, value: &Value, old: Option<&Value>) -> Result<(), DecodeError> {
+        Place::Root(self).check(self, value, old)
     }
 }
 
-/// Where the decoder is: the Go struct that it is in and the path of fields to here.
-struct Place<'a> {
-    owner: &'a str,
-    path: String,
+/// Where the decoder is: the Go struct that it is in and the fields to here. Written out only for an error.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root(&'a Schema),
+    Field {
+        parent: &'a Place<'a>,
+        owner: &'a Schema,
+        name: &'a str,
+    },
 }
 
 impl Place<'_> {
-    fn check(&mut self, schema: &Schema, value: &Value) -> Result<(), DecodeError> {
+    fn check(&self, schema: &Schema, value: &Value, old: Option<&Value>) -> Result<(), DecodeError> {
+        if old.is_some_and(|old| old.is_same(value)) {
+            return Ok(());
+        }
         match (&schema.kind, value) {
             (Kind::Any, _) | (_, Value::Null) => Ok(()),
-            (Kind::Object(object), Value::Object(map)) => map
-                .iter()
-                .try_for_each(|(name, value)| self.check_field(schema, object, name, value)),
-            (Kind::Array(array), Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.check(&array.items, item))
+            (Kind::Object(object), Value::Object(map)) => {
+                let old = old.and_then(Value::as_object);
+                map.iter().try_for_each(|(name, value)| {
+                    let old = old.and_then(|old| old.get(name));
+                    self.check_field(schema, object, (name, value), old)
+                })
             }
+            (Kind::Array(array), Value::Array(items)) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, item)| self.check(&array.items, item, item_of(old, index, item))),
             (Kind::String, Value::String(_))
             | (Kind::Boolean, Value::Bool(_))
             | (Kind::Number, Value::Number(_)) => Ok(()),
@@ -92,27 +105,22 @@ impl Place<'_> {
     }
 
     fn check_field(
-        &mut self,
+        &self,
         schema: &Schema,
         object: &Object,
-        name: &str,
-        value: &Value,
+        (name, value): (&str, &Value),
+        old: Option<&Value>,
     ) -> Result<(), DecodeError> {
         if let Some(field) = object.fields.get(name) {
-            let owner = short_name(schema);
-            let mut path = self.path.clone();
-            if !path.is_empty() {
-                path.push('.');
-            }
-            if let Some(embedded) = embedded(owner, name) {
-                path.push_str(embedded);
-                path.push('.');
-            }
-            path.push_str(name);
-            return Place { owner, path }.check(&field.schema, value);
+            let place = Place::Field {
+                parent: self,
+                owner: schema,
+                name,
+            };
+            return place.check(&field.schema, value, old);
         }
         match &object.additional {
-            Some(values) => self.check(values, value),
+            Some(values) => self.check(values, value, old),
             None => Ok(()),
         }
     }
@@ -129,23 +137,57 @@ impl Place<'_> {
         }
     }
 
+    /// The Go struct.
+    fn owner(&self) -> &str {
+        match self {
+            Self::Root(schema) => short_name(schema),
+            Self::Field { owner, .. } => short_name(owner),
+        }
+    }
+
+    /// The fields to here, with dots between them.
+    fn path(&self) -> String {
+        let Self::Field { parent, name, .. } = self else {
+            return String::new();
+        };
+        let mut path = parent.path();
+        for part in embedded(self.owner(), name).into_iter().chain([*name]) {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(part);
+        }
+        path
+    }
+
     fn wrong(&self, schema: &Schema, found: String) -> DecodeError {
-        let place = match self.path.is_empty() {
+        let (owner, path) = (self.owner(), self.path());
+        let place = match path.is_empty() {
             true => "value".to_owned(),
-            false => format!("struct field {}.{}", self.owner, self.path),
+            false => format!("struct field {owner}.{path}"),
         };
         DecodeError::WrongType {
             found,
             place,
             expected: match (
                 &schema.kind,
-                item_type(self.owner, self.path.rsplit('.').next().unwrap_or_default()),
+                item_type(owner, path.rsplit('.').next().unwrap_or_default()),
             ) {
                 (Kind::Array(_), Some(item)) => format!("[]v1.{item}"),
                 _ => go_type(schema),
             },
         }
     }
+}
+
+/// What an item was in the old list: itself, wherever it stood, or what stands in its place.
+pub(in crate::types) fn item_of<'a>(old: Option<&'a Value>, index: usize, item: &Value) -> Option<&'a Value> {
+    let old = old.and_then(Value::as_array)?;
+    let in_place = old.get(index);
+    if in_place.is_some_and(|old| old.is_same(item)) {
+        return in_place;
+    }
+    old.iter().find(|old| old.is_same(item)).or(in_place)
 }
 
 fn check_time(text: &str, micro: bool) -> Result<(), DecodeError> {

@@ -1,6 +1,9 @@
 //! Dropping fields that a type does not declare, and naming them.
 
+use std::fmt::Write as _;
+
 use super::builtin::object_meta;
+use super::decode::item_of;
 use super::schema::{Kind, Object, Schema};
 use shared_json::{Map, Value};
 
@@ -11,8 +14,13 @@ impl Schema {
     /// Fields are kept where the type says `x-kubernetes-preserve-unknown-fields`, but their declared parts are pruned. An embedded
     /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning what was pruned changes nothing.
     pub fn prune(&self, value: &mut Value) -> Vec<String> {
+        self.prune_changed(value, None)
+    }
+
+    /// The same of what is not the same memory as in `old`, which was pruned.
+    pub(crate) fn prune_changed(&self, value: &mut Value, old: Option<&Value>) -> Vec<String> {
         let mut unknown = Unknown::default();
-        prune(self, value, &mut String::new(), &mut unknown);
+        prune(self, value, old, &mut String::new(), &mut unknown);
         unknown.paths.append(&mut unknown.in_embedded_metadata);
         unknown.paths
     }
@@ -20,7 +28,7 @@ impl Schema {
     /// The same; says whether anything goes that is not metadata of an embedded resource.
     pub(super) fn drops(&self, value: &mut Value) -> bool {
         let mut unknown = Unknown::default();
-        prune(self, value, &mut String::new(), &mut unknown);
+        prune(self, value, None, &mut String::new(), &mut unknown);
         !unknown.paths.is_empty()
     }
 }
@@ -32,14 +40,25 @@ struct Unknown {
     in_embedded_metadata: Vec<String>,
 }
 
-fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Unknown) {
+fn prune(
+    schema: &Schema,
+    value: &mut Value,
+    old: Option<&Value>,
+    path: &mut String,
+    unknown: &mut Unknown,
+) {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return;
+    }
     let length = path.len();
     match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map)) => prune_object(object, map, path, unknown),
+        (Kind::Object(object), Value::Object(map)) => prune_object(object, map, old, path, unknown),
         (Kind::Array(array), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("[{index}]"));
-                prune(&array.items, item, path, unknown);
+                // Writing into a text cannot fail.
+                let _infallible = write!(path, "[{index}]");
+                let old = item_of(old, index, item);
+                prune(&array.items, item, old, path, unknown);
                 path.truncate(length);
             }
         }
@@ -47,7 +66,13 @@ fn prune(schema: &Schema, value: &mut Value, path: &mut String, unknown: &mut Un
     }
 }
 
-fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String, unknown: &mut Unknown) {
+fn prune_object(
+    object: &Object,
+    map: &mut Map<String, Value>,
+    old: Option<&Value>,
+    path: &mut String,
+    unknown: &mut Unknown,
+) {
     let length = path.len();
     let mut dropped = Vec::new();
     for (name, value) in map.iter_mut() {
@@ -55,15 +80,16 @@ fn prune_object(object: &Object, map: &mut Map<String, Value>, path: &mut String
             path.push('.');
         }
         path.push_str(name);
+        let old = old.and_then(|old| old.get(name));
         if let Some(field) = object.fields.get(name) {
-            prune(&field.schema, value, path, unknown);
+            prune(&field.schema, value, old, path, unknown);
         } else if object.embedded_resource && name == "metadata" {
             let mut found = Unknown::default();
-            prune(&object_meta(), value, path, &mut found);
+            prune(&object_meta(), value, old, path, &mut found);
             unknown.in_embedded_metadata.append(&mut found.paths);
         } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
         } else if let Some(values) = &object.additional {
-            prune(values, value, path, unknown);
+            prune(values, value, old, path, unknown);
         } else if !object.preserve_unknown {
             unknown.paths.push(path.clone());
             dropped.push(name.clone());

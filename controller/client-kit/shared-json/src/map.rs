@@ -101,6 +101,12 @@ impl Map<String, Value> {
         }
     }
 
+    /// Where in memory the fields are: no other object has them there while this one is. None without fields.
+    #[must_use]
+    pub fn address(&self) -> Option<usize> {
+        self.fields.as_ref().map(|fields| Arc::as_ptr(fields).addr())
+    }
+
     /// How many fields it has.
     #[must_use]
     pub fn len(&self) -> usize {

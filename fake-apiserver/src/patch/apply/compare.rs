@@ -1,6 +1,6 @@
 //! What changed between two versions of an object, field by field.
 
-use super::field_set::FieldSet;
+use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
 use shared_json::{Map, Value};
@@ -34,138 +34,148 @@ impl Comparison {
 
 /// Compares two values of a type. Parts that are equal are not walked.
 pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut walker = Walker {
-        path: Vec::new(),
-        found: Comparison::default(),
-    };
-    walker.walk(of, Some(old), Some(new));
-    walker.found
-}
-
-struct Walker {
-    path: Vec<PathElement>,
-    found: Comparison,
-}
-
-impl Walker {
-    fn walk(&mut self, of: Type<'_>, old: Option<&Value>, new: Option<&Value>) {
-        if old == new {
-            return;
-        }
-        let (before, after) = (of.shape(old), of.shape(new));
-        let leaf = match (old, new) {
-            (_, None) => self.walk_shape(before, old, new),
-            (None, _) => self.walk_shape(after, old, new),
-            _ if kind(before) == kind(after) => self.walk_shape(after, old, new),
-            // A value that was one kind of thing and now is another: both ways of looking at it count.
-            _ => {
-                self.walk_shape(before, old, new);
-                self.walk_shape(after, old, new)
-            }
-        };
-        if !leaf {
-            match (old, new) {
-                (None, _) => self.found.added.insert(&self.path),
-                (_, None) => self.found.removed.insert(&self.path),
-                _ => {}
-            }
-        }
+    let found = walk(of, Some(old), Some(new));
+    Comparison {
+        removed: found.removed.children,
+        modified: found.modified.children,
+        added: found.added.children,
     }
+}
 
-    /// True if the value was taken as a whole.
-    fn walk_shape(&mut self, shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> bool {
-        match shape {
-            Shape::Scalar(_) => self.leaf(old, new),
-            Shape::List(list) => {
-                let (before, after) = (items(old), items(new));
-                // Two empty lists still differ if one is null.
-                if list.atomic() || (before.is_empty() && after.is_empty()) {
-                    return self.leaf(old, new);
-                }
-                self.walk_items(list, before, after);
-                false
-            }
-            Shape::Map(map) => {
-                let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
-                let empty = before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty);
-                if map.atomic || empty {
-                    return self.leaf(old, new);
-                }
-                self.walk_fields(map, before, after);
-                false
-            }
-        }
+/// What differs at a place and below it.
+#[derive(Default)]
+struct Found {
+    removed: Node,
+    modified: Node,
+    added: Node,
+}
+
+impl Found {
+    /// Takes what differs at a step from here and below that.
+    fn take(&mut self, element: &PathElement, below: Found) {
+        self.removed.children.add(element, below.removed);
+        self.modified.children.add(element, below.modified);
+        self.added.children.add(element, below.added);
     }
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> bool {
         match (old, new) {
-            (None, _) => self.found.added.insert(&self.path),
-            (_, None) => self.found.removed.insert(&self.path),
-            (Some(old), Some(new)) if !same(old, new) => self.found.modified.insert(&self.path),
-            _ => {}
+            (None, _) => self.added.member = true,
+            (_, None) => self.removed.member = true,
+            (Some(old), Some(new)) => self.modified.member |= !same(old, new),
         }
         true
     }
+}
 
-    fn walk_fields(
-        &mut self,
-        shape: MapShape<'_>,
-        before: Option<&Map<String, Value>>,
-        after: Option<&Map<String, Value>>,
-    ) {
-        let old = |name: &str| before.and_then(|map| map.get(name));
-        let new = |name: &str| after.and_then(|map| map.get(name));
-        let gone = before
-            .into_iter()
-            .flat_map(Map::keys)
-            .filter(|name| new(name).is_none());
-        for name in after.into_iter().flat_map(Map::keys).chain(gone) {
-            if let Some(of) = shape.child(name)
-                && old(name) != new(name)
-            {
-                self.path.push(PathElement::field(name));
-                self.walk(of, old(name), new(name));
-                self.path.pop();
+fn walk(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
+    let mut found = Found::default();
+    if old == new {
+        return found;
+    }
+    let (before, after) = (of.shape(old), of.shape(new));
+    let leaf = match (old, new) {
+        (_, None) => walk_shape(before, old, new, &mut found),
+        (None, _) => walk_shape(after, old, new, &mut found),
+        _ if kind(before) == kind(after) => walk_shape(after, old, new, &mut found),
+        // A value that was one kind of thing and now is another: both ways of looking at it count.
+        _ => {
+            walk_shape(before, old, new, &mut found);
+            walk_shape(after, old, new, &mut found)
+        }
+    };
+    if !leaf {
+        found.added.member |= old.is_none();
+        found.removed.member |= old.is_some() && new.is_none();
+    }
+    found
+}
+
+/// True if the value was taken as a whole.
+fn walk_shape(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Found) -> bool {
+    match shape {
+        Shape::Scalar(_) => found.leaf(old, new),
+        Shape::List(list) => {
+            let (before, after) = (items(old), items(new));
+            // Two empty lists still differ if one is null.
+            if list.atomic() || (before.is_empty() && after.is_empty()) {
+                return found.leaf(old, new);
             }
+            walk_items(list, before, after, found);
+            false
+        }
+        Shape::Map(map) => {
+            let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+            let empty = before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty);
+            if map.atomic || empty {
+                return found.leaf(old, new);
+            }
+            walk_fields(map, before, after, found);
+            false
         }
     }
+}
 
-    fn walk_items(&mut self, list: List<'_>, before: &[Value], after: &[Value]) {
-        let mut pairs: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-        for item in before {
-            if let Ok(element) = list.element(item) {
-                pairs.entry(element).or_default().0.push(item);
-            }
-        }
-        for item in after {
-            if let Ok(element) = list.element(item) {
-                pairs.entry(element).or_default().1.push(item);
-            }
-        }
-        for (element, (old, new)) in pairs {
-            self.path.push(element);
-            self.walk_pair(list, &old, &new);
-            self.path.pop();
+fn walk_fields(
+    shape: MapShape<'_>,
+    before: Option<&Map<String, Value>>,
+    after: Option<&Map<String, Value>>,
+    found: &mut Found,
+) {
+    let old = |name: &str| before.and_then(|map| map.get(name));
+    let new = |name: &str| after.and_then(|map| map.get(name));
+    let gone = before
+        .into_iter()
+        .flat_map(Map::keys)
+        .filter(|name| new(name).is_none());
+    for name in after.into_iter().flat_map(Map::keys).chain(gone) {
+        let (old, new) = (old(name), new(name));
+        if old != new
+            && let Some(of) = shape.child(name)
+        {
+            found.take(&PathElement::field(name), walk(of, old, new));
         }
     }
+}
 
-    /// Compares the items with one key, of which there should be at most one on each side; several count as one whole.
-    fn walk_pair(&mut self, list: List<'_>, old: &[&Value], new: &[&Value]) {
-        match (old, new) {
-            ([] | [_], [] | [_]) => self.walk(list.items(), old.first().copied(), new.first().copied()),
-            ([_, _, ..], [_, _, ..]) => {
-                if old != new {
-                    self.found.modified.insert(&self.path);
-                }
-            }
-            ([_, _, ..], _) => {
-                self.walk(list.items(), None, new.first().copied());
-                self.found.removed.insert(&self.path);
-            }
-            _ => {
-                self.walk(list.items(), old.first().copied(), None);
-                self.found.added.insert(&self.path);
-            }
+fn walk_items(list: List<'_>, before: &[Value], after: &[Value], found: &mut Found) {
+    let mut pairs: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for item in before {
+        if let Ok(element) = list.element(item) {
+            pairs.entry(element).or_default().0.push(item);
+        }
+    }
+    for item in after {
+        if let Ok(element) = list.element(item) {
+            pairs.entry(element).or_default().1.push(item);
+        }
+    }
+    for (element, (old, new)) in pairs {
+        found.take(&element, walk_pair(list, &old, &new));
+    }
+}
+
+/// Compares the items with one key, of which there should be at most one on each side; several count as one whole.
+fn walk_pair(list: List<'_>, old: &[&Value], new: &[&Value]) -> Found {
+    let of = list.items();
+    match (old, new) {
+        ([] | [_], [] | [_]) => walk(of, old.first().copied(), new.first().copied()),
+        ([_, _, ..], [_, _, ..]) => Found {
+            modified: Node {
+                member: old != new,
+                ..Node::default()
+            },
+            ..Found::default()
+        },
+        ([_, _, ..], _) => {
+            let mut found = walk(of, None, new.first().copied());
+            found.removed.member = true;
+            found
+        }
+        _ => {
+            let mut found = walk(of, old.first().copied(), None);
+            found.added.member = true;
+            found
         }
     }
 }

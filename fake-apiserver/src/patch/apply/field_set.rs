@@ -3,6 +3,7 @@
 use super::path::PathElement;
 use shared_json::{Map, Value};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A set of paths into an object.
 ///
@@ -17,16 +18,16 @@ use std::cmp::Ordering;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// By step, in order. Most levels have a handful of steps, and they come in order, too: a sorted list costs one allocation
-    /// where a tree of them takes several times the memory.
-    nodes: Vec<(PathElement, Node)>,
+    /// By step, in order; never none. Most levels have a handful of steps, and they come in order, too: a sorted list costs one allocation
+    /// where a tree of them takes several times the memory. Copies share it until one of them is changed.
+    nodes: Option<Arc<Vec<(PathElement, Node)>>>,
 }
 
-/// What is below one step. Never neither a member nor a parent of one.
+/// What is below one step. In a set never neither a member nor a parent of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Node {
-    member: bool,
-    children: FieldSet,
+pub(super) struct Node {
+    pub(super) member: bool,
+    pub(super) children: FieldSet,
 }
 
 impl FieldSet {
@@ -45,9 +46,35 @@ impl FieldSet {
         set
     }
 
+    fn nodes(&self) -> &[(PathElement, Node)] {
+        self.nodes.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    fn nodes_mut(&mut self) -> &mut Vec<(PathElement, Node)> {
+        Arc::make_mut(self.nodes.get_or_insert_default())
+    }
+
+    /// Takes out the steps for which `keep` does not say otherwise; it may change what is below them.
+    fn retain(&mut self, keep: impl Fn(&PathElement, &mut Node) -> bool) {
+        self.nodes_mut()
+            .retain_mut(|(element, node)| keep(element, node));
+        if self.nodes().is_empty() {
+            self.nodes = None;
+        }
+    }
+
+    /// What no two sets have in common unless they are equal, while both are there; none for the empty one.
+    pub(super) fn address(&self) -> Option<usize> {
+        self.nodes.as_ref().map(|nodes| Arc::as_ptr(nodes).addr())
+    }
+
+    fn is_same(&self, other: &FieldSet) -> bool {
+        self.address() == other.address()
+    }
+
     /// Whether no path is in the set.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.is_none()
     }
 
     /// Adds a path; the empty path is the whole object, which no set holds.
@@ -62,27 +89,40 @@ impl FieldSet {
         at.entry(last).member = true;
     }
 
+    /// Adds what is below a step.
+    pub(super) fn add(&mut self, element: &PathElement, node: Node) {
+        if !node.is_some() {
+            return;
+        }
+        let present = self.entry(element);
+        present.member |= node.member;
+        present.children = std::mem::take(&mut present.children).union(node.children);
+    }
+
     /// Where a step is, or belongs.
     fn find(&self, element: &PathElement) -> Result<usize, usize> {
-        match self.nodes.last().map(|(last, _)| last.cmp(element)) {
-            None | Some(Ordering::Less) => Err(self.nodes.len()),
-            Some(Ordering::Equal) => Ok(self.nodes.len() - 1),
-            Some(Ordering::Greater) => self.nodes.binary_search_by(|(known, _)| known.cmp(element)),
+        let nodes = self.nodes();
+        match nodes.last().map(|(last, _)| last.cmp(element)) {
+            None | Some(Ordering::Less) => Err(nodes.len()),
+            Some(Ordering::Equal) => Ok(nodes.len() - 1),
+            Some(Ordering::Greater) => nodes.binary_search_by(|(known, _)| known.cmp(element)),
         }
     }
 
     fn get(&self, element: &PathElement) -> Option<&Node> {
         let at = self.find(element).ok()?;
-        self.nodes.get(at).map(|(_, node)| node)
+        self.nodes().get(at).map(|(_, node)| node)
     }
 
     /// The node of a step, made if need be; the step is cloned only then.
     fn entry(&mut self, element: &PathElement) -> &mut Node {
-        let at = self.find(element).unwrap_or_else(|at| {
-            self.nodes.insert(at, (element.clone(), Node::default()));
+        let at = self.find(element);
+        let nodes = self.nodes_mut();
+        let at = at.unwrap_or_else(|at| {
+            nodes.insert(at, (element.clone(), Node::default()));
             at
         });
-        &mut self.nodes[at].1
+        &mut nodes[at].1
     }
 
     /// Whether the path of this one step is in the set.
@@ -97,48 +137,48 @@ impl FieldSet {
             .filter(|children| !children.is_empty())
     }
 
+    /// Whether all paths of the other set are in this one.
+    fn includes(&self, other: &FieldSet) -> bool {
+        self.is_same(other)
+            || other.nodes().iter().all(|(element, theirs)| {
+                self.get(element).is_some_and(|ours| {
+                    (ours.member || !theirs.member) && ours.children.includes(&theirs.children)
+                })
+            })
+    }
+
     /// The paths of either set.
-    pub fn union(self, other: FieldSet) -> FieldSet {
-        if self.is_empty() {
+    pub fn union(mut self, other: FieldSet) -> FieldSet {
+        if self.is_empty() || other.includes(&self) {
             return other;
         }
-        if other.is_empty() {
+        if self.includes(&other) {
             return self;
         }
-        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
-        let mut theirs = other.nodes.into_iter().peekable();
-        for (element, mut node) in self.nodes {
-            while let Some(before) = theirs.next_if(|(other, _)| *other < element) {
-                nodes.push(before);
-            }
-            if let Some((_, same)) = theirs.next_if(|(other, _)| *other == element) {
-                node.member |= same.member;
-                node.children = std::mem::take(&mut node.children).union(same.children);
-            }
-            nodes.push((element, node));
+        for (element, node) in other.nodes() {
+            self.add(element, node.clone());
         }
-        nodes.extend(theirs);
-        FieldSet { nodes }
+        self
     }
 
     /// The paths of both sets.
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
-        let shared = self.nodes.iter().filter_map(|(element, ours)| {
-            let theirs = other.get(element)?;
-            let node = Node {
-                member: ours.member && theirs.member,
-                children: ours.children.intersection(&theirs.children),
-            };
-            node.is_some().then(|| (element.clone(), node))
-        });
-        FieldSet {
-            nodes: shared.collect(),
-        }
+        self.nodes()
+            .iter()
+            .filter_map(|(element, ours)| {
+                let theirs = other.get(element)?;
+                let node = Node {
+                    member: ours.member && theirs.member,
+                    children: ours.children.intersection(&theirs.children),
+                };
+                node.is_some().then(|| (element.clone(), node))
+            })
+            .collect()
     }
 
     /// Whether any path is in both sets.
     pub fn intersects(&self, other: &FieldSet) -> bool {
-        self.nodes.iter().any(|(element, ours)| {
+        self.nodes().iter().any(|(element, ours)| {
             other.get(element).is_some_and(|theirs| {
                 (ours.member && theirs.member) || ours.children.intersects(&theirs.children)
             })
@@ -147,7 +187,10 @@ impl FieldSet {
 
     /// The paths of this set that are not in the other. What lies below a path of the other set stays.
     pub fn difference(mut self, other: &FieldSet) -> FieldSet {
-        self.nodes.retain_mut(|(element, node)| {
+        if !self.intersects(other) {
+            return self;
+        }
+        self.retain(|element, node| {
             let Some(theirs) = other.get(element) else {
                 return true;
             };
@@ -160,7 +203,10 @@ impl FieldSet {
 
     /// The paths of this set that are neither in the other nor below a path of it.
     pub fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
-        self.nodes.retain_mut(|(element, node)| {
+        if !self.reaches_into(other) {
+            return self;
+        }
+        self.retain(|element, node| {
             let Some(theirs) = other.get(element) else {
                 return true;
             };
@@ -173,6 +219,15 @@ impl FieldSet {
         self
     }
 
+    /// Whether any path is in the other set, or below one of it.
+    fn reaches_into(&self, other: &FieldSet) -> bool {
+        self.nodes().iter().any(|(element, ours)| {
+            other
+                .get(element)
+                .is_some_and(|theirs| theirs.member || ours.children.reaches_into(&theirs.children))
+        })
+    }
+
     /// The same set with every node marked for which `keep` says so, walking down with a context made by `descend`.
     pub(super) fn with_members<C>(
         &self,
@@ -180,7 +235,7 @@ impl FieldSet {
         is_member: &impl Fn(&C, &PathElement) -> bool,
         descend: &impl Fn(&C, &PathElement) -> C,
     ) -> FieldSet {
-        let nodes = self.nodes.iter().map(|(element, node)| {
+        let nodes = self.nodes().iter().map(|(element, node)| {
             let below = if node.children.is_empty() {
                 FieldSet::default()
             } else {
@@ -196,14 +251,12 @@ impl FieldSet {
                 },
             )
         });
-        FieldSet {
-            nodes: nodes.collect(),
-        }
+        nodes.collect()
     }
 
     /// Every step at this level: the step, whether it is a path of the set, and what is below.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, &FieldSet)> {
-        self.nodes
+        self.nodes()
             .iter()
             .map(|(element, node)| (element, node.member, &node.children))
     }
@@ -217,11 +270,11 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &mut String, paths: &mut Vec<String>) {
-        for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
+        for (element, _) in self.nodes().iter().filter(|(_, node)| node.member) {
             paths.push(format!("{prefix}{element}"));
         }
         let length = prefix.len();
-        for (element, node) in &self.nodes {
+        for (element, node) in self.nodes() {
             prefix.push_str(&element.to_string());
             node.children.collect_paths(prefix, paths);
             prefix.truncate(length);
@@ -230,7 +283,7 @@ impl FieldSet {
 
     /// The set as `fieldsV1`.
     pub fn encode(&self) -> Value {
-        let fields = self.nodes.iter().map(|(element, node)| {
+        let fields = self.nodes().iter().map(|(element, node)| {
             let mut below = node.children.encode();
             if let (true, Some(map)) = (node.member && !node.children.is_empty(), below.as_object_mut()) {
                 map.insert(".".to_owned(), Value::Object(Map::new()));
@@ -258,6 +311,16 @@ impl FieldSet {
             *set.entry(&element) = Node { member, children };
         }
         Ok(set)
+    }
+}
+
+/// Steps in order.
+impl FromIterator<(PathElement, Node)> for FieldSet {
+    fn from_iter<T: IntoIterator<Item = (PathElement, Node)>>(nodes: T) -> Self {
+        let nodes: Vec<_> = nodes.into_iter().collect();
+        FieldSet {
+            nodes: (!nodes.is_empty()).then(|| Arc::new(nodes)),
+        }
     }
 }
 

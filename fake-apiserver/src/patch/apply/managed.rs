@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: who owns which fields.
 
 use super::field_set::FieldSet;
-use super::interned::interned;
+use super::interned;
 use crate::types::unix_seconds;
 use shared_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -30,6 +30,8 @@ pub(super) struct Owned {
     /// The version that the paths are of.
     pub(super) version: String,
     pub(super) time: Option<String>,
+    /// The entry that it was read from.
+    pub(super) read: Option<Value>,
 }
 
 impl Manager {
@@ -97,9 +99,10 @@ impl Managed {
             let owned = Owned {
                 fields: entry
                     .get("fieldsV1")
-                    .map_or(Ok(FieldSet::default()), FieldSet::decode)?,
+                    .map_or(Ok(FieldSet::default()), interned::decode)?,
                 version: version.to_owned(),
                 time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+                read: Some(entry.clone()),
             };
             managed.insert(manager, owned);
         }
@@ -191,6 +194,18 @@ fn identifier(manager: &Manager) -> String {
 }
 
 impl Manager {
+    /// Whether an entry is this manager's, and has nothing that is not written.
+    fn wrote(&self, entry: &Value) -> bool {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let operation = if self.applies { "Apply" } else { "Update" };
+        let length = 5 + usize::from(!self.subresource.is_empty()) + usize::from(entry.get("time").is_some());
+        text("manager") == self.name
+            && text("operation") == operation
+            && text("subresource") == self.subresource
+            && !self.name.is_empty()
+            && entry.as_object().is_some_and(|map| map.len() == length)
+    }
+
     /// The text by which the real server sorts the owners in a message.
     pub(super) fn sort_key(&self) -> String {
         identifier(self)
@@ -198,7 +213,17 @@ impl Manager {
 }
 
 fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
-    let mut entry = Map::new();
+    let fields = interned::encode(&owned.fields);
+    // Most owners own what they did before.
+    if let Some(read) = &owned.read
+        && read.get("fieldsV1").is_some_and(|before| before.is_same(&fields))
+        && read.get("time").and_then(Value::as_str) == owned.time.as_deref()
+        && read.get("apiVersion").and_then(Value::as_str) == Some(&owned.version)
+        && manager.wrote(read)
+    {
+        return read.clone();
+    }
+    let mut entry = Map::with_capacity(7);
     if !manager.name.is_empty() {
         entry.insert("manager".to_owned(), manager.name.as_str().into());
     }
@@ -211,7 +236,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
         entry.insert("time".to_owned(), time.as_str().into());
     }
     entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), interned(owned.fields.encode()));
+    entry.insert("fieldsV1".to_owned(), fields);
     if !manager.subresource.is_empty() {
         entry.insert("subresource".to_owned(), manager.subresource.as_str().into());
     }

@@ -154,6 +154,7 @@ fn merge_owned(
             fields,
             version: operation.api_version.to_owned(),
             time,
+            read: None,
         },
     );
     let object = owners::prune(views, merged, &managed, last.as_ref()).map_err(ApplyError::Typed)?;
@@ -306,6 +307,7 @@ fn record(changes: Changes, managed: &mut Managed, operation: &Operation<'_>) {
             fields,
             version,
             time: Some(operation.now.to_owned()),
+            read: None,
         },
     );
 }

@@ -3,6 +3,7 @@
 use shared_json::{Map, Value};
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 /// One step of a path.
 ///
@@ -10,7 +11,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A field of an object or a key of a map: `f:name`.
-    Field(String),
+    Field(Arc<str>),
     /// An item of a list, by the values of its key fields, sorted by name: `k:{"name":"x"}`.
     Key(Vec<(String, Scalar)>),
     /// An item of a set, by its value: `v:"x"`.
@@ -90,7 +91,7 @@ fn rank(value: &Value) -> u8 {
 impl PathElement {
     /// A field's step.
     pub fn field(name: &str) -> PathElement {
-        PathElement::Field(name.to_owned())
+        PathElement::Field(Arc::from(name))
     }
 
     /// The step as a key of `fieldsV1`.

@@ -2,11 +2,18 @@
 
 use super::{apps, autoscaling, batch, core, others, pod, table};
 use crate::types::Quantity;
+use crate::types::decode::item_of;
 use crate::types::schema::{Kind, Object, Schema};
 use shared_json::{Map, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
-pub(super) fn apply(schema: &Schema, value: &mut Value) {
+///
+/// What a part is given follows from the part itself and from those around it, never from what is within a part beside it: one that is the same
+/// memory as in `old`, once those around it have given it what they give, has its defaults.
+pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return;
+    }
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map))
             if object
@@ -29,12 +36,15 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                 if let Some(child) = child
                     && (value.is_object() || value.is_array())
                 {
-                    apply(child, value);
+                    apply(child, value, old.and_then(|old| old.get(field)));
                 }
             }
         }
         (Kind::Array(array), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| apply(&array.items, item))
+            for (index, item) in items.iter_mut().enumerate() {
+                let old = item_of(old, index, item);
+                apply(&array.items, item, old);
+            }
         }
         _ => {}
     }

@@ -32,8 +32,13 @@ impl Schema {
     /// assert_eq!(object["spec"]["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]));
     /// ```
     pub fn default(&self, value: &mut Value) {
+        self.default_changed(value, None);
+    }
+
+    /// The same. Parts of a built-in object that are the same memory as in `old`, which has its defaults, are passed over.
+    pub(crate) fn default_changed(&self, value: &mut Value, old: Option<&Value>) {
         match self.name {
-            Some(_) => builtin::apply(self, value),
+            Some(_) => builtin::apply(self, value, old),
             None => structural::apply(self, value, true),
         }
     }
@@ -41,7 +46,7 @@ impl Schema {
     /// The same, but nulls that nobody allowed stay if they have no default.
     pub(crate) fn default_only(&self, value: &mut Value) {
         match self.name {
-            Some(_) => builtin::apply(self, value),
+            Some(_) => builtin::apply(self, value, None),
             None => structural::apply(self, value, false),
         }
     }
