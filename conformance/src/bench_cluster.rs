@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fake_apiserver::Cluster;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Resource as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::core::Request;
 use shared_json::json;
 use tokio::time::Instant;
 
@@ -122,17 +124,24 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
     drop(ready);
     let started = Took(stopwatch.elapsed(), virtually.elapsed());
 
-    let api: Api<Pod> = Api::default_namespaced(client);
+    let api: Api<Pod> = Api::default_namespaced(client.clone());
     let empty = resident();
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
+    let requests = Request::new(Pod::url_path(&(), Some("default")));
     for number in 0..pods {
         let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
             "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
             "spec": {"containers": [{"name": "main", "image": "nginx"}]},
         });
-        let pod = shared_json::from_value(pod).map_err(|error| defect("write a pod", error))?;
-        api.create(&PostParams::default(), &pod)
+        // The answer is read and not decoded: the cluster is measured, not the client.
+        let request = requests
+            .create(&PostParams::default(), pod.to_string().into_bytes())
+            .map_err(|error| defect("write a pod", error))?;
+        client
+            .request_text(request)
             .await
             .map_err(|error| defect("create a pod", error))?;
     }
@@ -142,8 +151,11 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
 
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
-    let (delete, every) = (DeleteParams::default(), ListParams::default());
-    api.delete_collection(&delete, &every)
+    let request = requests
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .map_err(|error| defect("ask for the end of the pods", error))?;
+    client
+        .request_text(request)
         .await
         .map_err(|error| defect("delete the pods", error))?;
     until_none(&api, "metadata.namespace=default").await?;

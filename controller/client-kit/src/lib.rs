@@ -24,5 +24,5 @@ pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
 pub use local::{LocalEvent, LocalObjects, request_object};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
-pub use seed::{Random, Seed};
+pub use seed::{Random, Seed, hex};
 pub use watch::{JsonChange, LeanObject, watch_json, watch_metadata};

@@ -74,7 +74,7 @@ impl Random {
         self.fill(&mut b);
         b[6] = (b[6] & 0x0f) | 0x40;
         b[8] = (b[8] & 0x3f) | 0x80;
-        let hex: String = b.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(&b);
         format!(
             "{}-{}-{}-{}-{}",
             &hex[..8],
@@ -84,6 +84,20 @@ impl Random {
             &hex[20..]
         )
     }
+}
+
+/// Bytes in hexadecimal.
+///
+/// ```
+/// assert_eq!(client_kit::hex(&[0x0f, 0xa0]), "0fa0");
+/// ```
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
+    digits.map(|digit| DIGITS[usize::from(digit)]).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use shared_json::{Map, Value};
+use shared_json::{Entry, Map, Value};
 
 use super::{json_error, numbers};
 
@@ -133,7 +133,7 @@ fn read(text: &str, repeated: Repeated) -> Result<Document, String> {
     let mut duplicates = Vec::new();
     let mut deserializer = shared_json::Deserializer::from_str(text);
     let value = At {
-        path: String::new(),
+        path: Path::Root,
         duplicates: &mut duplicates,
         repeated,
     }
@@ -144,21 +144,30 @@ fn read(text: &str, repeated: Repeated) -> Result<Document, String> {
     }
 }
 
-/// The value at one place of the document.
-struct At<'a> {
-    path: String,
-    duplicates: &'a mut Vec<String>,
-    repeated: Repeated,
+/// A place in a document; written out only where there is something to say of it.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
 }
 
-impl At<'_> {
-    fn child(&mut self, path: String) -> At<'_> {
-        At {
-            path,
-            duplicates: self.duplicates,
-            repeated: self.repeated,
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Path::Root, name) => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }
+}
+
+/// The value at one place of the document.
+struct At<'a> {
+    path: Path<'a>,
+    duplicates: &'a mut Vec<String>,
+    repeated: Repeated,
 }
 
 impl<'de> DeserializeSeed<'de> for At<'_> {
@@ -210,38 +219,48 @@ impl<'de> Visitor<'de> for At<'_> {
         Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut out = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, out.len());
-            match items.next_element_seed(self.child(path))? {
+            let item = At {
+                path: Path::Item(&self.path, out.len()),
+                duplicates: self.duplicates,
+                repeated: self.repeated,
+            };
+            match items.next_element_seed(item)? {
                 Some(value) => out.push(value),
                 None => return Ok(Value::Array(out)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            let path = if self.path.is_empty() {
-                key.clone()
-            } else {
-                format!("{}.{key}", self.path)
-            };
-            let repeated = out.contains_key(&key);
-            if repeated && !self.duplicates.contains(&path) {
-                self.duplicates.push(path.clone());
+            let path = Path::Field(&self.path, &key);
+            if out.contains_key(&key) {
+                let path = path.to_string();
+                if !self.duplicates.contains(&path) {
+                    self.duplicates.push(path);
+                }
             }
-            let value = fields.next_value_seed(self.child(path))?;
-            match (out.get_mut(&key), value) {
-                // Go decodes the second occurrence into what the first one left.
-                (Some(Value::Object(before)), Value::Object(value)) if self.repeated == Repeated::Adds => {
-                    before.extend(value);
+            let field = At {
+                path,
+                duplicates: self.duplicates,
+                repeated: self.repeated,
+            };
+            let value = fields.next_value_seed(field)?;
+            match (out.entry(key), value) {
+                (Entry::Vacant(field), value) => {
+                    field.insert(value);
                 }
-                (_, value) => {
-                    out.insert(key, value);
-                }
+                (Entry::Occupied(mut field), value) => match (field.get_mut(), value) {
+                    // Go decodes the second occurrence into what the first one left.
+                    (Value::Object(before), Value::Object(value)) if self.repeated == Repeated::Adds => {
+                        before.extend(value);
+                    }
+                    (before, value) => *before = value,
+                },
             }
         }
         Ok(Value::Object(out))

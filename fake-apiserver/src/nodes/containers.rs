@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use futures::channel::mpsc;
+use tokio::sync::watch;
 
 use super::programs::Exit;
 
@@ -93,7 +94,7 @@ impl Containers {
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A container that has ended meanwhile, or whose pod is gone, takes no notice.
-            let _ = exits.send((
+            let _ = exits.unbounded_send((
                 run,
                 Exit {
                     code,

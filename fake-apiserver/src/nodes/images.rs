@@ -87,8 +87,7 @@ fn digest_of(reference: &str) -> String {
     let mut random = Seed(0).fork(&canonical(reference)).random();
     let mut bytes = [0_u8; 32];
     random.fill(&mut bytes);
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", client_kit::hex(&bytes))
 }
 
 /// The full name that containerd gives a reference: `nginx` is `docker.io/library/nginx:latest`.

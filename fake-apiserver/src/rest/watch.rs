@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client_kit::{LocalEvent, LocalObjects};
-use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
 use http::StatusCode;
 use shared_json::{Value, json};
 use tokio::time::Instant;
@@ -24,6 +24,8 @@ use crate::server::Server;
 use crate::status::ApiError;
 use crate::store::{Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
 
+/// About how many bytes are sent at once, if as many are there.
+const SENT_BYTES: usize = 16 << 10;
 /// How often an idle watch that allows bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// A watch without `timeoutSeconds` ends after a random time between this and its double.
@@ -38,6 +40,8 @@ struct Watch {
     /// Where a watcher of this process takes objects from.
     local: Option<LocalObjects>,
     watcher: Watcher,
+    /// Whether a webhook is asked about what it tells.
+    asks: bool,
     selection: Selection,
     namespace: Option<String>,
     encoder: Encoder,
@@ -108,7 +112,12 @@ pub(crate) async fn watch(
         .scope()
         .or_else(|| namespace.clone().map(Scope::Namespace));
     let watcher = store
-        .watch(context.table(), scope.unwrap_or(Scope::All), start, context.local.is_some())
+        .watch(
+            context.table(),
+            scope.unwrap_or(Scope::All),
+            start,
+            context.local.is_some(),
+        )
         .map_err(ApiError::expired)?;
     let mut watch = Watch {
         server: context.server.clone(),
@@ -116,6 +125,7 @@ pub(crate) async fn watch(
         user_agent,
         local: context.local.clone(),
         watcher,
+        asks: conversion::asks(&context.resource),
         selection,
         namespace,
         encoder,
@@ -142,7 +152,7 @@ pub(crate) async fn watch(
     watch.initial = initial.into_iter();
     watch.initial_end = (send_initial && params.allow_watch_bookmarks && !watch.over).then_some(start);
     Ok(stream::unfold(watch, |mut watch| async move {
-        watch.next().await.map(|bytes| (bytes, watch))
+        watch.some().await.map(|bytes| (bytes, watch))
     })
     .boxed())
 }
@@ -160,6 +170,27 @@ fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
 }
 
 impl Watch {
+    /// The next lines: the first, and those that are there by then, as what is sent at once costs less. `None` when the watch is over.
+    async fn some(&mut self) -> Option<Bytes> {
+        let first = self.next().await?;
+        if self.local.is_some() || self.asks || !self.has_more() {
+            return Some(first);
+        }
+        let mut lines = first.to_vec();
+        while lines.len() < SENT_BYTES && self.has_more() {
+            // What nobody is asked about is there at once.
+            match self.next().now_or_never() {
+                Some(Some(line)) => lines.extend_from_slice(&line),
+                _ => break,
+            }
+        }
+        Some(lines.into())
+    }
+
+    fn has_more(&self) -> bool {
+        self.initial.len() > 0 || self.watcher.has_taken()
+    }
+
     /// The next line; `None` when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
         loop {

@@ -212,7 +212,9 @@ mod tests {
     #[case(Scope::Field("metadata.name", "y".to_owned()), &[2, 5])]
     fn a_watcher_sees_its_part(#[case] scope: Scope, #[case] expected: &[u64]) {
         let store = Arc::new(Store::new());
-        let mut early = store.watch(&pods(), scope.clone(), Revision(0), false).expect("a watch");
+        let mut early = store
+            .watch(&pods(), scope.clone(), Revision(0), false)
+            .expect("a watch");
         put(&store, "a", "x", "");
         put(&store, "b", "y", "n1");
         put(&store, "a", "x", "n1");
@@ -234,7 +236,11 @@ mod tests {
     fn only_what_is_gone_in_its_part_is_missed() {
         let store = Arc::new(Store::new());
         let of = |node: &str| Scope::Field("spec.nodeName", node.to_owned());
-        let watch = |node: &str| store.watch(&pods(), of(node), Revision(0), false).expect("a watch");
+        let watch = |node: &str| {
+            store
+                .watch(&pods(), of(node), Revision(0), false)
+                .expect("a watch")
+        };
         let (mut idle, mut slow) = (watch("n1"), watch("n2"));
         for _ in 0..3 {
             put(&store, "a", "x", "n2");

@@ -173,11 +173,7 @@ impl Table {
 
     /// Forgets the events up to and including `revision`.
     pub(super) fn compact(&mut self, revision: Revision) {
-        while self
-            .log
-            .front()
-            .is_some_and(|logged| logged.revision <= revision)
-        {
+        while self.log.front().is_some_and(|logged| logged.revision <= revision) {
             let dropped = self.log.pop_front();
             let bytes = dropped.map_or(0, |dropped| dropped.bytes);
             self.log_bytes = self.log_bytes.saturating_sub(bytes);

@@ -69,6 +69,11 @@ impl Watcher {
         Ok(self.taken.pop_front())
     }
 
+    /// Whether the next event has been taken from the log already.
+    pub(crate) fn has_taken(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
     /// Waits until there may be another event. Cancel-safe.
     pub async fn changed(&mut self) {
         // Of a table that has gone away with its store nothing will ever come.

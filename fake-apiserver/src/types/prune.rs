@@ -40,13 +40,7 @@ struct Unknown {
     in_embedded_metadata: Vec<String>,
 }
 
-fn prune(
-    schema: &Schema,
-    value: &mut Value,
-    old: Option<&Value>,
-    path: &mut String,
-    unknown: &mut Unknown,
-) {
+fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut String, unknown: &mut Unknown) {
     if old.is_some_and(|old| old.is_same(value)) {
         return;
     }

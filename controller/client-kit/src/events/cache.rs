@@ -1,6 +1,7 @@
 //! A bounded map that forgets what was used least recently, as the caches behind client-go's correlator do.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How many keys each cache of the correlator holds (client-go: 4096).
 pub(crate) const CACHE_ENTRIES_MAX: usize = 4096;
@@ -10,8 +11,8 @@ pub(crate) const CACHE_ENTRIES_MAX: usize = 4096;
 pub(crate) struct LruCache<V> {
     capacity: usize,
     tick: u64,
-    entries: BTreeMap<String, (u64, V)>,
-    by_use: BTreeMap<u64, String>,
+    entries: BTreeMap<Arc<str>, (u64, V)>,
+    by_use: BTreeMap<u64, Arc<str>>,
 }
 
 impl<V> LruCache<V> {
@@ -28,19 +29,19 @@ impl<V> LruCache<V> {
     pub(crate) fn entry(&mut self, key: &str, default: impl FnOnce() -> V) -> &mut V {
         self.tick += 1;
         let tick = self.tick;
-        if !self.entries.contains_key(key)
+        let known = self.entries.get_key_value(key).map(|(key, _)| Arc::clone(key));
+        if known.is_none()
             && self.entries.len() >= self.capacity
             && let Some((_, oldest)) = self.by_use.pop_first()
         {
             self.entries.remove(&oldest);
         }
-        let (used, value) = self
-            .entries
-            .entry(key.to_owned())
-            .or_insert_with(|| (tick, default()));
+        let key = known.unwrap_or_else(|| Arc::from(key));
+        let entry = self.entries.entry(Arc::clone(&key));
+        let (used, value) = entry.or_insert_with(|| (tick, default()));
         self.by_use.remove(used);
         *used = tick;
-        self.by_use.insert(tick, key.to_owned());
+        self.by_use.insert(tick, key);
         value
     }
 }

@@ -193,7 +193,7 @@ impl PodWorker {
     fn run_program(&mut self, name: &str, spec: &Value, env: std::collections::BTreeMap<String, String>) {
         let mut bytes = [0_u8; 32];
         self.random.fill(&mut bytes);
-        let id: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = client_kit::hex(&bytes);
         let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
         let instance = Instance {
             id: format!("containerd://{id}"),

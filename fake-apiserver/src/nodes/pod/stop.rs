@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::join_all;
 use shared_json::Value;
 use tokio::time::Instant;
@@ -128,7 +129,7 @@ impl PodWorker {
             }
             tokio::select! {
                 biased;
-                Some((run, exit)) = self.exits.1.recv() => self.note_exit(&run, exit),
+                Some((run, exit)) = self.exits.1.next() => self.note_exit(&run, exit),
                 () = tokio::time::sleep_until(deadline) => {
                     for name in left.into_iter().cloned().collect::<Vec<_>>() {
                         self.kill(&name);

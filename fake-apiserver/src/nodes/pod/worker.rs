@@ -10,9 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{Random, request_object};
+use futures::StreamExt as _;
+// Most programs never end: tokio's channels take room for 32 that do.
+use futures::channel::mpsc;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use shared_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
@@ -121,7 +124,7 @@ impl PodWorker {
             record,
             random,
             processes: BTreeMap::new(),
-            exits: mpsc::unbounded_channel(),
+            exits: mpsc::unbounded(),
             ended_at: BTreeMap::new(),
             restarts: Backoff::default(),
             pulls: Backoff::default(),
@@ -292,7 +295,7 @@ impl PodWorker {
                 changed.map_err(|_| Gone)?;
                 self.take_update()?;
             }
-            Some((run, exit)) = self.exits.1.recv() => self.note_exit(&run, exit),
+            Some((run, exit)) = self.exits.1.next() => self.note_exit(&run, exit),
             () = timer::until(due) => self.on_time(list).await?,
         }
         Ok(())

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::SharedClock;
-use tokio::sync::{mpsc, watch};
+use futures::channel::mpsc;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -139,7 +140,7 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
                     None => Exit::default(),
                 };
                 // The worker may be gone; then nobody wants to know.
-                let _ = exits.send((key, exit));
+                let _ = exits.unbounded_send((key, exit));
             };
             process.task = Some(tokio::spawn(task));
         }
@@ -159,7 +160,7 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
             }
             let task = async move {
                 let code = shell.run_argv(&argv, &streams).await;
-                let _ = exits.send((
+                let _ = exits.unbounded_send((
                     key,
                     Exit {
                         code,

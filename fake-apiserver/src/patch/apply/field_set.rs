@@ -56,8 +56,7 @@ impl FieldSet {
 
     /// Takes out the steps for which `keep` does not say otherwise; it may change what is below them.
     fn retain(&mut self, keep: impl Fn(&PathElement, &mut Node) -> bool) {
-        self.nodes_mut()
-            .retain_mut(|(element, node)| keep(element, node));
+        self.nodes_mut().retain_mut(|(element, node)| keep(element, node));
         if self.nodes().is_empty() {
             self.nodes = None;
         }

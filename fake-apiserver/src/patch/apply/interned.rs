@@ -171,7 +171,10 @@ mod tests {
         for number in 0..KNOWN_MAX {
             encode(&set(&json!({"f:spec": {format!("f:{number}"): {}}})));
         }
-        assert!(!encode(&set(&written)).is_same(&one), "what is remembered is bounded");
+        assert!(
+            !encode(&set(&written)).is_same(&one),
+            "what is remembered is bounded"
+        );
         let many = || {
             let fields = (0..PATHS_MAX).map(|number| (format!("f:{number}"), json!({})));
             set(&fields.collect::<Value>())
@@ -181,6 +184,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told() {
-        assert_eq!(decode(&json!({"x": {}})).unwrap_err(), "key must be 2 characters long: x");
+        assert_eq!(
+            decode(&json!({"x": {}})).unwrap_err(),
+            "key must be 2 characters long: x"
+        );
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
         }
         (Kind::Object(object), Value::Object(map)) => {
             if let Some(name) = &schema.name {
-                fill(table::short(name), object, map);
+                fill(table::short(name), object, map, old);
             }
             for (field, value) in map {
                 let child = object
@@ -57,7 +57,7 @@ fn round_up(amount: &mut Value) {
     }
 }
 
-fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
+fn fill(name: &str, object: &Object, map: &mut Map<String, Value>, old: Option<&Value>) {
     for (path, value) in table::of(name) {
         if let [field] = path.as_slice()
             && map
@@ -78,6 +78,11 @@ fn fill(name: &str, object: &Object, map: &mut Map<String, Value>) {
     let (group, kind) = name.split_once('.').unwrap_or(("", name));
     match group {
         "core" => match kind {
+            // It is all about the specification.
+            "v1.Pod"
+                if old
+                    .and_then(|old| old.get("spec"))
+                    .is_some_and(|old| map.get("spec").is_some_and(|spec| spec.is_same(old))) => {}
             "v1.Pod" | "v1.PodSpec" | "v1.Container" | "v1.EphemeralContainer" | "v1.Volume" => {
                 pod::fill(kind, map)
             }
@@ -95,12 +100,12 @@ pub(super) fn set(map: &mut Map<String, Value>, path: &[&str], value: &Value) {
     match path {
         [] => {}
         [field] => {
-            let slot = map.entry(*field).or_insert(Value::Null);
-            if slot.is_null() {
-                *slot = value.clone();
+            if unset(map, field) {
+                map.insert((*field).to_owned(), value.clone());
             }
         }
-        [field, rest @ ..] => {
+        // What is set may be shared with other versions, and stays so.
+        [field, rest @ ..] if !is_set(map.get(*field), rest) => {
             let slot = map.entry(*field).or_insert(Value::Null);
             if slot.is_null() {
                 *slot = Value::Object(Map::new());
@@ -109,7 +114,14 @@ pub(super) fn set(map: &mut Map<String, Value>, path: &[&str], value: &Value) {
                 set(inner, rest, value);
             }
         }
+        _ => {}
     }
+}
+
+/// Whether there is something other than null at the end of a path.
+fn is_set(value: Option<&Value>, path: &[&str]) -> bool {
+    let end = value.and_then(|value| path.iter().try_fold(value, |value, field| value.get(*field)));
+    end.is_some_and(|value| !value.is_null())
 }
 
 /// Whether a field is missing or null.

@@ -5,7 +5,7 @@
 //! OpenAPI does not show; each is seen in the answers of a 1.36 server or documented with its field.
 
 use shared_json::Value;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// One default: the path to the field, and the value.
@@ -27,15 +27,15 @@ pub(super) fn short(definition: &str) -> &str {
 
 /// The defaults of a definition, by its short name.
 pub(super) fn of(definition: &str) -> &'static [Row] {
-    static TABLE: OnceLock<BTreeMap<&'static str, Vec<Row>>> = OnceLock::new();
+    static TABLE: OnceLock<HashMap<&'static str, Vec<Row>>> = OnceLock::new();
     TABLE
         .get_or_init(|| parse(include_str!("defaults.txt")))
         .get(definition)
         .map_or(&[], Vec::as_slice)
 }
 
-fn parse(text: &'static str) -> BTreeMap<&'static str, Vec<Row>> {
-    let mut table: BTreeMap<&str, Vec<Row>> = BTreeMap::new();
+fn parse(text: &'static str) -> HashMap<&'static str, Vec<Row>> {
+    let mut table: HashMap<&str, Vec<Row>> = HashMap::new();
     let mut definition = "";
     for line in text.lines() {
         match line.strip_prefix(' ').and_then(|row| row.split_once(' ')) {
