@@ -228,7 +228,9 @@ pub(crate) async fn post(
         None => why,
     })?;
     let failed = |why: String| posted(&place.url, why);
-    match tokio::time::timeout(timeout, exchange(&place, &config.bundle, document, timeout)).await {
+    // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
+    let exchange = Box::pin(exchange(&place, &config.bundle, document, timeout));
+    match tokio::time::timeout(timeout, exchange).await {
         Err(_) => Err(failed("context deadline exceeded".to_owned())),
         Ok(Err(Failure::Transport(why))) => Err(failed(why)),
         Ok(Err(Failure::Answer(why))) => Err(why),
