@@ -2,7 +2,7 @@
 
 use shared_json::{Map, Value};
 
-use super::{Attributes, Operation};
+use super::Attributes;
 use crate::meta::{at, string_map};
 use crate::selector::matches_selector;
 use crate::server::ServerState;
@@ -86,13 +86,8 @@ fn is_about(rule: &Value, attributes: &Attributes, equivalent: bool) -> bool {
         Some("Cluster") => !resource.namespaced,
         _ => true,
     };
-    let operation = match attributes.operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-    };
     scope
-        && has(rule, "operations", operation)
+        && has(rule, "operations", attributes.operation.as_str())
         && has(rule, "apiGroups", &resource.group)
         && (equivalent || has(rule, "apiVersions", &resource.version))
         && names.is_none_or(|names| names.iter().any(|name| *name == attributes.name))

@@ -39,6 +39,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// A stream to something behind the object is asked for.
+    Connect,
 }
 
 impl Operation {
@@ -47,6 +49,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -91,13 +94,20 @@ impl Attributes {
             "scale" => ("autoscaling", "v1", "Scale"),
             "binding" => ("", "v1", "Binding"),
             "eviction" => ("policy", "v1", "Eviction"),
+            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
+            "exec" => ("", "v1", "PodExecOptions"),
+            "attach" => ("", "v1", "PodAttachOptions"),
+            "portforward" => ("", "v1", "PodPortForwardOptions"),
             _ => (&resource.group, &resource.version, &resource.kind),
         }
     }
 
     /// Whether what is sent is no version of the resource.
     fn is_of_own_kind(&self) -> bool {
-        matches!(self.subresource.as_str(), "scale" | "binding" | "eviction")
+        matches!(
+            self.subresource.as_str(),
+            "scale" | "binding" | "eviction" | "token" | "exec" | "attach" | "portforward"
+        )
     }
 
     /// The name as far as it is known: none while it is still to be generated.
@@ -132,6 +142,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     is_new_pod
         || is_judged
         || (attributes.is("", "pods") && pod_security::is_asked_for(&server.state, attributes))
+        || quota::is_concerned(&server.state, attributes)
         || policies::is_concerned(&server.state, attributes)
         || mutations::is_concerned(&server.state, attributes)
         || webhook::concerns(server, attributes)
@@ -202,6 +213,7 @@ pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Re
     small::certificate_subject(attributes)?;
     small::claim_resize(state, attributes)?;
     pod_security::validate(state, attributes)?;
+    small::pod_overhead(state, attributes)?;
     policies::validate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Validating).await?;
     // Last, as what is refused for another reason is not counted.

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
 use shared_json::{Value, json};
 
 use super::{Attributes, Operation};
@@ -14,6 +15,7 @@ use crate::store::{GroupResource, ObjectKey};
 use crate::types::Quantity;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// DefaultStorageClass: claims that name no class get the default one, the newest if there are several.
@@ -168,30 +170,23 @@ pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -
     let Some(pod) = attributes.object.as_mut() else {
         return Ok(());
     };
-    let class = at(pod, "spec.runtimeClassName")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    if class.is_empty() {
-        if at(pod, "spec.overhead")
-            .is_some_and(|overhead| !overhead.as_object().is_none_or(shared_json::Map::is_empty))
-        {
-            return refuse(
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-                    .to_owned(),
-            );
-        }
+    let Some(class) = at(pod, "spec.runtimeClassName").and_then(Value::as_str) else {
         return Ok(());
+    };
+    if class.is_empty() {
+        // Asked for it, the real server's client says so.
+        let why = "resource name may not be empty";
+        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
+    let class = class.to_owned();
     let table = GroupResource::new("node.k8s.io", "runtimeclasses");
     let Some(stored) = server.store.get(&table, &ObjectKey::new("", &class)) else {
         return refuse(format!("pod rejected: RuntimeClass \"{class}\" not found"));
     };
     let spec = &mut pod["spec"];
     if let Some(overhead) = at(&stored.value, "overhead.podFixed") {
-        if spec.get("overhead").is_some_and(|given| given != overhead) {
-            let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-            return refuse(why.to_owned());
+        if has_overhead(spec) && spec.get("overhead") != Some(overhead) {
+            return refuse(OTHER_OVERHEAD.to_owned());
         }
         spec["overhead"] = overhead.clone();
     }
@@ -217,16 +212,90 @@ pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -
             spec["nodeSelector"][key] = value.clone();
         }
     }
-    let more = at(&stored.value, "scheduling.tolerations").and_then(Value::as_array);
-    for toleration in more.into_iter().flatten() {
-        if !spec.get("tolerations").is_some_and(Value::is_array) {
-            spec["tolerations"] = json!([]);
-        }
-        if let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut)
-            && !list.contains(toleration)
-        {
-            list.push(toleration.clone());
-        }
+    if let Some(more) = at(&stored.value, "scheduling.tolerations").and_then(Value::as_array) {
+        let given = spec.get("tolerations").and_then(Value::as_array);
+        let all: Vec<Value> = given.into_iter().flatten().chain(more).cloned().collect();
+        spec["tolerations"] = Value::Array(widest(&all));
     }
     Ok(())
+}
+
+fn has_overhead(spec: &Value) -> bool {
+    let overhead = spec.get("overhead").and_then(Value::as_object);
+    overhead.is_some_and(|overhead| !overhead.is_empty())
+}
+
+/// RuntimeClass, once more: a pod has the overhead of its class, and none without one.
+pub(super) fn pod_overhead(server: &ServerState, attributes: &Attributes) -> Result<(), ApiError> {
+    let (Operation::Create, true, Some(pod)) = (
+        attributes.operation,
+        attributes.is("", "pods"),
+        &attributes.object,
+    ) else {
+        return Ok(());
+    };
+    let class = at(pod, "spec.runtimeClassName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let table = GroupResource::new("node.k8s.io", "runtimeclasses");
+    let class = server.store.get(&table, &ObjectKey::new("", class));
+    let defined = class
+        .as_ref()
+        .and_then(|class| at(&class.value, "overhead.podFixed"));
+    let why = match (defined, at(pod, "spec.overhead")) {
+        (Some(defined), Some(given)) if defined == given => return Ok(()),
+        (Some(_), _) => OTHER_OVERHEAD,
+        (None, Some(_)) => {
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        }
+        (None, None) => return Ok(()),
+    };
+    let resource = attributes.resource.group_resource();
+    Err(ApiError::forbidden(&resource, &attributes.name, why))
+}
+
+/// Tolerations without those that others among them include.
+fn widest(all: &[Value]) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for (index, toleration) in all.iter().enumerate() {
+        let later = all.get(index + 1..).unwrap_or_default();
+        let is_included = merged.iter().any(|kept| includes(kept, toleration))
+            || later
+                .iter()
+                .any(|other| other != toleration && includes(other, toleration));
+        if !is_included {
+            merged.push(toleration.clone());
+        }
+    }
+    merged
+}
+
+/// Whether a toleration tolerates all that another one does.
+fn includes(wide: &Value, narrow: &Value) -> bool {
+    if wide == narrow {
+        return true;
+    }
+    let text = |of: &'_ Value, field: &str| {
+        let text = of.get(field).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let seconds = |of: &Value| of.get("tolerationSeconds").and_then(Value::as_i64);
+    let (key, effect) = (text(wide, "key"), text(wide, "effect"));
+    let of_any = text(wide, "operator") == "Exists";
+    if text(narrow, "key") != key && !(key.is_empty() && of_any) {
+        return false;
+    }
+    if text(narrow, "effect") != effect && !effect.is_empty() {
+        return false;
+    }
+    if effect == "NoExecute"
+        && let Some(most) = seconds(wide)
+        && seconds(narrow).is_none_or(|asked| asked > most)
+    {
+        return false;
+    }
+    match text(wide, "operator").as_str() {
+        "Equal" | "" => text(narrow, "operator") == "Equal" && text(narrow, "value") == text(wide, "value"),
+        _ => of_any,
+    }
 }

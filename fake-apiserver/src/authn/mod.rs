@@ -9,6 +9,6 @@ mod token;
 mod user;
 
 pub(crate) use request::{Peer, authenticate, completed, impersonated};
-pub(crate) use service_account::{request_token, review_token};
+pub(crate) use service_account::{completed_request, request_token, review_token};
 pub(crate) use token::TokenSigner;
 pub(crate) use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

@@ -107,6 +107,34 @@ pub(crate) fn authenticate(
     Some((user, common))
 }
 
+/// A request for a token with all that it leaves out, as admission sees it.
+pub(crate) fn completed_request(context: &Context, request: &Value) -> Value {
+    let mut request = if request.is_object() {
+        request.clone()
+    } else {
+        json!({})
+    };
+    let state = context.state();
+    for (field, value) in [
+        ("name", Value::from(context.request.name.clone())),
+        ("uid", Value::from(state.new_uid())),
+        ("creationTimestamp", Value::from(state.now())),
+    ] {
+        request.set_meta(field, value);
+    }
+    for (field, value) in [
+        ("audiences", json!([ISSUER])),
+        ("expirationSeconds", json!(DEFAULT_SECONDS)),
+        ("boundObjectRef", Value::Null),
+    ] {
+        if at(&request, "spec").is_none_or(|spec| spec.get(field).is_none()) {
+            request["spec"][field] = value;
+        }
+    }
+    request["status"] = json!({"token": "", "expirationTimestamp": null});
+    request
+}
+
 /// Answers a `TokenRequest` for the service account that the path names.
 ///
 /// # Errors

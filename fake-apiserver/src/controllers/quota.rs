@@ -15,12 +15,13 @@ use crate::meta::{ObjectMeta as _, at};
 use crate::types::Quantity;
 
 /// The kinds that are watched, by group and plural.
-const WATCHED: [(&str, &str, Res); 5] = [
+const WATCHED: [(&str, &str, Res); 6] = [
     ("", "pods", Res::Pods),
     ("", "services", Res::Services),
     ("", "persistentvolumeclaims", Res::Claims),
     ("", "resourcequotas", Res::Quotas),
     ("batch", "jobs", Res::Jobs),
+    ("resource.k8s.io", "resourceclaims", Res::ResourceClaims),
 ];
 
 /// After what time the objects that are not watched are counted again: what is created is counted as it comes, this is for what goes.
@@ -39,11 +40,7 @@ fn used(cache: &Cache, quota: &Value) -> Amounts {
     for (group, plural, res) in WATCHED {
         for object in cache.in_namespace(res, quota.namespace()) {
             if in_scope(quota, group, plural, object) {
-                let mut usage = usage(group, plural, object);
-                if res == Res::Quotas {
-                    usage.insert("resourcequotas".to_owned(), Quantity::count(1));
-                }
-                amounts::add(&mut total, &usage);
+                amounts::add(&mut total, &usage(group, plural, object));
             }
         }
     }
@@ -64,6 +61,7 @@ fn is_watched(resource: &str) -> bool {
         || resource.starts_with("services.")
         || resource == "requests.storage"
         || resource.contains(".storageclass.storage.k8s.io/")
+        || resource.ends_with(".deviceclass.resource.k8s.io/devices")
 }
 
 /// Counts objects of a kind that is not watched, by its plural and group (`count/secrets`, `count/jobs.batch`).
@@ -92,7 +90,14 @@ impl Controller for ResourceQuotas {
     }
 
     fn watches(&self) -> &'static [Res] {
-        &[Res::Quotas, Res::Pods, Res::Services, Res::Claims, Res::Jobs]
+        &[
+            Res::Quotas,
+            Res::Pods,
+            Res::Services,
+            Res::Claims,
+            Res::Jobs,
+            Res::ResourceClaims,
+        ]
     }
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {

@@ -23,7 +23,12 @@ pub(crate) enum Format {
 /// # Errors
 /// 415 for a type that is not read here.
 pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let mut parts = content_type.split(';').map(str::trim);
+    let media_type = parts.next().unwrap_or_default();
+    // A parameter is one only with a value.
+    if parts.any(|parameter| !parameter.is_empty() && !parameter.contains('=')) {
+        return Err(unsupported());
+    }
     match media_type.to_ascii_lowercase().as_str() {
         "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),

@@ -19,7 +19,9 @@ use crate::encode::Encoder;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
-use crate::rest::{conversion, create, delete, options, patch, posted, read, subresource, update, watch};
+use crate::rest::{
+    conversion, create, delete, incoming, options, patch, posted, read, subresource, update, watch,
+};
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -107,15 +109,21 @@ fn accepted(
              'None', or empty"
         )));
     }
-    let lists = matches!(request.verb, Verb::List | Verb::DeleteCollection);
-    let (asked, is_not) = match accepted.view {
+    Ok(accepted)
+}
+
+/// What is answered must be of the form that was asked for: a list or not. Found out where it is encoded.
+fn check_view(context: &Context) -> Result<(), ApiError> {
+    let verb = context.request.verb;
+    let lists = matches!(verb, Verb::List | Verb::DeleteCollection);
+    let (asked, is_not) = match context.accepted.view {
         View::MetadataOnly if lists => ("PartialObjectMetadata", "a list"),
-        View::MetadataOnlyList if !lists && request.verb != Verb::Watch => {
+        View::MetadataOnlyList if !lists && verb != Verb::Watch => {
             ("PartialObjectMetadataList", "not a list")
         }
-        _ => return Ok(accepted),
+        _ => return Ok(()),
     };
-    let go_type = go_type(resource, lists);
+    let go_type = go_type(&context.resource, lists);
     Err(ApiError::new(
         StatusCode::NOT_ACCEPTABLE,
         "NotAcceptable",
@@ -156,6 +164,11 @@ pub(super) async fn resource_request(
             Ok(page_not_found())
         };
     };
+    let served =
+        resource.is_custom() || resource.has_path(&request.namespace, &request.name, &request.subresource);
+    if !served {
+        return Err(ApiError::no_such_resource());
+    }
     if let Err(error) = check_scope(&resource, &request) {
         return if resource.is_custom() {
             Ok(page_not_found())
@@ -187,9 +200,11 @@ fn is_unhandled(error: &ApiError) -> bool {
 
 /// The encoding in which the client would read a refusal.
 fn negotiated_encoding(incoming: &Incoming) -> Encoding {
-    negotiate::accept(&incoming.accept, Offer::ANY)
-        .unwrap_or_default()
-        .encoding
+    let accepted = negotiate::accept(&incoming.accept, Offer::ERRORS).unwrap_or_default();
+    match accepted.encoding {
+        Encoding::Json if incoming.pretty => Encoding::PrettyJson,
+        encoding => encoding,
+    }
 }
 
 async fn perform(
@@ -227,7 +242,8 @@ async fn perform(
     if let Some(head) = stream {
         return streams::answer(&context, head).await;
     }
-    match act(&context, &body, user_agent).await {
+    let answer = act(&context, &body, user_agent).await;
+    match answer.and_then(|answer| check_view(&context).map(|()| answer)) {
         Err(error) if !is_unhandled(&error) => {
             let warnings = [deprecated, context.warnings.told()].concat();
             Ok(respond::warned_failure(&error, refusals, &warnings))
@@ -286,7 +302,14 @@ async fn act(
         Verb::Create if context.resource.kind == "Binding" => {
             subresource::create_binding(context, body).await?
         }
-        Verb::Create if authz::is_review(&context.resource) => authz::answer(context, body)?,
+        Verb::Create if authz::is_review(&context.resource) => {
+            let (mut review, _) = incoming::read(context, body)?;
+            if context.resource.kind.ends_with("AccessReview") {
+                review["status"] = shared_json::json!({"allowed": false});
+            }
+            subresource::judge(context, &review).await?;
+            authz::answer(context, body)?
+        }
         Verb::Create => create::create(context, body).await?,
         Verb::Update => update::put(context, body).await?,
         Verb::Patch => patch::patch(context, body).await?,
@@ -356,7 +379,9 @@ async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            authn::request_token(context, posted::read(context, body, TOKEN_REQUEST)?)?
+            let request = posted::read(context, body, TOKEN_REQUEST)?;
+            subresource::judge(context, &authn::completed_request(context, &request)).await?;
+            authn::request_token(context, request)?
         }
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {
             update::put(context, body).await?

@@ -82,11 +82,11 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Everything that any endpoint has: what errors are encoded by.
-    pub(crate) const ANY: Self = Self {
+    /// What errors are encoded by.
+    pub(crate) const ERRORS: Self = Self {
         protobuf: true,
-        views: true,
-        aggregated: true,
+        views: false,
+        aggregated: false,
     };
 }
 
@@ -136,6 +136,7 @@ fn one(range: &str, offer: Offer) -> Option<Accepted> {
             Some(("g", value)) => group = value,
             Some(("v", value)) => version = value,
             Some(("pretty", value)) => pretty = value == "1",
+            Some(("stream", value)) if !matches!(value, "" | "watch") => return None,
             _ => {}
         }
     }
@@ -204,6 +205,8 @@ mod tests {
     #[case("application/json;q=0.5, application/yaml", "Whole Yaml")]
     #[case("application/json;pretty=1", "Whole PrettyJson")]
     #[case("application/json;v=v1", "none")]
+    #[case("application/json;stream=watch", "Whole Json")]
+    #[case("application/json;stream=all", "none")]
     #[case("text/html", "none")]
     fn chooses(#[case] header: &str, #[case] expected: &str) {
         let got =

@@ -34,6 +34,8 @@ pub(crate) struct Params {
     pub field_validation: FieldValidation,
     pub force: Option<bool>,
     pub pretty: Option<bool>,
+    /// `uid`: what must be deleted.
+    pub uid: String,
     /// `includeObject` of a table, as given.
     pub include_object: String,
     pub propagation_policy: String,
@@ -50,6 +52,9 @@ fn flag(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
+/// What Go's `strconv.ParseBool` takes for a yes.
+const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+
 impl Params {
     /// Reads a query string.
     ///
@@ -57,9 +62,17 @@ impl Params {
     /// 400 for values that are not what they must be.
     pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut params = Self::default();
+        let mut seen: Vec<String> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (key, value) = (unescape(key), unescape(value));
+            // Of what is given twice the first counts, but for lists.
+            if key != "dryRun" {
+                if seen.contains(&key) {
+                    continue;
+                }
+                seen.push(key.clone());
+            }
             let number = |value: &str| {
                 value
                     .parse::<i64>()
@@ -92,7 +105,8 @@ impl Params {
                         "the export parameter, deprecated since v1.14, is no longer supported",
                     ));
                 }
-                "pretty" => params.pretty = Some(flag(&value)),
+                "pretty" if !value.is_empty() => params.pretty = Some(TRUE.contains(&value.as_str())),
+                "uid" => params.uid = value,
                 "includeObject" => params.include_object = value,
                 "propagationPolicy" => params.propagation_policy = value,
                 "gracePeriodSeconds" => match number(&value) {
@@ -160,6 +174,8 @@ mod tests {
         assert_eq!(params.label_selector, "a=b,c in (d)");
         assert_eq!((params.limit, params.watch), (5, true));
         assert_eq!(params.dry_run_given, ["All"]);
+        let twice = Params::parse("limit=1&limit=x&pretty=no&pretty=1").expect("a query");
+        assert_eq!((twice.limit, twice.pretty), (1, Some(false)));
         assert_eq!(unescape("%zz%4"), "%zz%4");
         let why = |text: &str| {
             unparsed("ParseUint", text)

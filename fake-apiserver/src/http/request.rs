@@ -82,10 +82,18 @@ pub(crate) enum Target {
     OpenApiV3(String),
     /// An object or a collection.
     Resource(ResourceRequest),
+    /// `/api/v1/watch/...`, the old form of a watch, by any method.
+    OldWatch(ResourceRequest),
     /// Something that is served, but not by this method.
     WrongMethod,
-    /// The same of objects or collections: group, version and resource.
-    WrongMethodOf(String, String, String),
+    /// The same of `/api/v1` and its like, if they are served.
+    WrongMethodOfVersion(String, String),
+    /// The same of objects or collections.
+    WrongMethodOf(ResourceRequest),
+    /// A path that ends where a word must follow: `/api/v1/watch`.
+    Unfinished,
+    /// Below something that is served, and not served.
+    NoRoute,
     /// An object in a namespace that the path leaves empty.
     NoNamespace,
     /// Nothing that is served.
@@ -114,8 +122,13 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
             _ => Target::Nothing,
         };
     }
-    if ends_in_slash && matches!(segments.as_slice(), ["healthz" | "readyz" | "livez"]) {
-        return Target::Nothing;
+    match segments.as_slice() {
+        ["healthz" | "readyz" | "livez"] | ["openapi", "v2"] if ends_in_slash => return Target::Nothing,
+        ["openapi", "v3"] if ends_in_slash => return Target::OpenApiV3("/".to_owned()),
+        ["index.html"] if !ends_in_slash => return Target::Root,
+        ["version", _, ..] => return Target::NoRoute,
+        ["api", _, "watch" | "proxy"] | ["apis", _, _, "watch" | "proxy"] => return Target::Unfinished,
+        _ => {}
     }
     let document = match segments.as_slice() {
         [which @ ("healthz" | "readyz" | "livez"), check @ ..] if check.len() < 2 => {
@@ -141,12 +154,12 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     // The handlers of these look at no method.
     let any_method = matches!(
         document,
-        Target::Groups | Target::OpenApiV2 | Target::OpenApiV3(_)
+        Target::Groups | Target::Group(_) | Target::OpenApiV2 | Target::OpenApiV3(_)
     );
-    if method == Method::GET || any_method {
-        document
-    } else {
-        Target::WrongMethod
+    match document {
+        document if method == Method::GET || any_method => document,
+        Target::GroupVersion(group, version) => Target::WrongMethodOfVersion(group, version),
+        _ => Target::WrongMethod,
     }
 }
 
@@ -156,7 +169,7 @@ fn no_namespace(method: &Method, (group, version): (&str, &str), rest: &[&str], 
         return resource(method, group, version, &[""], watch);
     }
     match (method.as_str(), rest) {
-        ("GET", [_]) => resource(method, group, version, rest, watch),
+        ("GET" | "PUT" | "PATCH", [_]) => resource(method, group, version, rest, watch),
         ("GET", [_, _, ..]) | ("DELETE", [_, ..]) => Target::NoNamespace,
         _ => resource(method, group, version, &[""], watch),
     }
@@ -180,30 +193,37 @@ fn resource(method: &Method, group: &str, version: &str, rest: &[&str], watch: b
         [] => return Target::Nothing,
     };
     let verb = match (method.as_str(), name.is_empty()) {
-        ("GET", true) if watch || by_path => Verb::Watch,
-        ("GET", true) => Verb::List,
+        ("GET", true) if watch || by_path => Some(Verb::Watch),
+        ("GET", true) => Some(Verb::List),
         // A single object is watched by its old path only, or by a field selector on the collection.
-        ("GET", false) if by_path && subresource.is_empty() => Verb::Watch,
-        ("GET", false) => Verb::Get,
-        ("POST", _) => Verb::Create,
-        ("PUT", false) => Verb::Update,
-        ("PATCH", false) => Verb::Patch,
-        ("DELETE", true) => Verb::DeleteCollection,
-        ("DELETE", false) => Verb::Delete,
-        _ => {
-            let [group, version, resource] = [group, version, resource].map(str::to_owned);
-            return Target::WrongMethodOf(group, version, resource);
-        }
+        ("GET", false) if by_path && subresource.is_empty() => Some(Verb::Watch),
+        ("GET", false) => Some(Verb::Get),
+        ("POST", _) => Some(Verb::Create),
+        ("PUT", false) => Some(Verb::Update),
+        ("PATCH", false) => Some(Verb::Patch),
+        ("DELETE", true) => Some(Verb::DeleteCollection),
+        ("DELETE", false) => Some(Verb::Delete),
+        _ => None,
     };
-    Target::Resource(ResourceRequest {
-        verb,
+    let request = ResourceRequest {
+        verb: verb.unwrap_or(Verb::Get),
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.to_owned(),
         resource: resource.to_owned(),
         name: name.to_owned(),
         subresource,
-    })
+    };
+    match verb {
+        // A watch is asked for by nothing but GET.
+        Some(Verb::Watch) | None if by_path => Target::OldWatch(request),
+        Some(_) if by_path => Target::OldWatch(ResourceRequest {
+            verb: Verb::Get,
+            ..request
+        }),
+        Some(_) => Target::Resource(request),
+        None => Target::WrongMethodOf(request),
+    }
 }
 
 #[cfg(test)]
@@ -214,8 +234,14 @@ mod tests {
 
     #[rstest]
     #[case("GET", "/api/v1/pods", "list /v1 pods ns= name= sub=")]
-    #[case("GET", "/api/v1/watch/pods", "watch /v1 pods ns= name= sub=")]
-    #[case("GET", "/api/v1/watch/namespaces/a", "watch /v1 namespaces ns= name=a sub=")]
+    #[case("GET", "/api/v1/watch/pods", "old watch /v1 pods ns= name= sub=")]
+    #[case(
+        "GET",
+        "/api/v1/watch/namespaces/a",
+        "old watch /v1 namespaces ns= name=a sub="
+    )]
+    #[case("DELETE", "/api/v1/watch/pods", "old get /v1 pods ns= name= sub=")]
+    #[case("PUT", "/api/v1/namespaces/a/pods", "wrong get /v1 pods ns=a name= sub=")]
     #[case("GET", "/api/v1/namespaces", "list /v1 namespaces ns= name= sub=")]
     #[case("GET", "/api/v1/namespaces/a", "get /v1 namespaces ns= name=a sub=")]
     #[case(
@@ -243,11 +269,14 @@ mod tests {
     #[case("GET", "/api/v1/namespaces/a/pods//", "list /v1 pods ns=a name= sub=")]
     fn paths(#[case] method: &str, #[case] path: &str, #[case] expected: &str) {
         let method = method.parse().expect("a method");
-        let Target::Resource(r) = target(&method, path, false) else {
-            panic!("{path} is no resource")
+        let (what, r) = match target(&method, path, false) {
+            Target::Resource(r) => ("", r),
+            Target::OldWatch(r) => ("old ", r),
+            Target::WrongMethodOf(r) => ("wrong ", r),
+            _ => panic!("{path} is no resource"),
         };
         let got = format!(
-            "{} {}/{} {} ns={} name={} sub={}",
+            "{what}{} {}/{} {} ns={} name={} sub={}",
             r.verb.as_str(),
             r.group,
             r.version,
@@ -262,7 +291,11 @@ mod tests {
     #[rstest]
     #[case("GET", "/api/v1/namespaces//pods/x", Target::NoNamespace)]
     #[case("DELETE", "/apis/apps/v1/namespaces//deployments", Target::NoNamespace)]
-    #[case("PUT", "/api/v1/namespaces/a/pods", Target::WrongMethodOf(String::new(), "v1".to_owned(), "pods".to_owned()))]
+    #[case("PUT", "/api/v1", Target::WrongMethodOfVersion(String::new(), "v1".to_owned()))]
+    #[case("POST", "/apis/apps/", Target::Group("apps".to_owned()))]
+    #[case("GET", "/api/v1/watch/", Target::Unfinished)]
+    #[case("GET", "/version/a", Target::NoRoute)]
+    #[case("GET", "/index.html", Target::Root)]
     fn paths_of_nothing(#[case] method: &str, #[case] path: &str, #[case] expected: Target) {
         let method = method.parse().expect("a method");
         assert_eq!(target(&method, path, false), expected);

@@ -116,6 +116,16 @@ pub(super) fn page_not_found() -> Response<ResponseBody> {
     response
 }
 
+/// What the real server says of a path that it cannot take apart.
+pub(super) fn unfinished(path: &str) -> Response<ResponseBody> {
+    let mut response = text(format!(
+        "Internal Server Error: \"{path}\": failed to create RequestInfo: unable to determine kind and namespace from url, \
+         {path}\n"
+    ));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
+}
+
 /// 404 without a word.
 pub(super) fn nothing() -> Response<ResponseBody> {
     let mut response = text(String::new());

@@ -29,6 +29,7 @@ use crate::authz::{self, Act};
 use crate::discovery;
 use crate::faults::{Asked, Fate};
 use crate::openapi::{self, Document};
+use crate::resources::Registry;
 use crate::server::Server;
 use crate::status::ApiError;
 
@@ -65,8 +66,14 @@ where
     let response = match handle(server, &head, upgrade, body).await {
         Ok(response) => response,
         Err(error) => {
-            let accepted = accept(header(&head, &ACCEPT), Offer::ANY).unwrap_or_default();
-            respond::failure(&error, accepted.encoding)
+            let accepted = accept(header(&head, &ACCEPT), Offer::ERRORS).unwrap_or_default();
+            let pretty = Params::parse(head.uri.query().unwrap_or_default())
+                .is_ok_and(|params| is_pretty(&params, header(&head, &USER_AGENT)));
+            let encoding = match accepted.encoding {
+                Encoding::Json if pretty => Encoding::PrettyJson,
+                encoding => encoding,
+            };
+            respond::failure(&error, encoding)
         }
     };
     respond::finish(response, &head.headers)
@@ -95,7 +102,10 @@ where
     }
     let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
-    let target = target(&head.method, &path, params.watch);
+    let target = routed(target(&head.method, &path, params.watch), &server.state.registry);
+    if target == Target::Unfinished {
+        return Ok(respond::unfinished(head.uri.path()));
+    }
     let agent = match header(head, &USER_AGENT) {
         "" => server.user_agent.unwrap_or_default(),
         said => said,
@@ -121,11 +131,16 @@ where
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
-        Target::WrongMethodOf(group, version, resource) => {
+        Target::WrongMethodOf(request) => {
             let registry = &server.state.registry;
-            if registry.find(&group, &version, &resource).is_some() {
+            let resource = registry.find(&request.group, &request.version, &request.resource);
+            let served = resource.is_some_and(|resource| {
+                resource.is_custom()
+                    || resource.has_path(&request.namespace, &request.name, &request.subresource)
+            });
+            if served {
                 Err(ApiError::method_not_allowed())
-            } else if registry.is_builtin_group(&group) {
+            } else if registry.is_builtin_group(&request.group) {
                 Err(ApiError::no_such_resource())
             } else {
                 Ok(respond::page_not_found())
@@ -133,6 +148,7 @@ where
         }
         Target::NoNamespace => Err(ApiError::bad_request("Namespace parameter required.")),
         Target::Nothing => Ok(respond::page_not_found()),
+        Target::NoRoute => Err(ApiError::no_such_resource()),
         Target::Resource(request) => {
             let stream = streams::ends_at_node(&request).then(|| streams::Head {
                 query: query.to_owned(),
@@ -180,7 +196,12 @@ where
             if let Some(error) = unrouted(&other, asked, &server) {
                 return Err(error);
             }
-            let mut accepted = accept(asked, offer).ok_or_else(not_acceptable)?;
+            // Whoever asks for the version gets it as it is.
+            let mut accepted = if other == Target::Version {
+                Accepted::default()
+            } else {
+                accept(asked, offer).ok_or_else(not_acceptable)?
+            };
             if is_pretty(&params, agent) && accepted.encoding == Encoding::Json {
                 accepted.encoding = Encoding::PrettyJson;
             }
@@ -201,6 +222,39 @@ where
             }
             Ok(answer)
         }
+    }
+}
+
+/// What is served decides over some paths: which versions there are, and what can be watched.
+fn routed(target: Target, registry: &Registry) -> Target {
+    match target {
+        Target::WrongMethodOfVersion(group, version) => {
+            let served = registry.is_builtin_group(&group)
+                && discovery::resource_list(registry, &group, &version).is_some();
+            if served {
+                Target::WrongMethod
+            } else {
+                Target::GroupVersion(group, version)
+            }
+        }
+        Target::OldWatch(request) => {
+            let Some(resource) = registry
+                .find(&request.group, &request.version, &request.resource)
+                .filter(|resource| !resource.is_custom())
+            else {
+                return Target::Resource(request);
+            };
+            let watched = resource.verbs.iter().any(|verb| verb == "watch")
+                && request.subresource.is_empty()
+                && (request.name.is_empty() || resource.namespaced != request.namespace.is_empty())
+                && (resource.namespaced || request.namespace.is_empty());
+            match request.verb {
+                Verb::Watch if watched => Target::Resource(request),
+                _ if watched => Target::WrongMethod,
+                _ => Target::NoRoute,
+            }
+        }
+        target => target,
     }
 }
 

@@ -142,6 +142,35 @@ impl Resource {
         self.custom.is_some()
     }
 
+    /// Whether a built-in resource has a path of this form, by whatever method.
+    pub(crate) fn has_path(&self, namespace: &str, name: &str, subresource: &str) -> bool {
+        let served = |verbs: &[&str]| {
+            verbs
+                .iter()
+                .any(|verb| self.verbs.iter().any(|served| served == verb))
+        };
+        let of_all = self.namespaced && namespace.is_empty();
+        if !self.namespaced && !namespace.is_empty() {
+            return false;
+        }
+        if name.is_empty() {
+            return served(if of_all {
+                &["list"]
+            } else {
+                &["list", "watch", "create", "deletecollection"]
+            });
+        }
+        let of_object = match subresource
+            .split_once('/')
+            .map_or(subresource, |(first, _)| first)
+        {
+            "" => served(&["get", "update", "patch", "delete"]),
+            "proxy" => self.subresources.contains_key("proxy"),
+            _ => self.subresources.contains_key(subresource),
+        };
+        of_object && !of_all
+    }
+
     pub(crate) fn has_status(&self) -> bool {
         self.subresources.contains_key("status")
     }

@@ -76,7 +76,9 @@ impl DeleteOptions {
         }
         let kind = at(&body, "kind").and_then(Value::as_str).unwrap_or_default();
         if !matches!(kind, "" | "DeleteOptions") {
-            let version = at(&body, "apiVersion").and_then(Value::as_str).unwrap_or("v1");
+            let version = at(&body, "apiVersion")
+                .and_then(Value::as_str)
+                .unwrap_or("meta.k8s.io/v1");
             if matches!((version, kind), ("v1", "Status" | "APIResourceList" | "APIGroup")) {
                 return Err(ApiError::bad_request(format!(
                     "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"
@@ -107,6 +109,7 @@ impl DeleteOptions {
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
         let text = |path: &str| at(body, path).and_then(Value::as_str).map(str::to_owned);
+        let said = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let listed = at(body, "dryRun")
             .and_then(Value::as_array)
             .map(Vec::as_slice)
@@ -150,8 +153,9 @@ impl DeleteOptions {
                 .and_then(Value::as_i64)
                 .or(params.grace_period_seconds),
             propagation,
-            uid: text("preconditions.uid"),
-            resource_version: text("preconditions.resourceVersion"),
+            uid: text("preconditions.uid").or_else(|| said(&params.uid)),
+            resource_version: text("preconditions.resourceVersion")
+                .or_else(|| said(&params.resource_version)),
             dry_run: !dry_run.is_empty(),
             judged: false,
         })

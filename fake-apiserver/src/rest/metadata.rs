@@ -106,17 +106,28 @@ pub(crate) fn validate_update(
             finalizers: !resource.is_custom(),
         }
     };
+    let (mut anew, mut changed) = (Vec::new(), Vec::new());
     for _ in 0..looks.anew {
-        shape(object, &mut errors);
+        shape(object, &mut anew);
         if looks.finalizers {
-            standard_finalizers(object, &mut errors);
+            standard_finalizers(object, &mut anew);
         }
     }
     for _ in 0..looks.change {
-        change(object, old, &mut errors);
+        change(object, old, &mut changed);
         if looks.finalizers {
-            standard_finalizers(object, &mut errors);
+            standard_finalizers(object, &mut changed);
         }
+    }
+    let change_first = resource.group.is_empty()
+        && matches!(
+            resource.plural.as_str(),
+            "configmaps" | "endpoints" | "persistentvolumeclaims" | "secrets" | "serviceaccounts"
+        );
+    if change_first {
+        errors.extend(changed.into_iter().chain(anew));
+    } else {
+        errors.extend(anew.into_iter().chain(changed));
     }
     errors
 }
@@ -260,7 +271,7 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
-        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+        if api_version.is_empty() || api_version.ends_with('/') || api_version.matches('/').count() > 1 {
             errors.push(FieldError::invalid(
                 format!("{path}.apiVersion"),
                 api_version,

@@ -105,8 +105,8 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
                 return Err(undecodable_patch(kind, old, &patched, &complaint));
             }
         }
-        check_name(context, &object)?;
         check_namespace(context, &mut object)?;
+        check_name(context, &object)?;
         Ok(object)
     };
     update(

@@ -6,7 +6,7 @@ use base64::DecodeError;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use shared_json::Value;
 
 use super::context::Context;
@@ -67,8 +67,8 @@ pub(crate) struct Page {
     pub remaining: Option<usize>,
 }
 
-/// Where the next page begins; the text of `continue`, in the real server's form.
-#[derive(Debug, Serialize, Deserialize)]
+/// Where the next page begins; the text of `continue`, in the real server's form. Without a version it goes on in what is newest.
+#[derive(Debug, Serialize)]
 struct ContinueToken {
     v: String,
     rv: u64,
@@ -97,9 +97,7 @@ impl ContinueToken {
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
     }
 
-    fn decode(text: &str) -> Result<(Revision, ObjectKey), ApiError> {
-        let bad =
-            || ApiError::bad_request("invalid continue token: continue key is not valid: malformed value");
+    fn decode(text: &str, namespace: &str) -> Result<(Option<Revision>, ObjectKey), ApiError> {
         let not_valid = |why: String| {
             ApiError::bad_request(format!(
                 "invalid continue token: continue key is not valid: {why}"
@@ -109,7 +107,8 @@ impl ContinueToken {
             let place = match error {
                 DecodeError::InvalidByte(place, _) | DecodeError::InvalidLastSymbol(place, _) => place,
                 // What is too short to mean anything is wrong from where it begins.
-                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
+                DecodeError::InvalidPadding => text.find('=').unwrap_or_default(),
+                DecodeError::InvalidLength(_) => text.len() / 4 * 4,
             };
             not_valid(format!("illegal base64 data at input byte {place}"))
         })?;
@@ -124,20 +123,64 @@ impl ContinueToken {
             )));
         }
         let document = crate::http::json::parse(&json).map_err(not_valid)?;
-        let version = document
-            .value
-            .get("v")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if version != CONTINUE_VERSION {
-            return Err(ApiError::bad_request(format!(
-                "invalid continue token: continue key is not valid: server does not recognize this encoded version {version}"
+        let token = document.value;
+        if !token.is_object() {
+            let kind = go_kind(&token);
+            return Err(not_valid(format!(
+                "json: cannot unmarshal {kind} into Go value of type storage.continueToken"
             )));
         }
-        let token: Self = shared_json::from_value(document.value).map_err(|_| bad())?;
-        let start = token.start.trim_end_matches('\0');
-        let (namespace, name) = start.split_once('/').unwrap_or(("", start));
-        Ok((Revision(token.rv), ObjectKey::new(namespace, name)))
+        let of_type = |field: &str, fits: fn(&Value) -> bool, go: &str| match token.get(field) {
+            Some(value) if !value.is_null() && !fits(value) => Err(not_valid(format!(
+                "json: cannot unmarshal {} into Go struct field continueToken.{field} of type {go}",
+                go_kind(value)
+            ))),
+            value => Ok(value.cloned().unwrap_or_default()),
+        };
+        let version = of_type("v", Value::is_string, "string")?;
+        let revision = of_type("rv", Value::is_i64, "int64")?
+            .as_i64()
+            .unwrap_or_default();
+        let start = of_type("start", Value::is_string, "string")?;
+        let (version, start) = (
+            version.as_str().unwrap_or_default(),
+            start.as_str().unwrap_or_default(),
+        );
+        if version != CONTINUE_VERSION {
+            return Err(not_valid(format!(
+                "server does not recognize this encoded version {version}"
+            )));
+        }
+        if revision == 0 {
+            return Err(not_valid(
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned(),
+            ));
+        }
+        if start.is_empty() {
+            return Err(not_valid(
+                "encoded start key empty (version meta.k8s.io/v1)".to_owned(),
+            ));
+        }
+        let key = start.strip_prefix('/').unwrap_or(start);
+        if key.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(not_valid(start.to_owned()));
+        }
+        let key = key.trim_end_matches('\0');
+        let (namespace, name) = key.split_once('/').unwrap_or((namespace, key));
+        let revision = u64::try_from(revision).ok().map(Revision);
+        Ok((revision, ObjectKey::new(namespace, name)))
+    }
+}
+
+/// What Go's decoder calls a value.
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::Null => "null",
     }
 }
 
@@ -151,13 +194,14 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
     let (at, start) = if params.continue_token.is_empty() {
         (asked_revision(context)?, None)
     } else {
-        let (revision, start) = ContinueToken::decode(&params.continue_token)?;
+        let (revision, start) = ContinueToken::decode(&params.continue_token, &context.request.namespace)?;
         if !matches!(params.resource_version.as_str(), "" | "0") {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        (Some(revision), Some(start))
+        check_not_future(context, revision)?;
+        (revision, Some(start))
     };
     let snapshot = store
         .list(context.table(), namespace, at, start.as_ref())

@@ -36,7 +36,13 @@ pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, Api
             Ok(Answer::ok(Shown::Made(scale::read(context, &seen)?)))
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
-        ("pods", "binding", Verb::Create) => bind(context, posted::read(context, body, BINDING)?).await,
+        ("pods", "binding", Verb::Create) => {
+            let binding = posted::read(context, body, BINDING)?;
+            if binding.name() == request.name {
+                judge(context, &binding).await?;
+            }
+            bind(context, binding).await
+        }
         ("pods", "eviction", Verb::Create) => eviction::evict(context, body).await,
         ("namespaces", "finalize", Verb::Update) => finalize(context, body).await,
         ("pods", "ephemeralcontainers" | "resize", Verb::Get) => {
@@ -85,24 +91,44 @@ pub(crate) async fn create_binding(context: &Context, body: &[u8]) -> Result<Ans
     target.resource = pods.ok_or_else(ApiError::no_such_resource)?;
     target.request.resource = "pods".to_owned();
     target.request.name = binding.name().to_owned();
+    judge(context, &binding).await?;
     bind(&target, binding).await
 }
 
 /// Lets admission judge what was posted to a subresource.
-pub(super) async fn judge(context: &Context, posted: &Value) -> Result<(), ApiError> {
+pub(crate) async fn judge(context: &Context, posted: &Value) -> Result<(), ApiError> {
     let mut object = posted.clone();
-    object.set_meta("namespace", context.request.namespace.clone());
+    if !context.request.namespace.is_empty() {
+        object.set_meta("namespace", context.request.namespace.clone());
+    }
+    judge_as(context, Operation::Create, object).await
+}
+
+/// Lets admission judge the options of a stream that is asked for.
+pub(crate) async fn judge_connection(context: &Context, options: Value) -> Result<(), ApiError> {
+    judge_as(context, Operation::Connect, options).await
+}
+
+async fn judge_as(context: &Context, operation: Operation, object: Value) -> Result<(), ApiError> {
+    let name = match context.request.name.as_str() {
+        "" => object.name(),
+        name => name,
+    };
+    let options = match operation {
+        Operation::Connect => Value::Null,
+        _ => admission::options(&context.params, "CreateOptions"),
+    };
     let mut attributes = Attributes {
         user: context.user.clone(),
-        operation: Operation::Create,
+        operation,
         resource: context.resource.clone(),
         subresource: context.request.subresource.clone(),
         namespace: context.request.namespace.clone(),
-        name: context.request.name.clone(),
+        name: name.to_owned(),
         object: Some(object),
         old: None,
         dry_run: context.params.dry_run,
-        options: admission::options(&context.params, "CreateOptions"),
+        options,
         warnings: context.warnings.clone(),
     };
     admission::judge_posted(&context.server, &mut attributes).await
@@ -121,7 +147,6 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
             "name in URL does not match name in Binding object",
         ));
     }
-    judge(context, &binding).await?;
     let mut errors = Vec::new();
     if !matches!(kind.as_str(), "" | "Node") {
         errors.push(FieldError::not_supported(

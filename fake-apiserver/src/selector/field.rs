@@ -25,7 +25,9 @@ impl FieldSelector {
     /// 400 for what is not a selector, or names a field the resource cannot be selected by.
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
-        for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
+        let mut parts = split_terms(text);
+        parts.sort_unstable();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let Some((field, value, equal)) = split_term(part) else {
                 return Err(ApiError::bad_request(format!(
                     "invalid selector: '{text}'; can't understand '{part}'"
@@ -33,6 +35,9 @@ impl FieldSelector {
             };
             let value = unescape(value)
                 .map_err(|error| ApiError::bad_request(format!("invalid field selector: {error}")))?;
+            if field.is_empty() && value.is_empty() {
+                continue;
+            }
             let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
             let other = by_other_name(resource, field);
             if !always && other.is_none() && !resource.selectable.iter().any(|known| known == field) {

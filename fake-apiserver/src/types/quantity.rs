@@ -49,6 +49,14 @@ impl Quantity {
         self.nanos.div_euclid(NANO) + i128::from(self.nanos.rem_euclid(NANO) != 0)
     }
 
+    /// The amount in whole units, none of it lost.
+    pub(crate) fn rounded_up(self) -> Quantity {
+        Quantity {
+            nanos: self.units().saturating_mul(NANO),
+            ..self
+        }
+    }
+
     /// Whether the amount has no fraction.
     pub(crate) fn is_whole(self) -> bool {
         self.nanos % NANO == 0

@@ -373,6 +373,7 @@ pub(super) fn template(object: &Value, errors: &mut Errors) {
 
 /// A template cannot be changed.
 pub(super) fn template_update(new: &Value, old: &Value, errors: &mut Errors) {
+    template(new, errors);
     stays(new, old, "resource.ResourceClaimTemplateSpec", errors);
 }
 

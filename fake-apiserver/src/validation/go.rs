@@ -33,6 +33,24 @@ enum Field {
     Metadata,
 }
 
+/// The fields of `metadata`, in the order of its struct.
+const METADATA: [&str; 14] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+];
+
 static STRUCTS: LazyLock<BTreeMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     include_str!("go_structs.txt")
         .lines()
@@ -96,9 +114,11 @@ fn fill(name: &str, value: Option<&Value>, outer: Option<&Value>, out: &mut Vec<
             Field::Embedded(name) => fill(name, value, outer, out),
             Field::Metadata => {
                 let meta = value.and_then(|value| value.part("metadata"));
-                let fields = meta.and_then(Value::as_object).into_iter().flatten();
+                let fields = METADATA
+                    .into_iter()
+                    .filter_map(|field| Some((field, meta?.get(field)?)));
                 for (key, value) in fields.filter(|(_, value)| !value.is_null()) {
-                    out.push((key.clone(), Tree::Plain(value.clone())));
+                    out.push((key.to_owned(), Tree::Plain(value.clone())));
                 }
             }
             Field::Own {

@@ -123,10 +123,12 @@ fn reference(target: &Value, needed: Version, path: &Path<'_>, errors: &mut Erro
     if needed == Version::LetBe {
         return;
     }
-    if !version.contains('/') && needed == Version::OfAGroup {
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let slashes = version.matches('/').count();
+    if group.is_empty() && slashes < 2 && needed == Version::OfAGroup {
         let detail = "apiVersion must specify API group";
         errors.invalid(&path.field("apiVersion"), version, detail);
-    } else if version.matches('/').count() > 1 {
+    } else if slashes > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
         errors.invalid(&path.field("apiVersion"), version, detail);
     }

@@ -12,7 +12,7 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use shared_json::Value;
+use shared_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -280,17 +280,15 @@ async fn exchange(
         .map_err(|error| Failure::Transport(error.to_string()))?;
     let answering = async {
         let response = sender.send_request(request).await.map_err(broken)?;
-        let code = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
-            .collect()
-            .await;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body
             .map_err(|error| Failure::Transport(error.to_string()))?
             .to_bytes();
-        Ok((code, body))
+        Ok((head, body))
     };
     tokio::pin!(connection, answering);
-    let (code, body) = tokio::select! {
+    let (head, body) = tokio::select! {
         biased;
         answer = &mut answering => answer?,
         ended = &mut connection => {
@@ -298,8 +296,17 @@ async fn exchange(
             answering.await?
         }
     };
+    let code = head.status;
     if !code.is_success() {
-        return Err(Failure::Answer(refused(code)));
+        return Err(Failure::Answer(said(&body).unwrap_or_else(|| refused(code))));
+    }
+    if body.is_empty() {
+        let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        return Err(Failure::Answer(format!(
+            "0-length response with status code: {} and content type: {}",
+            code.as_u16(),
+            kind.unwrap_or_default()
+        )));
     }
     decoded(&body).map_err(Failure::Answer)
 }
@@ -316,11 +323,22 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
         serde_saphyr::from_str(&text).map_err(|error| format!("decode the answer: {error}"))?;
     match answer {
         Value::Object(_) => Ok(answer),
+        Value::Null => Ok(json!({})),
         other => Err(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {TYPE_META}",
             json_type(&other)
         )),
     }
+}
+
+/// The message of an answer that is a refusal by itself.
+fn said(body: &[u8]) -> Option<String> {
+    let status: Value = shared_json::from_slice(body).ok()?;
+    let text = |field: &str| status.get(field).and_then(Value::as_str);
+    let is_refusal = text("kind") == Some("Status") && text("status") != Some("Success");
+    text("message")
+        .filter(|message| is_refusal && !message.is_empty())
+        .map(str::to_owned)
 }
 
 /// What a client of the real server says of an answer that is no success.
@@ -344,7 +362,6 @@ fn refused(code: StatusCode) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use shared_json::json;
 
     use super::*;
 

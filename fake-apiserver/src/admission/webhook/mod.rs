@@ -105,7 +105,7 @@ async fn ask(
     }
     let asked = review::of(server, attributes, &concern);
     let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
-        Ok(answer) => Verdict::read_review(name, &answer, &asked, &attributes.warnings),
+        Ok(answer) => Verdict::read_review(webhook, kind, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };
     match answered {

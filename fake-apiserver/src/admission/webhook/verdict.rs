@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use shared_json::{Map, Value};
 
-use super::configuration::Concern;
+use super::configuration::{Concern, Configured};
 use super::local::WebhookKind;
 use super::review::{Review, from_version, in_version};
 use crate::admission::Attributes;
 use crate::meta::at;
-use crate::patch::json as json_patch;
+use crate::patch::{json as json_patch, json_type};
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::rest::kind_check::SCHEME;
@@ -81,54 +81,66 @@ impl Verdict {
 
     /// Reads an answer from elsewhere, which may be none at all: that is the outer error, a refusal the inner one.
     pub(super) fn read_review(
-        name: &str,
+        webhook: &Configured,
+        kind: WebhookKind,
         answer: &Value,
         asked: &Review,
         warnings: &Warnings,
     ) -> Result<Result<Self, ApiError>, String> {
         let text = |path: &str| at(answer, path).and_then(Value::as_str).unwrap_or_default();
-        let invalid = |why: String| format!("received invalid webhook response: {why}");
+        let uncalled = |why: String| Err(format!("failed to call webhook: {why}"));
+        let invalid = |why: String| Err(format!("received invalid webhook response: {why}"));
         // What says no kind is read as one that was asked for.
         match (text("apiVersion"), text("kind")) {
             ("", "") | ("admission.k8s.io/v1", "AdmissionReview") => {}
             ("admission.k8s.io/v1beta1", "AdmissionReview") => {
-                return Err("failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown \
-                            conversion"
-                    .to_owned());
+                return uncalled(
+                    "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
+                        .to_owned(),
+                );
             }
             (version, kind) => {
-                let (group, version) = version.split_once('/').unwrap_or(("", version));
-                return Err(invalid(format!(
-                    "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
-                )));
+                return uncalled(format!(
+                    "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
+                ));
             }
         }
+        if let Some(allowed) = at(answer, "response.allowed").filter(|allowed| !allowed.is_boolean()) {
+            return uncalled(format!(
+                "json: cannot unmarshal {} into Go struct field AdmissionResponse.response.allowed of type bool",
+                json_type(allowed)
+            ));
+        }
         if !answer.get("response").is_some_and(Value::is_object) {
-            return Err(invalid("webhook response was absent".to_owned()));
+            return invalid("webhook response was absent".to_owned());
         }
         if text("response.uid") != asked.uid {
             let given = text("response.uid");
-            return Err(invalid(format!(
-                "expected response.uid={:?}, got {given:?}",
-                asked.uid
-            )));
+            return invalid(format!("expected response.uid={:?}, got {given:?}", asked.uid));
         }
-        let (patch, kind) = (text("response.patch"), text("response.patchType"));
-        if !patch.is_empty() && kind.is_empty() {
-            return Err(invalid(
-                "response.patch is set, but response.patchType is not".to_owned(),
-            ));
+        let patched = !text("response.patch").is_empty();
+        let patch_type = at(answer, "response.patchType").and_then(Value::as_str);
+        let wrong = match (kind, patched, patch_type) {
+            (WebhookKind::Mutating, true, None) => {
+                "webhook returned response.patch but not response.patchType"
+            }
+            (WebhookKind::Mutating, false, Some(_)) => {
+                "webhook returned response.patchType but not response.patch"
+            }
+            (WebhookKind::Mutating, true, Some("")) => "webhook returned invalid response.patchType of \"\"",
+            (WebhookKind::Validating, true, _) => "validating webhook may not return response.patch",
+            (WebhookKind::Validating, false, Some(_)) => {
+                "validating webhook may not return response.patchType"
+            }
+            _ => "",
+        };
+        if !wrong.is_empty() {
+            return invalid(wrong.to_owned());
         }
-        if patch.is_empty() && !kind.is_empty() {
-            return Err(invalid(
-                "response.patchType is set, but response.patch is not".to_owned(),
-            ));
+        if let Some(other) = patch_type.filter(|patch_type| *patch_type != "JSONPatch") {
+            return Err(format!("unsupported patch type {other:?}"));
         }
-        if !kind.is_empty() && kind != "JSONPatch" {
-            return Err(invalid(format!(
-                "response.patchType: unsupported patch type {kind:?}"
-            )));
-        }
+        let name = &webhook.name;
         Ok(Self::read(name, answer, warnings))
     }
 

@@ -21,7 +21,7 @@ use super::body::ResponseBody;
 use super::request::{ResourceRequest, Verb};
 use super::respond;
 use crate::nodes::{Refused, Wants, failure};
-use crate::rest::context::Context;
+use crate::rest::{self, context::Context};
 use crate::status::ApiError;
 use handshake::{Protocol, Wire};
 use target::Query;
@@ -67,7 +67,11 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
     if !is_served {
         return Err(ApiError::method_not_allowed());
     }
-    match context.request.subresource.as_str() {
+    let subresource = context.request.subresource.as_str();
+    if let Some(asked) = query.options(subresource) {
+        rest::subresource::judge_connection(context, asked).await?;
+    }
+    match subresource {
         "log" => log(context, &query),
         "exec" | "attach" => remote_command(context, head, &query),
         "portforward" => port_forward(context, head, &query),

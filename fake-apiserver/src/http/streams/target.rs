@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use shared_json::Value;
+use shared_json::{Value, json};
 
 use crate::field_error::FieldError;
 use crate::http::params::unescape;
@@ -152,6 +152,39 @@ impl Query {
             .iter()
             .find(|(key, _)| key == name)
             .is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    /// What is asked of a stream, as the object that admission judges; `None` where it judges none.
+    pub(super) fn options(&self, subresource: &str) -> Option<Value> {
+        let mut options = json!({"apiVersion": "v1"});
+        let kind = match subresource {
+            "exec" => "PodExecOptions",
+            "attach" => "PodAttachOptions",
+            "portforward" => {
+                let ports = self.ports().unwrap_or_default();
+                if !ports.is_empty() {
+                    options["ports"] = json!(ports);
+                }
+                "PodPortForwardOptions"
+            }
+            _ => return None,
+        };
+        options["kind"] = Value::from(kind);
+        if subresource != "portforward" {
+            for name in ["stdin", "stdout", "stderr", "tty"] {
+                if self.flag(name) {
+                    options[name] = Value::Bool(true);
+                }
+            }
+            if !self.text("container").is_empty() {
+                options["container"] = Value::from(self.text("container"));
+            }
+            let command = self.all("command");
+            if !command.is_empty() {
+                options["command"] = json!(command);
+            }
+        }
+        Some(options)
     }
 
     /// The ports of a WebSocket that forwards them: each value may be a list.
