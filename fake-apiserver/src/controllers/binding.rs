@@ -42,7 +42,9 @@ pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
         Some(selector) => matches_selector(Some(selector), string_map(volume, "labels")),
         None => true,
     };
-    let free = at(volume, "spec.claimRef").is_none_or(Value::is_null) || is_bound_to(volume, claim);
+    // One that is kept for the claim serves it whatever its class and labels.
+    let kept = is_bound_to(volume, claim);
+    let free = kept || at(volume, "spec.claimRef").is_none_or(Value::is_null);
     let modes = list(claim, "spec.accessModes")
         .iter()
         .all(|mode| list(volume, "spec.accessModes").contains(mode));
@@ -50,9 +52,9 @@ pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
         size(volume, "spec.capacity.storage"),
         size(claim, "spec.resources.requests.storage"),
     );
-    free && selected
+    free && (kept || selected)
         && modes
-        && class_of(volume) == class_of(claim)
+        && (kept || class_of(volume) == class_of(claim))
         && mode(volume) == mode(claim)
         && has.nanos() >= wants.nanos()
         && !volume.is_terminating()
@@ -198,6 +200,8 @@ mod tests {
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c"}}})), true)]
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c", "uid": "9"}}})), false)]
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "x"}}})), false)]
+    #[case(volume("v", "1Gi", json!({"spec": {"storageClassName": "d", "claimRef": {"namespace": "d", "name": "c"}}})), true)]
+    #[case(volume("v", "1", json!({"spec": {"claimRef": {"namespace": "d", "name": "c"}}})), false)]
     #[case(volume("v", "1Gi", json!({"metadata": {"labels": {"tier": "tin"}}})), false)]
     #[case(volume("v", "1Gi", json!({"status": {"phase": "Released"}})), false)]
     #[case(volume("v", "1Gi", json!({"metadata": {"deletionTimestamp": "x"}})), false)]

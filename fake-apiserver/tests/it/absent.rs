@@ -8,7 +8,7 @@ use shared_json::{Value, json};
 use crate::support::{request, simulate};
 
 #[test]
-fn nobody_attaches_or_allocates() {
+fn nobody_attaches_or_waits_for_devices() {
     simulate(|| async {
         let cluster = Cluster::builder().start().await.expect("a cluster");
         let claim = json!({
@@ -18,14 +18,18 @@ fn nobody_attaches_or_allocates() {
         let path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
         let (code, answer) = request(&cluster, "POST", path, &claim).await;
         assert_eq!(code, 201, "{answer}");
+        let get = async |path: &str| request(&cluster, "GET", path, &Value::Null).await.1;
+        let nodes = get("/api/v1/nodes").await;
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
-            "spec": {"containers": [{"name": "a", "image": "nginx"}], "resourceClaims": [{"name": "c", "resourceClaimName": "c"}]},
+            "spec": {
+                "containers": [{"name": "a", "image": "nginx"}], "nodeName": nodes["items"][0]["metadata"]["name"],
+                "resourceClaims": [{"name": "c", "resourceClaimName": "c"}],
+            },
         });
         let (code, answer) = request(&cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await;
         assert_eq!(code, 201, "{answer}");
         cluster.run_for(Duration::from_secs(60)).await;
-        let get = async |path: &str| request(&cluster, "GET", path, &Value::Null).await.1;
         assert_eq!(get(&format!("{path}/c")).await["status"].get("allocation"), None);
         assert_eq!(
             get("/api/v1/namespaces/default/pods/p").await["status"]["phase"],

@@ -11,6 +11,7 @@ use crate::support::{request, send, simulate};
 const ROWS: &str = include_str!("../../../fixtures/scheduler/decisions.jsonl");
 const MERGE: &str = "application/merge-patch+json";
 const PODS: &str = "/api/v1/namespaces/sched/pods";
+const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/sched/resourceclaims";
 const EVENTS: &str = "/api/v1/namespaces/sched/events";
 
 fn path(kind: &str) -> &'static str {
@@ -21,6 +22,9 @@ fn path(kind: &str) -> &'static str {
         "PriorityClass" => "/apis/scheduling.k8s.io/v1/priorityclasses",
         "CSINode" => "/apis/storage.k8s.io/v1/csinodes",
         "PodDisruptionBudget" => "/apis/policy/v1/namespaces/sched/poddisruptionbudgets",
+        "ResourceClaim" => CLAIMS,
+        "ResourceSlice" => "/apis/resource.k8s.io/v1/resourceslices",
+        "DeviceClass" => "/apis/resource.k8s.io/v1/deviceclasses",
         "Service" => "/api/v1/namespaces/sched/services",
         other => panic!("a path for {other}"),
     }
@@ -109,6 +113,33 @@ async fn set_up(cluster: &Cluster, row: &Value) {
     }
 }
 
+/// The status of a claim of devices without what is drawn at random or taken from the clock.
+fn devices(status: &Value) -> Value {
+    let mut out = if status.is_object() {
+        status.clone()
+    } else {
+        json!({})
+    };
+    if let Some(time) = out.pointer_mut("/allocation/allocationTimestamp") {
+        *time = json!("TIME");
+    }
+    let results = out
+        .pointer_mut("/allocation/devices/results")
+        .and_then(Value::as_array_mut);
+    for result in results.into_iter().flatten() {
+        if let Some(share) = result.get_mut("shareID") {
+            *share = json!("ID");
+        }
+    }
+    let reserved = out.pointer_mut("/reservedFor").and_then(Value::as_array_mut);
+    for one in reserved.into_iter().flatten() {
+        if one["name"] == "p" {
+            one["uid"] = json!("UID");
+        }
+    }
+    out
+}
+
 /// What has become of the pod `p`, in the form of the recordings.
 async fn found(cluster: &Cluster, row: &Value) -> Value {
     let (_, p) = request(cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
@@ -171,6 +202,11 @@ async fn found(cluster: &Cluster, row: &Value) -> Value {
                 text(condition, &["message"]),
             ));
         }
+    }
+    let (_, claims) = request(cluster, "GET", CLAIMS, &Value::Null).await;
+    for claim in claims["items"].as_array().into_iter().flatten() {
+        let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+        out["devices"][name] = devices(&claim["status"]);
     }
     victims.sort();
     if !victims.is_empty() {

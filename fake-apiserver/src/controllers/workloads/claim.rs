@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use shared_json::{Value, json};
 
-use super::pods::owner_reference;
+use super::job_plan::FINALIZER;
+use super::pods::{is_over, owner_reference};
 use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
@@ -31,6 +32,11 @@ fn selects(res: Res, owner: &Value, object: &Value) -> bool {
     !empty && matches_selector(selector, string_map(object, "labels"))
 }
 
+/// Whether owners of a kind look at no pods but those that have not ended.
+fn counts_running(owner_res: Res) -> bool {
+    matches!(owner_res, Res::ReplicaSets | Res::ReplicationControllers)
+}
+
 /// The objects of kind `res` that `owner` controls, after those that its selector has come to match were adopted and
 /// those that it has ceased to match were let go.
 pub(in crate::controllers) async fn claim(
@@ -52,7 +58,10 @@ pub(in crate::controllers) async fn claim(
         .cache
         .in_namespace(res, owner.namespace())
         .filter(|object| {
-            controller_of(object).is_none() && !object.is_terminating() && selects(owner_res, owner, object)
+            controller_of(object).is_none()
+                && !object.is_terminating()
+                && !(counts_running(owner_res) && is_over(object))
+                && selects(owner_res, owner, object)
         })
         .cloned()
         .collect();
@@ -61,29 +70,32 @@ pub(in crate::controllers) async fn claim(
     }
     for object in lost {
         let references = references(&object, |reference| text(reference, "uid") != owner.uid());
-        cx.patch(
-            res,
-            &object,
-            "",
-            json!({"metadata": {"ownerReferences": references}}),
-        )
-        .await?;
+        let metadata = metadata(owner_res, &object, references, false);
+        cx.patch(res, &object, "", json!({"metadata": metadata})).await?;
     }
     for object in orphans {
         let mut references = references(&object, |_| true);
         references.push(owner_reference(owner_res.api_version(), owner_res.kind(), owner));
-        let adopted = cx
-            .patch(
-                res,
-                &object,
-                "",
-                json!({"metadata": {"ownerReferences": references}}),
-            )
-            .await?;
+        let metadata = metadata(owner_res, &object, references, true);
+        let adopted = cx.patch(res, &object, "", json!({"metadata": metadata})).await?;
         kept.push(Arc::new(adopted));
     }
     kept.sort_by(|one, other| one.name().cmp(other.name()));
     Ok(kept)
+}
+
+/// What changes of an object that gets owners: jobs hold their pods, too, until they have counted them.
+fn metadata(owner_res: Res, object: &Value, references: Vec<Value>, adopted: bool) -> Value {
+    let mut metadata = json!({"ownerReferences": references});
+    if owner_res == Res::Jobs {
+        let mut finalizers = object.finalizers();
+        finalizers.retain(|name| *name != FINALIZER);
+        if adopted {
+            finalizers.push(FINALIZER);
+        }
+        metadata["finalizers"] = json!(finalizers);
+    }
+    metadata
 }
 
 fn references(object: &Value, keep: impl Fn(&Value) -> bool) -> Vec<Value> {

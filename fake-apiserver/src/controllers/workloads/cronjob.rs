@@ -68,25 +68,37 @@ fn reference(job: &Value) -> Value {
     })
 }
 
-/// The last time before or at `now`, and the first after it.
+/// The last time before or at `now`, the first after it, and about how many there have been.
+///
+/// The distance of the first two stands for all, as in the real one: a schedule of uneven distances may seem never to have been
+/// due.
 pub(super) fn times(
     schedule: &Schedule,
     since: Timestamp,
     now: Timestamp,
 ) -> (Option<Timestamp>, Option<Timestamp>, u32) {
-    let (mut last, mut missed, mut at) = (None, 0, since);
-    while let Some(next) = schedule.next(at) {
-        if next > now {
-            return (last, Some(next), missed);
-        }
-        missed += 1;
-        if missed > MISSED_MAX * 100 {
-            break;
-        }
+    let Some(first) = schedule.next(since) else {
+        return (None, None, 0);
+    };
+    if first > now {
+        return (None, Some(first), 0);
+    }
+    let after = schedule.next(now);
+    let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
+        return (Some(first), after, 1);
+    };
+    let distance = second.as_second() - first.as_second();
+    if distance < 1 {
+        return (None, after, 0);
+    }
+    let missed = (now.as_second() - first.as_second()) / distance + 1;
+    let mut last = None;
+    let mut at = Timestamp::from_second(first.as_second() + (missed - 2) * distance).unwrap_or(first);
+    while let Some(next) = schedule.next(at).filter(|next| *next <= now) {
         last = Some(next);
         at = next;
     }
-    (last, schedule.next(now), missed)
+    (last, after, u32::try_from(missed).unwrap_or(u32::MAX))
 }
 
 impl CronJobs {

@@ -21,12 +21,13 @@ use crate::meta::{ObjectMeta as _, string_map};
 
 const HASH_LABEL: &str = "pod-template-hash";
 /// Annotations of the deployment that are not its ReplicaSets'.
-const OWN_ANNOTATIONS: [&str; 5] = [
+const OWN_ANNOTATIONS: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     REVISION_HISTORY,
     DESIRED,
     MAX,
+    "deprecated.deployment.rollback.to",
 ];
 
 /// The controller.

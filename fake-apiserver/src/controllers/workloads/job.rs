@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use shared_json::{Value, json};
 
-use super::claim::concerned;
+use super::claim::{claim, concerned};
 use super::job_plan::{
     End, FAILURES, FINALIZER, INDEX, Plan, View, is_finished, is_indexed, is_limited_by_index,
 };
@@ -113,7 +113,11 @@ impl Controller for Jobs {
         {
             return Ok(Next::Change);
         }
-        let pods = cx.cache.owned(Res::Pods, job.uid());
+        let pods = if is_finished(&job) {
+            cx.cache.owned(Res::Pods, job.uid())
+        } else {
+            claim(cx, Res::Jobs, &job, Res::Pods).await?
+        };
         let plan = View {
             job: &job,
             pods: &pods,

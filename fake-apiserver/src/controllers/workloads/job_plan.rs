@@ -209,6 +209,7 @@ impl View<'_> {
         let is_wanted = |index: i64| completions.is_none_or(|all| index < all);
         done.retain(|index| is_wanted(*index));
         let mut given_up = indexes(text(job, "status.failedIndexes"));
+        given_up.retain(|index| is_wanted(*index));
         let by_index = is_limited_by_index(job);
         let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
         let mut retries: BTreeMap<i64, Timestamp> = BTreeMap::new();
@@ -238,7 +239,7 @@ impl View<'_> {
                         // Pods that go because the job has failed say nothing of their indexes.
                         let gives_up = !is_true(job, "FailureTarget")
                             && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
-                        if gives_up {
+                        if gives_up && is_wanted(index) {
                             given_up.insert(index);
                         }
                     }

@@ -269,11 +269,16 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     pod
 }
 
-/// Makes the claims of a pod that are not there; or tells which could not be made.
+/// Makes the claims of a pod that are not there; or tells why one is not to be had.
 async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(), (String, kube::Error)> {
     for template in list(set, "spec.volumeClaimTemplates") {
         let name = claim_name(template, set, ordinal);
-        if cx.cache.get(Res::Claims, set.namespace(), &name).is_some() {
+        if let Some(claim) = cx.cache.get(Res::Claims, set.namespace(), &name) {
+            if claim.is_terminating() {
+                let why = format!("pvc {name} is being deleted");
+                let error = kube::Error::Api(kube::core::Status::failure(&why, "Conflict").boxed());
+                return Err((why, error));
+            }
             continue;
         }
         let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
@@ -313,7 +318,7 @@ async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(),
                     set.name()
                 );
                 cx.warning(Res::StatefulSets, set, "FailedCreate", text);
-                return Err((name, error));
+                return Err((format!("failed to create PVC {name}: {why}"), error));
             }
         }
     }
@@ -335,13 +340,35 @@ fn claim_owner<'a>(set: &'a Value, pod: &'a Value) -> Option<(&'static str, &'st
     }
 }
 
+/// Whether a reference is to the set or the pod, by name: perhaps to one that was there before it.
+fn names(owner: &Value, kind: &str, object: &Value) -> bool {
+    text(owner, "kind") == kind && text(owner, "name") == object.name()
+}
+
+/// Whether a claim whose owners matter is somebody else's.
+fn is_another_s(set: &Value, pod: &Value, claim: &Value) -> bool {
+    let policy = "spec.persistentVolumeClaimRetentionPolicy";
+    let goes = |field: &str| text(set, &format!("{policy}.{field}")) == "Delete";
+    let mut owners = list(claim, "metadata.ownerReferences").iter();
+    (goes("whenDeleted") || goes("whenScaled"))
+        && owners.any(|owner| {
+            if names(owner, "StatefulSet", set) {
+                text(owner, "uid") != set.uid()
+            } else if names(owner, "Pod", pod) {
+                text(owner, "uid") != pod.uid()
+            } else {
+                owner.get("controller").and_then(Value::as_bool) == Some(true)
+            }
+        })
+}
+
 /// The owners of a claim as they should be, if they are not.
 fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
     let old = list(claim, "metadata.ownerReferences");
     let is_ours = |owner: &Value| text(owner, "uid") == set.uid() || text(owner, "uid") == pod.uid();
     let mut owners: Vec<Value> = old.iter().filter(|owner| !is_ours(owner)).cloned().collect();
-    owners
-        .extend(claim_owner(set, pod).map(|(version, kind, object)| owner_reference(version, kind, object)));
+    let owner = claim_owner(set, pod).filter(|_| !is_another_s(set, pod, claim));
+    owners.extend(owner.map(|(version, kind, object)| owner_reference(version, kind, object)));
     let uids = |owners: &[Value]| {
         owners
             .iter()
@@ -362,6 +389,13 @@ async fn retain_claims(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Res
             let Some(claim) = cx.cache.get(Res::Claims, set.namespace(), &name).cloned() else {
                 continue;
             };
+            if is_another_s(set, pod, &claim) {
+                let text = format!(
+                    "PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, the \
+                     retention policy is ignored for this claim"
+                );
+                cx.warning(Res::StatefulSets, set, "ConflictingController", text);
+            }
             if let Some(owners) = claim_owners(set, pod, &claim) {
                 let patch = json!({"metadata": {"ownerReferences": owners}});
                 cx.patch(Res::Claims, &claim, "", patch).await?;
@@ -381,12 +415,11 @@ async fn act(
 ) -> Result<(), kube::Error> {
     match step {
         Step::Create { ordinal, update } => {
-            if let Err((claim, error)) = ensure_claims(cx, set, ordinal).await {
+            if let Err((why, error)) = ensure_claims(cx, set, ordinal).await {
                 let text = format!(
-                    "Create Pod {}-{ordinal} in StatefulSet {} failed error: failed to create PVC {claim}: {}",
+                    "Create Pod {}-{ordinal} in StatefulSet {} failed error: {why}",
                     set.name(),
                     set.name(),
-                    refusal(&error)
                 );
                 cx.warning(Res::StatefulSets, set, "FailedCreate", text);
                 return Err(error);

@@ -213,6 +213,11 @@ pub(super) struct Cluster {
     pub classes: BTreeMap<String, Value>,
     /// The CSINode of each node.
     pub drivers: BTreeMap<String, Value>,
+    /// By namespace and name: claims of devices.
+    pub device_claims: BTreeMap<(String, String), Value>,
+    pub device_classes: BTreeMap<String, Value>,
+    /// Slices of pools of devices.
+    pub slices: BTreeMap<String, Value>,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, Value>,
     /// By namespace and name: what services select.

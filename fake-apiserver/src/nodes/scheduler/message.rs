@@ -18,6 +18,17 @@ fn count<'a>(reasons: impl Iterator<Item = &'a str>) -> String {
     lines.join(", ")
 }
 
+/// Said of a pod without claims of devices that could be given back.
+pub(super) const NO_CLAIMS: &str = "no new claims to deallocate";
+
+/// Of a pod whose claims of devices no node can help: why.
+pub(super) fn no_devices(nodes: usize, why: &str) -> String {
+    format!(
+        "0/{nodes} nodes are available: {why}. {NO_CLAIMS}, preemption: 0/{nodes} nodes are available: {nodes} Preemption is not \
+         helpful for scheduling."
+    )
+}
+
 /// Of a pod that no node can help: why.
 pub(super) fn hopeless(nodes: usize, why: &str) -> String {
     format!("0/{nodes} nodes are available: {why}. not found")
@@ -37,7 +48,8 @@ pub(super) enum Preemption {
 }
 
 /// Of a pod that every node has refused.
-pub(super) fn refused(refusals: &[Refusal], preemption: &Preemption) -> String {
+/// `claims` is what became of claims of devices.
+pub(super) fn refused(refusals: &[Refusal], claims: &str, preemption: &Preemption) -> String {
     let nodes = refusals.len();
     if nodes == 0 {
         return "no nodes available to schedule pods".to_owned();
@@ -51,13 +63,11 @@ pub(super) fn refused(refusals: &[Refusal], preemption: &Preemption) -> String {
     match preemption {
         Preemption::Found => head,
         Preemption::Never => {
-            format!(
-                "{head} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
-            )
+            format!("{head} {claims}, preemption: not eligible due to preemptionPolicy=Never.")
         }
         Preemption::Waiting => {
             format!(
-                "{head} no new claims to deallocate, preemption: not eligible due to a terminating pod on the nominated node."
+                "{head} {claims}, preemption: not eligible due to a terminating pod on the nominated node."
             )
         }
         Preemption::Vain(refusals) => {
@@ -66,7 +76,7 @@ pub(super) fn refused(refusals: &[Refusal], preemption: &Preemption) -> String {
                     .iter()
                     .flat_map(|refusal| refusal.reasons.iter().map(String::as_str)),
             );
-            format!("{head} no new claims to deallocate, preemption: 0/{nodes} nodes are available: {why}.")
+            format!("{head} {claims}, preemption: 0/{nodes} nodes are available: {why}.")
         }
     }
 }
@@ -80,6 +90,7 @@ mod tests {
         let refusal = |reason: &str, resolvable| Refusal {
             reasons: vec![reason.to_owned()],
             resolvable,
+            is_error: false,
         };
         let refusals = [
             refusal("Insufficient cpu", true),
@@ -89,6 +100,7 @@ mod tests {
         assert_eq!(
             refused(
                 &refusals,
+                NO_CLAIMS,
                 &Preemption::Vain(vec![
                     refusal("No preemption victims found for incoming pod", false),
                     refusal("Preemption is not helpful for scheduling", false),
@@ -100,7 +112,7 @@ mod tests {
              for incoming pod."
         );
         assert_eq!(
-            refused(&[], &Preemption::Vain(Vec::new())),
+            refused(&[], NO_CLAIMS, &Preemption::Vain(Vec::new())),
             "no nodes available to schedule pods"
         );
         assert_eq!(

@@ -83,10 +83,7 @@ fn on_node(cycle: &Cycle<'_>, node: &NodeInfo) -> Result<Victims, Refusal> {
         .cloned()
         .collect();
     if lower.is_empty() {
-        return Err(Refusal {
-            reasons: vec!["No preemption victims found for incoming pod".to_owned()],
-            resolvable: false,
-        });
+        return Err(Refusal::hopeless("No preemption victims found for incoming pod"));
     }
     let mut without = node.clone();
     for pod in &lower {
@@ -122,10 +119,7 @@ pub(super) fn find(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -> Resu
     let (mut found, mut vain) = (Vec::new(), Vec::new());
     for (node, refusal) in refusals {
         if !refusal.resolvable {
-            vain.push(Refusal {
-                reasons: vec!["Preemption is not helpful for scheduling".to_owned()],
-                resolvable: false,
-            });
+            vain.push(Refusal::hopeless("Preemption is not helpful for scheduling"));
             continue;
         }
         match on_node(cycle, node) {

@@ -119,7 +119,13 @@ impl Reporter {
     }
 
     /// Tells in the pod's status that it fits nowhere, and which node is being made free for it.
-    pub(super) async fn unschedulable(&self, pod: &Value, message: &str, nominated: Option<&str>) {
+    pub(super) async fn unschedulable(
+        &self,
+        pod: &Value,
+        reason: &str,
+        message: &str,
+        nominated: Option<&str>,
+    ) {
         let old = crate::nodes::status::condition_of(pod, "PodScheduled");
         let same = |field: &str, value: &str| {
             old.and_then(|old| old.get(field)).and_then(Value::as_str) == Some(value)
@@ -134,7 +140,7 @@ impl Reporter {
             .cloned()
             .unwrap_or_else(|| json!(now));
         let mut condition = json!({
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+            "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
             "lastProbeTime": null, "lastTransitionTime": since,
         });
         if pod.generation() > 0 {

@@ -9,8 +9,9 @@ use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use shared_json::{Value, json};
 
-use super::cluster::{Cluster, NodeInfo, PodInfo, text};
-use super::filters::{Cycle, Refusal, claims_of, is_bound, waits_for_consumer};
+use super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
+use super::devices;
+use super::filters::{Cycle, Hopeless, Refusal, claims_of, is_bound, waits_for_consumer};
 use super::message::{self, Preemption};
 use super::preemption;
 use super::report::{NAME, Reporter};
@@ -20,6 +21,7 @@ use crate::server::rfc3339;
 
 /// So many nodes are always looked at; of more, a share (the real one's).
 const NODES_ALWAYS: usize = 100;
+const CLAIM_FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// Assigns pods to nodes.
@@ -36,6 +38,35 @@ pub struct Scheduler {
     next_node: usize,
     /// Where pods of a name go if they can.
     wanted: BTreeMap<String, String>,
+}
+
+/// Where a pod goes.
+struct Choice {
+    node: String,
+    /// Where the next look begins.
+    next: usize,
+    /// Its claims of devices, as they are written.
+    claims: Vec<Value>,
+}
+
+/// Why a pod goes nowhere.
+#[derive(Default)]
+struct Vain {
+    message: String,
+    /// Whether something is wrong with what it asks for.
+    is_error: bool,
+    victims: Option<preemption::Victims>,
+    /// A claim of devices that is given back, to get others.
+    idle: Option<Value>,
+}
+
+impl Vain {
+    fn new(message: String) -> Self {
+        Self {
+            message,
+            ..Self::default()
+        }
+    }
 }
 
 struct Waiting {
@@ -55,9 +86,15 @@ enum Kind {
     Service,
     Budget,
     Driver,
+    DeviceClaim,
+    DeviceClass,
+    Slice,
 }
 
-const WATCHES: [(Kind, &str); 9] = [
+const WATCHES: [(Kind, &str); 12] = [
+    (Kind::Slice, "/apis/resource.k8s.io/v1/resourceslices"),
+    (Kind::DeviceClass, "/apis/resource.k8s.io/v1/deviceclasses"),
+    (Kind::DeviceClaim, "/apis/resource.k8s.io/v1/resourceclaims"),
     (Kind::Driver, "/apis/storage.k8s.io/v1/csinodes"),
     (Kind::Namespace, "/api/v1/namespaces"),
     (Kind::Service, "/api/v1/services"),
@@ -131,6 +168,13 @@ impl Scheduler {
         }
     }
 
+    /// What changes about devices concerns only pods that ask for some.
+    fn retry_with_devices(&mut self) {
+        for waiting in &mut self.waiting {
+            waiting.again |= !list(&waiting.pod.object, "spec.resourceClaims").is_empty();
+        }
+    }
+
     fn present(&mut self, kind: Kind, object: Arc<Value>) {
         let name = object.name().to_owned();
         match kind {
@@ -169,6 +213,22 @@ impl Scheduler {
             Kind::Driver => {
                 self.cluster.drivers.insert(name, Arc::unwrap_or_clone(object));
                 self.retry_with_claims();
+            }
+            Kind::DeviceClaim => {
+                let key = (object.namespace().to_owned(), name);
+                self.cluster
+                    .device_claims
+                    .insert(key, Arc::unwrap_or_clone(object));
+                self.retry_with_devices();
+            }
+            Kind::DeviceClass => {
+                let class = Arc::unwrap_or_clone(object);
+                self.cluster.device_classes.insert(name, class);
+                self.retry_with_devices();
+            }
+            Kind::Slice => {
+                self.cluster.slices.insert(name, Arc::unwrap_or_clone(object));
+                self.retry_with_devices();
             }
             Kind::Service => {
                 let selector = at(&object, "spec.selector").cloned().unwrap_or_default();
@@ -216,6 +276,17 @@ impl Scheduler {
             Kind::Driver => {
                 self.cluster.drivers.remove(name);
             }
+            Kind::DeviceClaim => {
+                let key = (object.namespace().to_owned(), name.to_owned());
+                self.cluster.device_claims.remove(&key);
+                self.retry_with_devices();
+            }
+            Kind::DeviceClass => {
+                self.cluster.device_classes.remove(name);
+            }
+            Kind::Slice => {
+                self.cluster.slices.remove(name);
+            }
             Kind::Service => {
                 let key = (object.namespace().to_owned(), name.to_owned());
                 self.cluster.services.remove(&key);
@@ -251,7 +322,9 @@ impl Scheduler {
             match known {
                 Some(known) => {
                     // Its status is ours; a change of anything else may help.
+                    let claims = "/status/resourceClaimStatuses";
                     known.again |= known.pod.object.get("spec") != pod.get("spec")
+                        || known.pod.object.pointer(claims) != pod.pointer(claims)
                         || known.pod.object.pointer("/metadata/labels") != pod.pointer("/metadata/labels");
                     known.pod = Arc::new(PodInfo::new(pod));
                 }
@@ -268,7 +341,8 @@ impl Scheduler {
         // The more important first; of equal ones those that came first.
         turn.sort_by_key(|waiting| std::cmp::Reverse(waiting.pod.priority));
         for mut waiting in turn {
-            if waiting.again {
+            // One whose claims of devices are not there is not tried.
+            if waiting.again && devices::claims_of(&waiting.pod.object, &self.cluster).is_ok() {
                 waiting.again = false;
                 if self.try_one(&waiting.pod).await {
                     continue;
@@ -284,48 +358,77 @@ impl Scheduler {
         let outcome = {
             let cycle = Cycle::new(pod, &self.cluster);
             match &cycle {
-                Err(why) => Err((message::hopeless(total, why), None)),
+                Err(Hopeless::Volumes(why)) => Err(Vain::new(message::hopeless(total, why))),
+                Err(Hopeless::Devices(why)) => Err(Vain::new(message::no_devices(total, why))),
                 Ok(cycle) => self.choose(cycle),
             }
         };
         match outcome {
-            Ok((node, next)) => {
-                self.next_node = next;
-                self.assign(pod, &node).await;
+            Ok(choice) => {
+                self.next_node = choice.next;
+                self.assign(pod, &choice.node, choice.claims).await;
                 true
             }
-            Err((message, victims)) => {
-                self.reporter
-                    .event(
-                        &pod.object,
-                        "Warning",
-                        "FailedScheduling",
-                        "Scheduling",
-                        message.clone(),
-                    )
-                    .await;
-                let nominated = victims
-                    .as_ref()
-                    .map(|victims: &preemption::Victims| victims.node.as_str());
-                self.reporter
-                    .unschedulable(&pod.object, &message, nominated)
-                    .await;
-                if let Some(victims) = victims {
-                    self.cluster.nominate(pod, Some(&victims.node));
-                    self.drive_away(pod, &victims).await;
-                }
+            Err(vain) => {
+                self.give_up(pod, vain).await;
                 false
             }
         }
     }
 
+    /// Tells why a pod goes nowhere, and makes room for it where it can.
+    async fn give_up(&mut self, pod: &Arc<PodInfo>, vain: Vain) {
+        let (message, victims) = (vain.message, vain.victims);
+        if let Some(mut claim) = vain.idle {
+            claim["status"] = json!({});
+            self.put_claim(claim, "/status").await;
+        }
+        self.reporter
+            .event(
+                &pod.object,
+                "Warning",
+                "FailedScheduling",
+                "Scheduling",
+                message.clone(),
+            )
+            .await;
+        let nominated = victims
+            .as_ref()
+            .map(|victims: &preemption::Victims| victims.node.as_str());
+        let reason = if vain.is_error {
+            "SchedulerError"
+        } else {
+            "Unschedulable"
+        };
+        self.reporter
+            .unschedulable(&pod.object, reason, &message, nominated)
+            .await;
+        if let Some(victims) = victims {
+            self.cluster.nominate(pod, Some(&victims.node));
+            self.drive_away(pod, &victims).await;
+        }
+    }
+
+    /// A node, and what is written of the claims of devices of a pod that goes there.
+    fn choice(&self, cycle: &Cycle<'_>, node: String, next: usize) -> Choice {
+        let allocations = cycle.cluster.nodes.get(&node).and_then(|there| {
+            let allocated = cycle.devices.allocate(cycle.cluster, there);
+            allocated.ok().flatten()
+        });
+        let stamp = rfc3339(self.clock.now_seconds());
+        let claims = cycle
+            .devices
+            .reserved(&cycle.pod.object, allocations.unwrap_or_default(), &stamp);
+        Choice { node, next, claims }
+    }
+
     /// The best node and where to begin next time; or what to say, and whom to drive away.
-    fn choose(&self, cycle: &Cycle<'_>) -> Result<(String, usize), (String, Option<preemption::Victims>)> {
+    fn choose(&self, cycle: &Cycle<'_>) -> Result<Choice, Vain> {
         let wanted = self.wanted.get(cycle.pod.object.name());
         if let Some(node) = wanted.and_then(|name| self.cluster.nodes.get(name))
             && cycle.refuse(node).is_none()
         {
-            return Ok((wanted.cloned().unwrap_or_default(), self.next_node));
+            return Ok(self.choice(cycle, node.name().to_owned(), self.next_node));
         }
         let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
         let (enough, mut looked) = (enough(nodes.len()), 0);
@@ -354,11 +457,24 @@ impl Scheduler {
         if let Some(wanted) =
             wanted.filter(|wanted| feasible.iter().any(|node| node.name() == wanted.as_str()))
         {
-            return Ok((wanted.clone(), next));
+            return Ok(self.choice(cycle, wanted.clone(), next));
+        }
+        if let Some((_, refusal)) = refusals.iter().find(|(_, refusal)| refusal.is_error) {
+            return Err(Vain {
+                is_error: true,
+                ..Vain::new(refusal.reasons.join(", "))
+            });
         }
         if let Some(best) = scores::best(cycle, &feasible) {
-            return Ok((best, next));
+            return Ok(self.choice(cycle, best, next));
         }
+        let refused_by: Vec<&NodeInfo> = refusals
+            .iter()
+            .filter(|(_, refusal)| refusal.reasons.iter().any(|reason| reason == devices::ELSEWHERE))
+            .map(|(node, _)| *node)
+            .collect();
+        let idle = cycle.devices.idle(&cycle.pod.object, &refused_by);
+        let claims = cycle.devices.said(idle.is_some());
         let never = text(&cycle.pod.object, "spec.preemptionPolicy") == "Never";
         let (victims, outcome) = if never {
             (None, Preemption::Never)
@@ -371,12 +487,19 @@ impl Scheduler {
             }
         };
         let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
-        Err((message::refused(&refusals, &outcome), victims))
+        Err(Vain {
+            victims,
+            idle: idle.cloned(),
+            ..Vain::new(message::refused(&refusals, claims, &outcome))
+        })
     }
 
-    async fn assign(&mut self, pod: &Arc<PodInfo>, node: &str) {
+    async fn assign(&mut self, pod: &Arc<PodInfo>, node: &str, claims: Vec<Value>) {
         // Counted at once, so that the next pod sees it; taken back if the binding fails.
         self.cluster.place(Arc::clone(pod), node);
+        for claim in claims {
+            self.allocate(claim).await;
+        }
         if self.needs_volumes(pod) {
             self.reporter.nominate(&pod.object, node).await;
             self.ask_for_volumes(pod, node).await;
@@ -385,6 +508,43 @@ impl Scheduler {
             return;
         }
         self.bind(pod, node).await;
+    }
+
+    /// Writes that a claim has its devices: first that it is not to go before they are given back, then which they are.
+    async fn allocate(&mut self, mut claim: Value) {
+        let mut finalizers: Vec<String> = claim.finalizers().into_iter().map(str::to_owned).collect();
+        if !finalizers.iter().any(|name| name == CLAIM_FINALIZER) {
+            finalizers.push(CLAIM_FINALIZER.to_owned());
+            claim["metadata"]["finalizers"] = json!(finalizers);
+            let Some(written) = self.put_claim(claim.clone(), "").await else {
+                return;
+            };
+            claim["metadata"]["resourceVersion"] = json!(written.resource_version());
+        }
+        self.put_claim(claim, "/status").await;
+    }
+
+    /// Writes a claim of devices; what was written is known at once.
+    async fn put_claim(&mut self, claim: Value, subresource: &str) -> Option<Arc<Value>> {
+        let key = (claim.namespace().to_owned(), claim.name().to_owned());
+        let path = format!(
+            "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}{subresource}",
+            key.0, key.1
+        );
+        let sent = self
+            .reporter
+            .send(http::Method::PUT, &path, "application/json", &claim)
+            .await;
+        match sent {
+            Ok(written) => {
+                self.cluster.device_claims.insert(key, Value::clone(&written));
+                Some(written)
+            }
+            Err(error) => {
+                tracing::debug!(%error, claim = claim.name(), "write a claim of devices");
+                None
+            }
+        }
     }
 
     fn claims<'a>(&'a self, pod: &'a PodInfo) -> impl Iterator<Item = &'a Value> {

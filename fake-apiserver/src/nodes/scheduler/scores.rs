@@ -25,11 +25,12 @@ const DEFAULT_SPREAD: [(&str, i64); 2] = [(HOSTNAME, 3), ("topology.kubernetes.i
 /// A score of each node.
 type Score = fn(&Cycle<'_>, &[&NodeInfo]) -> Vec<i64>;
 
-const SCORES: [(Score, i64); 7] = [
+const SCORES: [(Score, i64); 8] = [
     (taints, 3),
     (preferred, 2),
     (spread, 2),
     (beside, 2),
+    (devices, 2),
     (least_allocated, 1),
     (balanced, 1),
     (images, 1),
@@ -50,6 +51,12 @@ pub(super) fn best(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Option<String> {
         .zip(totals)
         .min_by_key(|(node, total)| (-total, node.pods.len(), node.name()))
         .map(|(node, _)| node.name().to_owned())
+}
+
+/// Where claims of devices get what they would rather have.
+fn devices(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+    let score = |node: &&NodeInfo| cycle.devices.score(cycle.cluster, node);
+    share_of_most(nodes.iter().map(score).collect(), false)
 }
 
 /// As shares of the largest; `reverse` where less is better.

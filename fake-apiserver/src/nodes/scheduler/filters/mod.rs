@@ -12,9 +12,10 @@ mod volumes;
 use std::sync::Arc;
 
 use super::cluster::{Cluster, NodeInfo, PodInfo};
+use super::devices;
 
 pub(crate) use node_affinity::node_matches;
-pub(super) use node_affinity::preferred as preferred_nodes;
+pub(super) use node_affinity::{preferred as preferred_nodes, term_matches};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
 pub(crate) use ports::ports_clash;
 pub(super) use spread::{constraints as spread_constraints, counts as spread_counts, includes_node};
@@ -27,20 +28,30 @@ pub(super) struct Refusal {
     pub reasons: Vec<String>,
     /// Whether it could be, were other pods not there.
     pub resolvable: bool,
+    /// Whether something is wrong with what the pod asks for.
+    pub is_error: bool,
 }
 
 impl Refusal {
     fn resolvable(reason: &str) -> Self {
         Self {
-            reasons: vec![reason.to_owned()],
             resolvable: true,
+            ..Self::hopeless(reason)
         }
     }
 
-    fn hopeless(reason: &str) -> Self {
+    pub(super) fn hopeless(reason: &str) -> Self {
         Self {
             reasons: vec![reason.to_owned()],
             resolvable: false,
+            is_error: false,
+        }
+    }
+
+    pub(super) fn error(reason: &str) -> Self {
+        Self {
+            is_error: true,
+            ..Self::hopeless(reason)
         }
     }
 }
@@ -52,6 +63,14 @@ pub(super) struct Cycle<'a> {
     spread: spread::State,
     affinity: pod_affinity::State,
     claims: volumes::State,
+    pub devices: devices::State<'a>,
+}
+
+/// What no node can help, told by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hopeless {
+    Volumes(String),
+    Devices(String),
 }
 
 /// The nodes of a cluster, one of them as it might be.
@@ -73,8 +92,9 @@ impl<'a> Nodes<'a> {
 
 impl<'a> Cycle<'a> {
     /// Looks at the cluster for a pod. The error is what no node can help.
-    pub(super) fn new(pod: &'a Arc<PodInfo>, cluster: &'a Cluster) -> Result<Self, String> {
-        volumes::check(pod, cluster)?;
+    pub(super) fn new(pod: &'a Arc<PodInfo>, cluster: &'a Cluster) -> Result<Self, Hopeless> {
+        volumes::check(pod, cluster).map_err(Hopeless::Volumes)?;
+        let devices = devices::State::new(pod, cluster).map_err(Hopeless::Devices)?;
         let nodes = Nodes {
             cluster,
             instead: None,
@@ -83,6 +103,7 @@ impl<'a> Cycle<'a> {
             spread: spread::State::new(pod, nodes),
             affinity: pod_affinity::State::new(pod, nodes),
             claims: volumes::State::new(pod, nodes),
+            devices,
             pod,
             cluster,
         })
@@ -118,6 +139,7 @@ impl<'a> Cycle<'a> {
             spread: spread::State::new(self.pod, nodes),
             affinity: pod_affinity::State::new(self.pod, nodes),
             claims: volumes::State::new(self.pod, nodes),
+            devices: devices::State::new(self.pod, self.cluster).unwrap_or_default(),
             pod: self.pod,
             cluster: self.cluster,
         }
@@ -127,7 +149,7 @@ impl<'a> Cycle<'a> {
 
 type Filter = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
 
-const FILTERS: [Filter; 12] = [
+const FILTERS: [Filter; 13] = [
     node_state::unschedulable,
     node_state::name,
     taints::filter,
@@ -140,6 +162,7 @@ const FILTERS: [Filter; 12] = [
     volumes::zone,
     spread::filter,
     pod_affinity::filter,
+    |cycle, node| cycle.devices.refuse(cycle.cluster, node),
 ];
 
 #[cfg(test)]

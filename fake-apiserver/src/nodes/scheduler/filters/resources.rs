@@ -25,5 +25,9 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
             resolvable &= *amount <= has;
         }
     }
-    (!reasons.is_empty()).then_some(Refusal { reasons, resolvable })
+    (!reasons.is_empty()).then_some(Refusal {
+        reasons,
+        resolvable,
+        is_error: false,
+    })
 }

@@ -54,7 +54,7 @@ fn place(spec: Value, change: Value) -> String {
     let pod = Arc::new(PodInfo::new(pod));
     let cycle = match Cycle::new(&pod, &cluster) {
         Ok(cycle) => cycle,
-        Err(message) => return message,
+        Err(Hopeless::Volumes(message) | Hopeless::Devices(message)) => return message,
     };
     let words: Vec<String> = cluster
         .nodes
@@ -166,7 +166,8 @@ fn said(spec: Value, change: Value) -> String {
     let pod = Arc::new(PodInfo::new(pod));
     let cycle = match Cycle::new(&pod, &cluster) {
         Ok(cycle) => cycle,
-        Err(why) => return message::hopeless(cluster.nodes.len(), &why),
+        Err(Hopeless::Volumes(why)) => return message::hopeless(cluster.nodes.len(), &why),
+        Err(Hopeless::Devices(why)) => return message::no_devices(cluster.nodes.len(), &why),
     };
     let mut refusals = Vec::new();
     for node in cluster.nodes.values() {
@@ -181,7 +182,7 @@ fn said(spec: Value, change: Value) -> String {
         (false, Err(why)) => Preemption::Vain(why),
     };
     let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
-    message::refused(&refusals, &outcome)
+    message::refused(&refusals, message::NO_CLAIMS, &outcome)
 }
 
 /// As kube-scheduler 1.36.2 said it, on the same nodes: what is wrong with them, and what drivings away would come to.

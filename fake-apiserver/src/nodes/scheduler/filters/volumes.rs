@@ -299,5 +299,6 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     (!reasons.is_empty()).then_some(Refusal {
         reasons,
         resolvable: false,
+        is_error: false,
     })
 }
