@@ -26,8 +26,25 @@ impl Expression {
 
     /// The text with `by` wherever the expression occurs.
     pub(super) fn replaced(&self, text: &str, by: &str) -> String {
-        self.0.replace_all(text, regex::NoExpand(by)).into_owned()
+        self.0.replace_all(text, groups(by).as_str()).into_owned()
     }
+}
+
+/// A replacement with its groups as the regex crate writes them: `${1}` for `\1`.
+fn groups(by: &str) -> String {
+    let mut out = String::new();
+    let mut rest = by.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match (letter, rest.peek().and_then(|next| next.to_digit(10))) {
+            ('\\', Some(group)) => {
+                rest.next();
+                out.push_str(&format!("${{{group}}}"));
+            }
+            ('$', _) => out.push_str("$$"),
+            _ => out.push(letter),
+        }
+    }
+    out
 }
 
 /// Bytes, written in base64.
@@ -54,7 +71,17 @@ mod tests {
     use rstest::rstest;
     use shared_json::{Value, json};
 
+    use super::Expression;
     use crate::apidiff::Case;
+
+    #[rstest]
+    #[case("j-0-x7", r"\1-\2P", "j-0-P")]
+    #[case("j-x7", r"\1-\2P", "j-P")]
+    #[case("j-x7", "$1", "$1")]
+    fn groups_are_put_in(#[case] text: &str, #[case] by: &str, #[case] expected: &str) {
+        let expression = Expression::try_from(r"\b(j)-([0-9]+-)?x7".to_owned()).expect("an expression");
+        assert_eq!(expression.replaced(text, by), expected);
+    }
 
     #[rstest]
     #[case::fine(json!({"rawB64": "AAE=", "until": {"text": "^a"}, "view": {"lines": "b$"}}), None)]

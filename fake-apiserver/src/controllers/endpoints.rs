@@ -74,7 +74,11 @@ fn selects(service: &Value, pod: &Value) -> bool {
     })
 }
 
-/// A service's port on a pod: by number, or by the name of one of its containers' ports.
+fn protocol(port: &Value) -> &str {
+    port.get("protocol").and_then(Value::as_str).unwrap_or("TCP")
+}
+
+/// A service's port on a pod: by number, or by the name of one of its containers' ports of that protocol.
 fn port_on(port: &Value, pod: &Value) -> Option<i64> {
     match port.get("targetPort") {
         None => port.get("port").and_then(Value::as_i64),
@@ -82,7 +86,7 @@ fn port_on(port: &Value, pod: &Value) -> Option<i64> {
             .iter()
             .chain(list(pod, "spec.initContainers"))
             .flat_map(|container| list(container, "ports"))
-            .find(|found| text(found, "name") == name)
+            .find(|found| text(found, "name") == name && protocol(found) == protocol(port))
             .and_then(|found| found.get("containerPort").and_then(Value::as_i64)),
         Some(number) => number.as_i64(),
     }
@@ -300,7 +304,10 @@ impl Controller for EndpointSlices {
 fn labels_of(service: &Value, own: Value) -> Value {
     let mut labels = own;
     for (key, value) in string_map(service, "labels") {
-        labels[key] = value.clone();
+        // What these labels say is not the service's to say.
+        if key != HEADLESS_LABEL && labels.get(key).is_none() {
+            labels[key] = value.clone();
+        }
     }
     if text(service, "spec.clusterIP") == "None" {
         labels[HEADLESS_LABEL] = json!("");
@@ -477,6 +484,7 @@ mod tests {
     #[case(json!({"port": 80}), Some(80))]
     #[case(json!({"port": 80, "targetPort": 8080}), Some(8080))]
     #[case(json!({"port": 80, "targetPort": "web"}), Some(9090))]
+    #[case(json!({"port": 80, "targetPort": "web", "protocol": "UDP"}), None)]
     #[case(json!({"port": 80, "targetPort": "none"}), None)]
     #[case(json!({"port": 80, "targetPort": "side"}), Some(7070))]
     #[case(json!({"port": 80, "targetPort": "twice"}), Some(1))]

@@ -95,7 +95,8 @@ impl Controller for Volumes {
                                     Some(_) => class_of(object) == class_of(claim),
                                     None => fits(object, claim),
                                 };
-                                serves && text(claim, "spec.volumeName").is_empty()
+                                let named = text(claim, "spec.volumeName");
+                                named == object.name() || serves && named.is_empty()
                             })
                             .map(|claim| Key::of(claim)),
                     );
@@ -419,7 +420,7 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
                 reclaim(cx, &volume).await?;
             }
         }
-        Some(reference) if text(reference, "uid").is_empty() && phase.is_empty() | (phase == "Pending") => {
+        Some(reference) if text(reference, "uid").is_empty() && phase != "Available" => {
             set_phase(cx, &volume, "Available", "").await?;
         }
         _ => {}

@@ -16,6 +16,7 @@ use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, n
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
 
+const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 const REVISION_LABEL: &str = "controller-revision-hash";
 
@@ -237,7 +238,7 @@ fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String {
 fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value {
     let mut pod = from_template(template, owner_reference("apps/v1", "StatefulSet", set));
     let name = format!("{}-{ordinal}", set.name());
-    pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = Value::from(name.clone());
+    pod["metadata"]["labels"][NAME_LABEL] = Value::from(name.clone());
     pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = Value::from(ordinal.to_string());
     pod["metadata"]["labels"][REVISION_LABEL] = Value::from(revision);
     pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
@@ -378,6 +379,18 @@ fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
     (uids(&owners) != uids(old)).then_some(owners)
 }
 
+/// Gives pods back the label that tells them apart.
+async fn keep_names(cx: &mut Cx<'_>, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
+    for pod in pods.iter().filter(|pod| !pod.is_terminating()) {
+        let named = string_map(pod, "labels").get(NAME_LABEL).and_then(Value::as_str);
+        if named != Some(pod.name()) {
+            let patch = json!({"metadata": {"labels": {NAME_LABEL: pod.name()}}});
+            cx.patch(Res::Pods, pod, "", patch).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn retain_claims(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
     let templates = list(set, "spec.volumeClaimTemplates");
     for pod in pods.iter().filter(|_| !templates.is_empty()) {
@@ -505,6 +518,7 @@ impl Controller for StatefulSets {
             _ => history.update.name().to_owned(),
         };
         if !set.is_terminating() {
+            keep_names(cx, &pods).await?;
             retain_claims(cx, &set, &pods).await?;
         }
         let view = View {
