@@ -6,6 +6,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
+use crate::server::rfc3339;
+
 /// How far ahead a next time is looked for.
 const YEARS_MAX: i16 = 5;
 
@@ -119,6 +121,16 @@ impl Schedule {
             }
         }
         None
+    }
+}
+
+/// A time as it is in a zone: `2026-01-01T09:00:00+09:00`; in UTC without one, or where nobody knows it.
+pub(super) fn written(at: Timestamp, zone: &str) -> String {
+    match TimeZone::get(zone) {
+        Ok(zone) if zone.to_offset(at).seconds() != 0 => {
+            at.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+        }
+        _ => rfc3339(at),
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::claim::concerned;
-use super::cron::Schedule;
+use super::cron::{self, Schedule};
 use super::job_plan::is_finished;
 use super::pods::owner_reference;
 use super::replicaset::refusal;
@@ -59,6 +59,11 @@ impl Controller for CronJobs {
         cx.set_status(Res::CronJobs, &newest, &status).await?;
         result
     }
+}
+
+/// The name of the job for a time.
+fn job_name(cron: &Value, due: Timestamp) -> String {
+    format!("{}-{}", cron.name(), due.as_second() / 60)
 }
 
 fn reference(job: &Value) -> Value {
@@ -202,7 +207,10 @@ impl CronJobs {
             );
         }
         let active = list(status, "active").to_vec();
+        let name = job_name(cron, due);
         match text(cron, "spec.concurrencyPolicy") {
+            // It runs, whatever the status says of when the last one began.
+            "Forbid" if active.iter().any(|entry| text(entry, "name") == name) => return Ok(next.into()),
             "Forbid" if !active.is_empty() => {
                 let text =
                     "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -245,7 +253,7 @@ impl CronJobs {
     ) -> Result<(), kube::Error> {
         let template = at(cron, "spec.jobTemplate").cloned().unwrap_or_else(|| json!({}));
         let mut metadata = json!({
-            "name": format!("{}-{}", cron.name(), due.as_second() / 60), "namespace": cron.namespace(),
+            "name": job_name(cron, due), "namespace": cron.namespace(),
             "ownerReferences": [owner_reference("batch/v1", "CronJob", cron)],
         });
         for field in ["labels", "annotations"] {
@@ -255,7 +263,7 @@ impl CronJobs {
             }
         }
         metadata["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"] =
-            Value::from(rfc3339(due));
+            Value::from(cron::written(due, text(cron, "spec.timeZone")));
         let job =
             json!({"metadata": metadata, "spec": template.get("spec").cloned().unwrap_or_else(|| json!({}))});
         match cx.create(Res::Jobs, cron.namespace(), job).await {

@@ -379,9 +379,15 @@ fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
     (uids(&owners) != uids(old)).then_some(owners)
 }
 
-/// Gives pods back the label that tells them apart.
-async fn keep_names(cx: &mut Cx<'_>, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
-    for pod in pods.iter().filter(|pod| !pod.is_terminating()) {
+/// Gives pods back the label that tells them apart; in order, those after one that is not ready are not looked at.
+async fn keep_names(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
+    let mut pods: Vec<&Arc<Value>> = pods.iter().collect();
+    pods.sort_by_key(|pod| ordinal(set, pod));
+    for pod in pods {
+        let is_well = is_ready(pod) && text(pod, "status.phase") == "Running" && !pod.is_terminating();
+        if !is_well && !is_parallel(set) {
+            break;
+        }
         let named = string_map(pod, "labels").get(NAME_LABEL).and_then(Value::as_str);
         if named != Some(pod.name()) {
             let patch = json!({"metadata": {"labels": {NAME_LABEL: pod.name()}}});
@@ -518,7 +524,7 @@ impl Controller for StatefulSets {
             _ => history.update.name().to_owned(),
         };
         if !set.is_terminating() {
-            keep_names(cx, &pods).await?;
+            keep_names(cx, &set, &pods).await?;
             retain_claims(cx, &set, &pods).await?;
         }
         let view = View {

@@ -99,10 +99,8 @@ fn fill(name: &str, object: &Object, map: &mut Map<String, Value>, old: Option<&
 pub(super) fn set(map: &mut Map<String, Value>, path: &[&str], value: &Value) {
     match path {
         [] => {}
-        [field] => {
-            if unset(map, field) {
-                map.insert((*field).to_owned(), value.clone());
-            }
+        [field] if unset(map, field) => {
+            map.insert((*field).to_owned(), value.clone());
         }
         // What is set may be shared with other versions, and stays so.
         [field, rest @ ..] if !is_set(map.get(*field), rest) => {

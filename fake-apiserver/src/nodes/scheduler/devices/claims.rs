@@ -159,7 +159,7 @@ impl<'a> State<'a> {
                 .iter()
                 .any(|request| !list(request, "firstAvailable").is_empty())
         };
-        if !self.claims.iter().any(|claim| has_ways(claim)) {
+        if !self.claims.iter().any(has_ways) {
             return 0;
         }
         let mut fresh = self
