@@ -31,8 +31,9 @@ pub(super) fn replicas(object: &Value) -> i64 {
     number(object, "spec.replicas", 1)
 }
 
+/// How many are available; of a set that was made smaller, and has not said so yet, no more than it keeps.
 fn available(set: &Value) -> i64 {
-    number(set, "status.availableReplicas", 0)
+    number(set, "status.availableReplicas", 0).min(replicas(set))
 }
 
 fn is_rolling(deployment: &Value) -> bool {
