@@ -8,9 +8,9 @@ use crate::store::Revision;
 
 /// An object as the API server handles it: `apiVersion`, `kind`, `metadata` and the rest.
 pub(crate) trait ObjectMeta {
-    fn metadata(&self) -> Option<&Map<String, Value>>;
+    fn metadata(&self) -> Option<&Map>;
     /// The metadata, made if it is missing or not an object.
-    fn metadata_mut(&mut self) -> &mut Map<String, Value>;
+    fn metadata_mut(&mut self) -> &mut Map;
 
     fn meta_str(&self, field: &str) -> &str {
         self.metadata()
@@ -85,14 +85,14 @@ pub(crate) trait ObjectMeta {
     }
 }
 
-static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static EMPTY: LazyLock<Map> = LazyLock::new(Map::new);
 
 impl ObjectMeta for Value {
-    fn metadata(&self) -> Option<&Map<String, Value>> {
+    fn metadata(&self) -> Option<&Map> {
         self.get("metadata").and_then(Value::as_object)
     }
 
-    fn metadata_mut(&mut self) -> &mut Map<String, Value> {
+    fn metadata_mut(&mut self) -> &mut Map {
         if !self.is_object() {
             *self = Value::Object(Map::new());
         }
@@ -113,7 +113,7 @@ impl ObjectMeta for Value {
 }
 
 /// A map of strings below `metadata`, such as `labels`; empty if there is none.
-pub(crate) fn string_map<'a>(object: &'a Value, field: &str) -> &'a Map<String, Value> {
+pub(crate) fn string_map<'a>(object: &'a Value, field: &str) -> &'a Map {
     object
         .metadata()
         .and_then(|meta| meta.get(field))

@@ -19,7 +19,7 @@ pub struct ApiError {
     /// Kind, name, group, uid and causes, where there are any.
     pub details: Option<Value>,
     /// What else a webhook says of its refusal: `reason` and `metadata` in words that only it knows.
-    pub said: Option<Box<Map<String, Value>>>,
+    pub said: Option<Box<Map>>,
 }
 
 impl ApiError {

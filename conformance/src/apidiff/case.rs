@@ -63,14 +63,14 @@ pub struct Step {
     /// A text, or a map of parameters.
     pub(super) query: Option<Value>,
     /// Headers beyond the usual; null takes one of these away.
-    pub(super) headers: Map<String, Value>,
+    pub(super) headers: Map,
     pub(super) body: Option<Ordered>,
     pub(super) raw: Option<String>,
     pub(super) raw_b64: Option<Base64>,
     /// A prefix, a unit, how often the unit comes, a suffix.
     pub(super) raw_repeat: Option<(String, String, usize, String)>,
     /// Values put into the body, by pointer.
-    pub(super) set: Map<String, Value>,
+    pub(super) set: Map,
     pub(super) unset: Vec<String>,
     /// Variables and the pointers that they are read from.
     pub(super) capture: BTreeMap<String, String>,

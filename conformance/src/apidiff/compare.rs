@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use shared_json::Value;
+use shared_json::{Name, Value};
 
 /// How many characters of a value are shown.
 const SHOWN_CHARS_MAX: usize = 600;
@@ -63,7 +63,7 @@ fn walk(wanted: &Value, got: &Value, path: String, out: &mut Vec<Difference>) {
     };
     match (wanted, got) {
         (Value::Object(wanted), Value::Object(got)) => {
-            let keys: std::collections::BTreeSet<&String> = wanted.keys().chain(got.keys()).collect();
+            let keys: std::collections::BTreeSet<&Name> = wanted.keys().chain(got.keys()).collect();
             for key in keys {
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
                 one(path, wanted.get(key), got.get(key));

@@ -21,7 +21,7 @@ impl Ordered {
             Self::Fields(fields) => fields
                 .iter()
                 .map(|(name, value)| (name.clone(), value.to_value()))
-                .collect::<Map<_, _>>()
+                .collect::<Map>()
                 .into(),
         }
     }

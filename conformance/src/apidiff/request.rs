@@ -73,7 +73,7 @@ impl Variables {
             Value::Object(map) => map
                 .iter()
                 .map(|(key, value)| (self.filled_text(key), self.filled(value)))
-                .collect::<Map<_, _>>()
+                .collect::<Map>()
                 .into(),
             other => other.clone(),
         }

@@ -134,7 +134,9 @@ impl View {
             Self::KeepKeys(keep) => {
                 if let Some(Value::Object(map)) = pointer::get_mut(&mut body, &keep.at) {
                     map.retain(|key, _| {
-                        keep.of.as_ref().is_none_or(|of| of.contains(key))
+                        keep.of
+                            .as_ref()
+                            .is_none_or(|of| of.iter().any(|name| name == key))
                             && keep.re.as_ref().is_none_or(|re| re.is_in(key))
                     });
                 }
@@ -223,7 +225,7 @@ fn shape(value: &Value, depth: u32) -> Value {
         Value::Object(map) => map
             .iter()
             .map(|(key, value)| (key.clone(), shape(value, depth - 1)))
-            .collect::<Map<_, _>>()
+            .collect::<Map>()
             .into(),
         Value::Array(items) => {
             let mut shapes = Vec::new();
@@ -289,7 +291,7 @@ fn schema_structure(schema: &Value) -> Value {
         if let (true, Value::Array(items)) = (matches!(key.as_str(), "required" | "enum"), &mut value) {
             items.sort_by_key(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
         }
-        out.insert(key.clone(), value);
+        out.insert(key.to_string(), value);
     }
     if let Some(items) = map.get("items") {
         out.insert("items".to_owned(), schema_structure(items));

@@ -99,7 +99,7 @@ pub fn fill(template: &Value, bindings: &Bindings) -> Result<Value, String> {
         Value::Object(fields) => fields
             .iter()
             .map(|(key, value)| Ok((key.clone(), fill(value, bindings)?)))
-            .collect::<Result<shared_json::Map<_, _>, String>>()?
+            .collect::<Result<shared_json::Map, String>>()?
             .into(),
         other => other.clone(),
     })

@@ -8,7 +8,7 @@
 //! * [`Seed`]: where randomness comes from. Each user forks its own stream by name, so adding one never changes another's.
 //! * [`Names`]: the random suffixes of objects' names, in Kubernetes' alphabet. A scenario may hand out chosen ones.
 //! * [`EventRecorder`]: events about objects, counted and limited as client-go does.
-//! * [`watch_json`] and [`request_object`]: objects as plain JSON, from a server in the same process without a detour through text
+//! * [`watch_json`] and [`ObjectClient`]: objects as plain JSON, from and to a server in the same process without a detour through text
 //!   ([`LocalObjects`]).
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
@@ -22,7 +22,7 @@ mod watch;
 
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
-pub use local::{LocalEvent, LocalObjects, request_object};
+pub use local::{LocalEvent, LocalObjects, ObjectClient};
 pub use names::{AliasNames, NAME_ALPHABET, Names, SeededNames, SharedNames, safe_encode};
 pub use seed::{Random, Seed, hex};
 pub use watch::{JsonChange, LeanObject, watch_json, watch_metadata};

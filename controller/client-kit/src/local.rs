@@ -1,6 +1,7 @@
 //! Requests within one process.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -22,28 +23,41 @@ pub enum LocalEvent {
     Gone(Arc<Value>),
 }
 
-/// Objects that a server in the same process answers with, so that nothing need be written as text and read again.
+/// Objects that a server in the same process is sent and answers with, so that nothing need be written as text and read again.
 ///
 /// Who asks sends it along as an extension of its request, which no socket carries. A server that finds it there may leave an
 /// object in it, and send what [`LocalObjects::tell`] gives, which is a line with nothing on it, instead of one with the object. All
 /// who ask get the same object. What lies between the two, and may go wrong there, is as it is for text.
 #[derive(Debug, Clone, Default)]
-pub struct LocalObjects(Arc<Mutex<VecDeque<LocalEvent>>>);
+pub struct LocalObjects {
+    /// What is sent, for which the request's body only stands.
+    sent: Option<Value>,
+    told: Arc<Mutex<VecDeque<LocalEvent>>>,
+}
 
 /// The line that stands for an object.
 pub(crate) const LINE: &[u8] = b"\n";
 
 impl LocalObjects {
+    /// The object that is sent, if the body that was received stands for one.
+    #[must_use]
+    pub fn sent(&self, body: &[u8]) -> Option<&Value> {
+        self.sent.as_ref().filter(|_| body == LINE)
+    }
+
     /// Leaves an event, or for an answer the object that is present; gives what stands for it.
     pub fn tell(&self, event: LocalEvent) -> Bytes {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.push_back(event);
         Bytes::from_static(LINE)
     }
 
     /// What the next line stands for.
     pub(crate) fn next(&self) -> Option<LocalEvent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
     }
 }
 
@@ -55,26 +69,52 @@ impl LocalEvent {
     }
 }
 
-/// Sends a request whose answer is one object, and gives that without `metadata.managedFields`.
-///
-/// # Errors
-/// As kube's client has them: what the server refuses is [`kube::Error::Api`].
-pub async fn request_object(
-    client: &Client,
-    request: http::Request<Vec<u8>>,
-) -> Result<Arc<Value>, kube::Error> {
-    let local = LocalObjects::default();
-    let mut request = request.map(Body::from);
-    request.extensions_mut().insert(local.clone());
-    let answer = accepted(client.send(request).await?).await?;
-    let body = answer.into_body().collect().await?.to_bytes();
-    if *body == *LINE
-        && let Some(LocalEvent::Present(object)) = local.next()
-    {
-        return Ok(object);
+/// A client whose requests and answers are single objects. Once a server has answered with an object of this process, it is
+/// sent objects, too. Clones share what is known of the server.
+#[derive(Clone)]
+pub struct ObjectClient {
+    client: Client,
+    is_local: Arc<AtomicBool>,
+}
+
+impl ObjectClient {
+    /// Requests through a client of kube's, whose server does not change.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            is_local: Arc::default(),
+        }
     }
-    let LeanObject(object) = shared_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
-    Ok(Arc::new(object))
+
+    /// Sends a request, without a body if that is null, and gives the object that is answered, without `metadata.managedFields`.
+    ///
+    /// # Errors
+    /// As kube's client has them: what the server refuses is [`kube::Error::Api`].
+    pub async fn request(&self, request: http::Request<Value>) -> Result<Arc<Value>, kube::Error> {
+        let mut local = LocalObjects::default();
+        let (mut head, object) = request.into_parts();
+        let body = if object.is_null() {
+            Body::empty()
+        } else if self.is_local.load(Ordering::Relaxed) {
+            local.sent = Some(object);
+            Body::from(Bytes::from_static(LINE))
+        } else {
+            Body::from(shared_json::to_vec(&object).map_err(kube::Error::SerdeError)?)
+        };
+        head.extensions.insert(local.clone());
+        let request = http::Request::from_parts(head, body);
+        let answer = accepted(self.client.send(request).await?).await?;
+        let body = answer.into_body().collect().await?.to_bytes();
+        if *body == *LINE
+            && let Some(LocalEvent::Present(object)) = local.next()
+        {
+            self.is_local.store(true, Ordering::Relaxed);
+            return Ok(object);
+        }
+        let LeanObject(object) = shared_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+        Ok(Arc::new(object))
+    }
 }
 
 /// An answer that is no refusal.

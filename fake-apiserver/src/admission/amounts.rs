@@ -15,7 +15,7 @@ pub(super) fn read(amounts: Option<&Value>) -> Amounts {
     let map = amounts.and_then(Value::as_object);
     map.into_iter()
         .flatten()
-        .map(|(name, value)| (name.clone(), Quantity::of(value)))
+        .map(|(name, value)| (name.to_string(), Quantity::of(value)))
         .collect()
 }
 

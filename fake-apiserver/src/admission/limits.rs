@@ -54,7 +54,7 @@ fn fill_in(pod: &mut Value, limits: &[Value]) {
         amounts
             .flatten()
             .map(|(name, value)| (name.clone(), value.clone()))
-            .collect::<Map<_, _>>()
+            .collect::<Map>()
     };
     let (default_requests, default_limits) = (given("defaultRequest"), given("default"));
     let mut said = Vec::new();
@@ -80,7 +80,7 @@ fn fill_in(pod: &mut Value, limits: &[Value]) {
                             .and_then(|all| all.get(field)?.get(key.as_str()))
                             .is_none()
                     })
-                    .cloned()
+                    .map(ToString::to_string)
                     .collect();
                 if missing.is_empty() {
                     continue;

@@ -70,7 +70,7 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
 }
 
 /// Adds the volume, if it is `new`, and a mount to each container that has none at the same place.
-fn mount_token(spec: &mut shared_json::Map<String, Value>, volume: &str, new: bool) {
+fn mount_token(spec: &mut shared_json::Map, volume: &str, new: bool) {
     let mut needed = false;
     for list in ["initContainers", "containers"] {
         let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else {

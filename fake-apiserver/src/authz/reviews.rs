@@ -1,10 +1,11 @@
 //! Reviews: questions about users and what they may do. They are created and never kept.
 
-use shared_json::{Map, Value, json};
+use shared_json::{Map, Name, Value, json};
 
 use super::{Act, is_master, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
+use crate::http::payload::Payload;
 use crate::meta::at;
 use crate::names;
 use crate::resources::Resource;
@@ -26,7 +27,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 ///
 /// # Errors
 /// 400 and 422 for what is no question.
-pub(crate) fn answer(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) fn answer(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (mut review, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
     if context.resource.kind == "LocalSubjectAccessReview" {
@@ -114,7 +115,7 @@ fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
     let is_local = kind == "LocalSubjectAccessReview";
     let given = review.get("metadata").and_then(Value::as_object);
     // The namespace is the path's, whatever is said.
-    let is_said = |(field, value): &(&String, &Value)| {
+    let is_said = |(field, value): &(&Name, &Value)| {
         !value.is_null() && *field != "managedFields" && *field != "namespace"
     };
     if !given.into_iter().flatten().any(|entry| is_said(&entry)) {
@@ -134,7 +135,7 @@ fn metadata_error(kind: &str, review: &Value) -> Option<FieldError> {
 }
 
 /// An object as JSON, with these fields in this order.
-fn in_order(object: &Map<String, Value>, fields: &[&str]) -> String {
+fn in_order(object: &Map, fields: &[&str]) -> String {
     let shown = fields.iter().filter_map(|field| {
         let value = object.get(*field)?;
         let text = match value.as_array() {
@@ -281,7 +282,7 @@ fn subject(review: &Value) -> User {
         extra: extra
             .into_iter()
             .flatten()
-            .map(|(key, values)| (key.clone(), words(Some(values))))
+            .map(|(key, values)| (key.to_string(), words(Some(values))))
             .collect(),
     }
 }
@@ -411,7 +412,7 @@ fn rules(context: &Context, review: &mut Value) -> Result<Value, ApiError> {
         let present = fields
             .iter()
             .filter_map(|field| Some(((*field).to_owned(), rule.get(field)?.clone())));
-        Value::Object(present.collect::<Map<String, Value>>())
+        Value::Object(present.collect::<Map>())
     };
     let resources = all.iter().filter(|rule| rule.get("resources").is_some());
     let paths = all.iter().filter(|rule| rule.get("nonResourceURLs").is_some());

@@ -28,7 +28,7 @@ pub(super) fn read(path: &str, schema: &Schema) -> Option<String> {
         let Kind::Object(object) = &place.kind else {
             return None;
         };
-        let next = match (&object.additional, object.fields.get(&name)) {
+        let next = match (&object.additional, object.fields.get(name.as_str())) {
             (_, Some(field)) => {
                 if !out.is_empty() {
                     out.push('.');

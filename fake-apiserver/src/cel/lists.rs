@@ -150,7 +150,7 @@ fn plan(schema: &Schema) -> Option<Json> {
             }
         }
         Kind::Object(object) => {
-            let fields: shared_json::Map<String, Json> = object
+            let fields: shared_json::Map = object
                 .fields
                 .iter()
                 .filter_map(|(name, field)| Some((super::values::escape(name), plan(&field.schema)?)))

@@ -157,7 +157,7 @@ impl Walk<'_> {
                         let typed = typed.and_then(|typed| typed.fields.get(name));
                         let described = typed.map_or(&*field.schema, |typed| &*typed.schema);
                         let path = if path.is_empty() {
-                            name.clone()
+                            name.to_string()
                         } else {
                             format!("{path}.{name}")
                         };

@@ -85,7 +85,7 @@ fn least_bytes(schema: &Schema) -> u64 {
         | Kind::Array(_) => 2,
         Kind::Object(object) => {
             let required = object.required.iter().filter_map(|name| {
-                let field = object.fields.get(name)?;
+                let field = object.fields.get(name.as_str())?;
                 let must = field.schema.default.is_none();
                 must.then(|| name.len() as u64 + 4 + least_bytes(&field.schema))
             });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
-use shared_json::Value as Json;
+use shared_json::{Name, Value as Json};
 
 use crate::types::{Kind, Schema};
 
@@ -169,7 +169,9 @@ pub(crate) fn plain(json: &Json) -> Value {
         },
         Json::String(given) => text(given),
         Json::Array(items) => Value::List(Arc::new(items.iter().map(plain).collect())),
-        Json::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), plain(value)))),
+        Json::Object(fields) => map(fields
+            .iter()
+            .map(|(name, value)| (name.to_string(), plain(value)))),
     }
 }
 
@@ -178,13 +180,12 @@ pub(crate) fn typed(json: &Json, schema: &Schema) -> Value {
     match (&schema.kind, json) {
         (Kind::Object(object), Json::Object(fields)) => {
             // A declared field that is null counts as absent.
-            let set =
-                |(name, value): &(&String, &Json)| !value.is_null() || !object.fields.contains_key(*name);
+            let set = |(name, value): &(&Name, &Json)| !value.is_null() || !object.fields.contains_key(*name);
             map(fields.iter().filter(set).map(|(name, value)| {
                 match (object.fields.get(name), &object.additional) {
                     (Some(field), _) => (escape(name), typed(value, &field.schema)),
-                    (None, Some(values)) => (name.clone(), typed(value, values)),
-                    (None, None) => (name.clone(), plain(value)),
+                    (None, Some(values)) => (name.to_string(), typed(value, values)),
+                    (None, None) => (name.to_string(), plain(value)),
                 }
             }))
         }

@@ -78,7 +78,7 @@ mod tests {
 
     /// A role by its name, the labels that it has, and its rules, each a verb.
     fn role(name: &str, labels: &[&str], verbs: &[&str]) -> Arc<Value> {
-        let labels: shared_json::Map<String, Value> = labels
+        let labels: shared_json::Map = labels
             .iter()
             .map(|label| ((*label).to_owned(), json!("yes")))
             .collect();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn rules_come_from_the_roles_that_match() {
         let labels = |labels: &[&str]| {
-            let labels: shared_json::Map<String, Value> = labels
+            let labels: shared_json::Map = labels
                 .iter()
                 .map(|label| ((*label).to_owned(), json!("yes")))
                 .collect();

@@ -394,7 +394,7 @@ mod tests {
                 Arc::new(pod)
             })
             .collect();
-        let disrupted: shared_json::Map<String, Value> = disrupted
+        let disrupted: shared_json::Map = disrupted
             .as_object()
             .unwrap()
             .iter()

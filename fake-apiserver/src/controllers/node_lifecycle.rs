@@ -350,7 +350,7 @@ impl NodeLifecycle {
 /// The labels for older clients that a node lacks.
 fn old_labels(node: &Value) -> Option<Value> {
     let labels = string_map(node, "labels");
-    let missing: Map<String, Value> = OLD_LABELS
+    let missing: Map = OLD_LABELS
         .iter()
         .filter_map(|(old, new)| {
             let value = labels.get(*new)?;

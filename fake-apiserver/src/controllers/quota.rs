@@ -133,13 +133,13 @@ impl Controller for ResourceQuotas {
         let mut counted = false;
         for resource in hard.keys() {
             let amount = if is_watched(resource) {
-                Some(used.get(resource).copied().unwrap_or(Quantity::count(0)))
+                Some(used.get(resource.as_str()).copied().unwrap_or(Quantity::count(0)))
             } else {
                 counted = true;
                 count(cx.client, &key.namespace, resource).await.map(whole)
             };
             if let Some(amount) = amount {
-                amounts.insert(resource.clone(), Value::from(amount.canonical()));
+                amounts.insert(resource.to_string(), Value::from(amount.canonical()));
             }
         }
         let status = json!({"hard": hard, "used": amounts});

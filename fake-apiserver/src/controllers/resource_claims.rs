@@ -306,7 +306,7 @@ async fn sync_claim(cx: &mut Cx<'_>, mut claim: Arc<Value>) -> Result<(), kube::
 }
 
 /// Leaves those in a claim's status who need it; with nobody left it is allocated no longer.
-fn release(status: &mut Map<String, Value>, remaining: Vec<Value>, unused: bool) {
+fn release(status: &mut Map, remaining: Vec<Value>, unused: bool) {
     if remaining.is_empty() {
         status.remove("reservedFor");
     } else {

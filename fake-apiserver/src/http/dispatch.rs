@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use client_kit::{LocalEvent, LocalObjects};
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
 use super::negotiate::{self, Accepted, Encoding, Offer, View};
 use super::params::Params;
+use super::payload::Payload;
 use super::request::{ResourceRequest, Verb};
 use super::respond::{self, page_not_found};
 use super::service::not_acceptable;
@@ -38,7 +38,7 @@ pub(super) struct Incoming {
     /// JSON is laid out for people.
     pub pretty: bool,
     pub params: Params,
-    pub body: Bytes,
+    pub body: Payload,
     /// Set for a request that ends at a node.
     pub stream: Option<streams::Head>,
 }
@@ -224,7 +224,7 @@ async fn perform(
     let is_apply = media_type.trim() == APPLY_TYPE;
     options::check(&mut params, request.verb, is_apply)?;
     let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
-    let (body, stream, user_agent) = (incoming.body, incoming.stream, incoming.user_agent);
+    let (stream, user_agent) = (incoming.stream, incoming.user_agent);
     let context = Context {
         server,
         resource,
@@ -232,7 +232,7 @@ async fn perform(
         params,
         accepted,
         content_type: incoming.content_type,
-        body: body.clone(),
+        body: incoming.body,
         manager: incoming.manager,
         user: incoming.user,
         local: incoming.local,
@@ -242,7 +242,7 @@ async fn perform(
     if let Some(head) = stream {
         return streams::answer(&context, head).await;
     }
-    let answer = act(&context, &body, user_agent).await;
+    let answer = act(&context, &context.body, user_agent).await;
     match answer.and_then(|answer| check_view(&context).map(|()| answer)) {
         Err(error) if !is_unhandled(&error) => {
             let warnings = [deprecated, context.warnings.told()].concat();
@@ -255,7 +255,7 @@ async fn perform(
 /// Does what the request asks for.
 async fn act(
     context: &Context,
-    body: &Bytes,
+    body: &Payload,
     user_agent: String,
 ) -> Result<Response<ResponseBody>, ApiError> {
     if !context.request.subresource.is_empty() {
@@ -350,7 +350,7 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
     Err(ApiError::no_such_resource())
 }
 
-async fn subresource_request(context: &Context, body: &Bytes) -> Result<Response<ResponseBody>, ApiError> {
+async fn subresource_request(context: &Context, body: &Payload) -> Result<Response<ResponseBody>, ApiError> {
     let served = context
         .resource
         .subresources

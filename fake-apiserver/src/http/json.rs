@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use shared_json::{Entry, Map, Value};
+use shared_json::{Entry, Map, Name, Value};
 
 use super::{json_error, numbers};
 
@@ -236,9 +236,9 @@ impl<'de> Visitor<'de> for At<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
-        while let Some(key) = fields.next_key::<String>()? {
+        while let Some(key) = fields.next_key::<Name>()? {
             let path = Path::Field(&self.path, &key);
-            if out.contains_key(&key) {
+            if out.contains_key(&*key) {
                 let path = path.to_string();
                 if !self.duplicates.contains(&path) {
                     self.duplicates.push(path);

@@ -13,6 +13,7 @@ mod json_error;
 pub(crate) mod negotiate;
 pub(crate) mod numbers;
 pub(crate) mod params;
+pub(crate) mod payload;
 pub(crate) mod request;
 mod respond;
 pub(crate) mod service;

@@ -21,6 +21,7 @@ use super::dispatch::{Incoming, resource_request};
 use super::health::health;
 use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
+use super::payload::Payload;
 use super::request::{Target, Verb, target};
 use super::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use super::streams;
@@ -128,6 +129,11 @@ where
         Ok(body) => body.to_bytes(),
         Err(_) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
     };
+    let local = head.extensions.get::<LocalObjects>();
+    let body = match local.and_then(|local| local.sent(&body)) {
+        Some(object) => Payload::of_object(object.clone()),
+        None => Payload::from(body),
+    };
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
@@ -161,7 +167,7 @@ where
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
                 manager: manager(&params, agent),
                 pretty: is_pretty(&params, agent),
-                local: head.extensions.get::<LocalObjects>().cloned(),
+                local: local.cloned(),
                 user_agent: agent.to_owned(),
                 params,
                 body,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use client_kit::{
-    EventRecorder, EventType, JsonChange, Random, Seed, SharedClock, watch_json, watch_metadata,
+    EventRecorder, EventType, JsonChange, ObjectClient, Random, Seed, SharedClock, watch_json, watch_metadata,
 };
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -34,6 +34,8 @@ use crate::server::rfc3339;
 /// A simulated node.
 pub struct Kubelet {
     pub(super) client: Client,
+    /// The same for single objects.
+    pub(super) objects: ObjectClient,
     pub(super) spec: NodeSpec,
     pub(super) clock: SharedClock,
     pub(super) images: ImageRegistry,
@@ -95,6 +97,7 @@ impl Kubelet {
             .with_reporting(true);
         let seed = seed.fork("kubelet").fork(&spec.name);
         Self {
+            objects: ObjectClient::new(client.clone()),
             client,
             spec,
             clock,

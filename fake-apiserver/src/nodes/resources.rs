@@ -21,7 +21,7 @@ pub(super) fn amounts(value: Option<&Value>) -> Amounts {
     entries
         .into_iter()
         .flatten()
-        .map(|(name, amount)| (name.clone(), Quantity::of(amount).nanos()))
+        .map(|(name, amount)| (name.to_string(), Quantity::of(amount).nanos()))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Of the paths only the methods, their parameters and the kinds they are of are written: nothing else is read of them.
 
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 use crate::wire::Writer;
 
@@ -28,7 +28,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn entries(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+fn entries(value: Option<&Value>) -> impl Iterator<Item = (&Name, &Value)> {
     value.and_then(Value::as_object).into_iter().flatten()
 }
 
@@ -50,7 +50,7 @@ fn any(out: &mut Writer, field: u32, value: &Value) {
     out.message(field, |out| out.string(2, &value.to_string()));
 }
 
-fn extensions(out: &mut Writer, field: u32, map: &Map<String, Value>) {
+fn extensions(out: &mut Writer, field: u32, map: &Map) {
     for (key, value) in map.iter().filter(|(key, _)| key.starts_with("x-")) {
         out.message(field, |out| {
             out.string(1, key);

@@ -73,7 +73,7 @@ struct Operation<'a> {
 }
 
 /// The paths of a resource and what they take, by path.
-pub(super) fn of_resource(resource: &Resource) -> Map<String, Value> {
+pub(super) fn of_resource(resource: &Resource) -> Map {
     let mut out = Map::new();
     let paths = Paths::of(resource);
     let has = |verb: &str| resource.verbs.iter().any(|given| given == verb);
@@ -164,13 +164,7 @@ pub(super) fn of_resource(resource: &Resource) -> Map<String, Value> {
 }
 
 /// A subresource that connects to something else: its answers are that one's own.
-fn connects(
-    paths: &Paths<'_>,
-    out: &mut Map<String, Value>,
-    name: &str,
-    suffix: &str,
-    subresource: &Subresource,
-) {
+fn connects(paths: &Paths<'_>, out: &mut Map, name: &str, suffix: &str, subresource: &Subresource) {
     const ALL: [&str; 5] = ["delete", "get", "patch", "post", "put"];
     let methods: &[&'static str] = if name.starts_with("proxy") {
         &ALL
@@ -206,7 +200,7 @@ fn connects(
 }
 
 /// The old paths of watches, which have a word of their own.
-fn watches(paths: &Paths<'_>, out: &mut Map<String, Value>) {
+fn watches(paths: &Paths<'_>, out: &mut Map) {
     let kind = &paths.resource.kind;
     let operation = |action: &'static str, what: &str| Operation {
         method: "get",
@@ -341,7 +335,7 @@ fn subresource_type(resource: &Resource, subresource: &Subresource) -> String {
 }
 
 /// The paths that are of no resource: the discovery of a version, of a group, or of all.
-pub(super) fn of_document(path: &str, resource: Option<&Resource>) -> Map<String, Value> {
+pub(super) fn of_document(path: &str, resource: Option<&Resource>) -> Map {
     let get = |id: String, description: &str, tag: String, schema: &str| {
         json!({"get": {
             "tags": [tag], "operationId": id, "description": description,
@@ -444,14 +438,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Adds a path with its methods, unless it has none.
-    fn add(
-        &self,
-        out: &mut Map<String, Value>,
-        path: &str,
-        suffix: &str,
-        operations: &[Operation<'_>],
-        named: bool,
-    ) {
+    fn add(&self, out: &mut Map, path: &str, suffix: &str, operations: &[Operation<'_>], named: bool) {
         if operations.is_empty() {
             return;
         }
@@ -526,11 +513,11 @@ fn responses(codes: &[u16], schema: &str) -> Value {
         "application/vnd.kubernetes.protobuf",
         "application/yaml",
     ];
-    let content: Map<String, Value> = types
+    let content: Map = types
         .into_iter()
         .map(|name| (name.to_owned(), reference.clone()))
         .collect();
-    let mut out: Map<String, Value> = codes
+    let mut out: Map = codes
         .iter()
         .map(|code| {
             (
@@ -550,7 +537,7 @@ fn request_body(operation: &Operation<'_>, schema: &str, custom: bool) -> Value 
         ("patch", true) => &CUSTOM_PATCHES,
         _ => &["*/*"],
     };
-    let content: Map<String, Value> = types
+    let content: Map = types
         .iter()
         .map(|name| ((*name).to_owned(), reference.clone()))
         .collect();

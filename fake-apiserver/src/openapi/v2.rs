@@ -80,7 +80,7 @@ fn cached(hash: &str, binary: bool, make: impl FnOnce() -> Vec<u8>) -> Bytes {
 
 fn make(resources: &[Arc<Resource>]) -> Value {
     let mut paths = Map::new();
-    let mut definitions: Map<String, Value> = published::definitions()
+    let mut definitions: Map = published::definitions()
         .iter()
         .map(|(name, schema)| {
             (
@@ -191,7 +191,7 @@ fn operation(mut operation: Value) -> Value {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
-        let types: Vec<String> = content.keys().cloned().collect();
+        let types: Vec<String> = content.keys().map(ToString::to_string).collect();
         map.insert("consumes".to_owned(), json!(types));
         let schema = content
             .values()

@@ -75,7 +75,7 @@ fn fingerprint(resource: &Resource) -> Option<String> {
 
 pub(super) fn index(registry: &Registry) -> Document {
     let paths = paths(registry);
-    let entries: Map<String, Value> = paths
+    let entries: Map = paths
         .iter()
         .map(|(path, hash)| {
             (

@@ -17,14 +17,14 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map("[a-d]{1,2}", inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>())),
+                .prop_map(|map| Value::Object(map.into_iter().collect::<Map>())),
         ]
     })
 }
 
 fn any_object() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[a-d]{1,2}", any_json(), 0..5)
-        .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>()))
+        .prop_map(|map| Value::Object(map.into_iter().collect::<Map>()))
 }
 
 /// A PodTemplate configuration: labels, containers with ports and environment, tolerations.

@@ -29,7 +29,7 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
     }
 }
 
-fn merge_fields(target: &mut Value, patch: &Map<String, Value>) {
+fn merge_fields(target: &mut Value, patch: &Map) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }

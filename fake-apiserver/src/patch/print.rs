@@ -1,6 +1,6 @@
 //! Values as Go's `%v` prints them; patch errors quote them that way.
 
-use shared_json::Value;
+use shared_json::{Name, Value};
 
 /// `map[a:1 b:[x y]]`.
 pub(crate) fn go_print(value: &Value) -> String {
@@ -96,7 +96,7 @@ fn metadata(metadata: &Value, untouched: bool) -> String {
     let Value::Object(map) = metadata else {
         return metadata.to_string();
     };
-    let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+    let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
     if untouched {
         fields.sort_by_key(|(key, _)| METADATA_ORDER.iter().position(|known| known == key));
     }
@@ -122,7 +122,7 @@ fn ordered(value: &Value, order: &[&str]) -> String {
     let Value::Object(map) = value else {
         return value.to_string();
     };
-    let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+    let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
     fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
     let fields: Vec<String> = fields
         .iter()

@@ -26,7 +26,7 @@ fn entries(
     known: &[Entry],
     object: &Object,
     bytes: &[u8],
-    out: &mut Map<String, Value>,
+    out: &mut Map,
     depth: usize,
 ) -> Result<(), Malformed> {
     if depth > DEPTH_MAX {
@@ -48,13 +48,7 @@ fn entries(
 }
 
 /// Reads one field into the object. A zero that is not behind a pointer is as good as absent.
-fn read(
-    name: &str,
-    field: &Field,
-    token: &Token<'_>,
-    out: &mut Map<String, Value>,
-    depth: usize,
-) -> Result<(), Malformed> {
+fn read(name: &str, field: &Field, token: &Token<'_>, out: &mut Map, depth: usize) -> Result<(), Malformed> {
     match &field.schema.kind {
         Kind::Array(array) => {
             let list = out.entry(name).or_insert_with(|| Value::Array(Vec::new()));

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use client_kit::LocalObjects;
 use http::StatusCode;
 use shared_json::Value;
@@ -11,6 +10,7 @@ use super::conversion::Asked;
 use crate::authn::User;
 use crate::http::negotiate::Accepted;
 use crate::http::params::Params;
+use crate::http::payload::Payload;
 use crate::http::request::ResourceRequest;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
@@ -26,7 +26,7 @@ pub(crate) struct Context {
     pub accepted: Accepted,
     pub content_type: String,
     /// What was sent, unless the request is a part of another one.
-    pub body: Bytes,
+    pub body: Payload,
     /// The field manager: the parameter, or the first word of the user agent.
     pub manager: String,
     /// Who asks.

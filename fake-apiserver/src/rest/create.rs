@@ -6,13 +6,14 @@ use shared_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, incoming, metadata, schema_rules, services, size};
+use super::{conversion, definitions, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
-use crate::store::{Change, GroupResource, ObjectKey};
+use crate::store::{Change, CommitError, GroupResource, ObjectKey};
 use crate::strategy::{disabled, signing};
 use crate::validation;
 
@@ -20,7 +21,7 @@ use crate::validation;
 const GENERATED_BASE_MAX: usize = 58;
 
 /// Creates the object that a client sent.
-pub(crate) async fn create(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn create(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (object, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
     create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await
@@ -271,11 +272,13 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
             .define(&object, state.store.revision())
             .map_err(|errors| ApiError::invalid(&resource.group, &resource.kind, object.name(), &errors))?;
     }
-    size::check(&object)?;
     let stored = state
         .store
         .commit(context.table(), &key, None, Change::Put(object))
-        .map_err(|_| exists())?;
+        .map_err(|error| match error {
+            CommitError::Stale => exists(),
+            CommitError::TooLarge => ApiError::too_large_to_store(),
+        })?;
     state.expiry.note(context.table(), &stored, state.clock.now());
     if context.table().resource == "controllerrevisions"
         && context.request.verb != Verb::Patch

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -13,6 +12,7 @@ use crate::admission::{self, Attributes, Operation};
 use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::http::params::Params;
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
@@ -504,7 +504,7 @@ pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions
             params: context.params.clone(),
             accepted: context.accepted,
             content_type: String::new(),
-            body: Bytes::new(),
+            body: Payload::default(),
             manager: context.manager.clone(),
             local: None,
             user: context.user.clone(),

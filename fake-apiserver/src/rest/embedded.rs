@@ -53,7 +53,7 @@ fn parts<'a>(
     fields.chain(items)
 }
 
-fn embedded<'a>(schema: &Schema, value: &'a Value) -> Option<&'a Map<String, Value>> {
+fn embedded<'a>(schema: &Schema, value: &'a Value) -> Option<&'a Map> {
     match &schema.kind {
         Kind::Object(Object {
             embedded_resource: true,
@@ -138,7 +138,7 @@ fn walk(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-fn check_resource(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_resource(map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     check_identity(map, path, errors);
     if let Some(metadata) = map.get("metadata") {
         let found = metadata::validate_embedded(metadata);
@@ -150,7 +150,7 @@ fn check_resource(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldEr
 }
 
 /// What a resource within a resource says that it is.
-fn check_identity(map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_identity(map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["apiVersion", "kind"] {
         let at = under(path, name);
         let Some(value) = map.get(name).filter(|value| !value.is_null()) else {

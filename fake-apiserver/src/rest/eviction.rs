@@ -9,6 +9,7 @@ use super::ownership::Ownership;
 use super::posted::{self, Taken};
 use super::subresource::{self, context_of, success};
 use super::update::{Update, update};
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at, string_map};
 use crate::selector::matches_selector;
@@ -33,7 +34,7 @@ fn number(value: &Value, path: &str) -> i64 {
 }
 
 /// Evicts the pod that the path names.
-pub(super) async fn evict(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let eviction = posted::read(context, body, EVICTION)?;
     if eviction.name() != context.request.name {
         return Err(ApiError::bad_request(

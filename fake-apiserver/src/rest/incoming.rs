@@ -9,6 +9,7 @@ use super::embedded;
 use super::kind_check::{Mismatch, check};
 use crate::field_error::FieldError;
 use crate::http::params::FieldValidation;
+use crate::http::payload::Payload;
 use crate::http::{decode, json};
 use crate::resources::Resource;
 use crate::status::ApiError;
@@ -22,7 +23,7 @@ const SUMMARY_BYTES_MAX: usize = 30;
 /// # Errors
 /// 400 for what is no object of the resource's kind, and for unknown or repeated fields where the client asked for
 /// strictness; 415 for an unknown media type.
-pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<String>), ApiError> {
     let resource = &context.resource;
     let format = decode::format(&context.content_type)?;
     if format == decode::Format::Protobuf && resource.is_custom() {
@@ -35,7 +36,7 @@ pub(crate) fn read(context: &Context, body: &[u8]) -> Result<(Value, Vec<String>
             summary(body)
         ))
     };
-    let document = decode::document(format, body).map_err(|error| match format {
+    let document = body.document(format).map_err(|error| match format {
         decode::Format::Json => {
             unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
         }
@@ -143,7 +144,7 @@ fn shape(
     context: &Context,
     object: &mut Value,
     mut problems: Vec<String>,
-    document: Option<&[u8]>,
+    document: Option<&Payload>,
 ) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
     let Some(schema) = resource.schema() else {
@@ -168,7 +169,7 @@ fn shape(
         })
     });
     normalise(context, &schema, object).map_err(|error| {
-        let error = error.with_written_numbers(document);
+        let error = error.with_written_numbers(document.map(|document| &**document));
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",
             resource.kind, resource.version, resource.kind

@@ -149,7 +149,7 @@ fn check_builtin(
     resource: &Resource,
     given_version: &str,
     given_kind: &str,
-    object: &Map<String, Value>,
+    object: &Map,
 ) -> Result<(), Mismatch> {
     let expected = resource.api_version();
     let api_version = if given_version.is_empty() {
@@ -210,7 +210,7 @@ fn check_builtin(
     ))
 }
 
-fn text(map: &Map<String, Value>, field: &str) -> Result<String, Mismatch> {
+fn text(map: &Map, field: &str) -> Result<String, Mismatch> {
     match map.get(field) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),

@@ -24,7 +24,6 @@ mod scale;
 mod schema_rules;
 pub(crate) mod sent;
 mod services;
-mod size;
 pub(crate) mod subresource;
 pub(crate) mod update;
 pub(crate) mod watch;

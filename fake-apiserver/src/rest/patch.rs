@@ -10,6 +10,7 @@ use super::ownership::{Ownership, with_operation};
 use super::update::{Update, check_name, update};
 use crate::field_error::FieldError;
 use crate::http::params::FieldValidation;
+use crate::http::payload::Payload;
 use crate::http::{decode, json};
 use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
@@ -58,7 +59,7 @@ impl PatchKind {
 }
 
 /// Patches the object that the path names; apply creates it if it is missing.
-pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
     if kind == PatchKind::Apply {
         return apply(context, configuration(body)?).await;
@@ -66,7 +67,7 @@ pub(crate) async fn patch(context: &Context, body: &[u8]) -> Result<Answer, ApiE
     let json::Document {
         value: document,
         duplicates,
-    } = json::parse_untyped(body).map_err(|error| malformed(kind, &error))?;
+    } = body.untyped().map_err(|error| malformed(kind, &error))?;
     if kind == PatchKind::Merge && document.is_null() {
         return Err(ApiError::bad_request("Invalid JSON Patch"));
     }

@@ -3,7 +3,7 @@
 use shared_json::Value;
 
 use super::context::Context;
-use crate::http::decode;
+use crate::http::payload::Payload;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
 
@@ -19,8 +19,8 @@ pub(crate) struct Taken {
 ///
 /// # Errors
 /// 400 for another kind, and for another namespace than the path's.
-pub(crate) fn read(context: &Context, body: &[u8], taken: Taken) -> Result<Value, ApiError> {
-    let object = decode::decode(&context.content_type, body)?;
+pub(crate) fn read(context: &Context, body: &Payload, taken: Taken) -> Result<Value, ApiError> {
+    let object = body.options(&context.content_type)?;
     check(context, &object, taken)?;
     Ok(object)
 }

@@ -14,9 +14,7 @@ pub(crate) type Sent<'a> = &'a (dyn Fn(Option<&Value>) -> Option<Value> + Sync);
 /// The object in the request's body.
 pub(crate) fn in_body(context: &Context) -> Option<Value> {
     let format = decode::format(&context.content_type).ok()?;
-    decode::document(format, &context.body)
-        .ok()
-        .map(|document| document.value)
+    context.body.document(format).ok().map(|document| document.value)
 }
 
 /// Shows empty lists and maps as what they are. The store does not tell them from none, and so they are gone before anything is

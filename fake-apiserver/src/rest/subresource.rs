@@ -1,6 +1,5 @@
 //! Subresources other than status: binding, eviction, finalize; [`scale`] has a file of its own.
 
-use bytes::Bytes;
 use http::StatusCode;
 use shared_json::{Value, json};
 
@@ -11,13 +10,14 @@ use super::update::{Update, check_name, registry_key, update};
 use super::{conversion, eviction, incoming, scale, sent};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::{FieldError, aggregate};
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::strategy::copy_field;
 
 /// Answers a request for a subresource that is not the status.
-pub(crate) async fn handle(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let request = &context.request;
     match (
         request.resource.as_str(),
@@ -73,7 +73,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         params: context.params.clone(),
         accepted: context.accepted,
         content_type: context.content_type.clone(),
-        body: Bytes::new(),
+        body: Payload::default(),
         manager: context.manager.clone(),
         user: context.user.clone(),
         local: None,
@@ -83,7 +83,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
 }
 
 /// Assigns the pod that a binding names.
-pub(crate) async fn create_binding(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let binding = posted::read(context, body, BINDING)?;
     let pods = context.state().registry.find("", "v1", "pods");
     let mut target = context_of(context, "binding");
@@ -256,7 +256,7 @@ fn bound_to_this(context: &Context, binding: &Value, pod: &Value) -> Result<(), 
 }
 
 /// Replaces a namespace with its finalizers; without any left it goes.
-async fn finalize(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+async fn finalize(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (namespace, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
     check_name(context, &namespace)?;

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use shared_json::Value;
+use shared_json::{Name, Value};
 
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, incoming, metadata, scale, schema_rules, services, size};
+use super::{conversion, definitions, incoming, metadata, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
 use crate::http::params::unparsed;
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
-use crate::store::{Change, Stored};
+use crate::store::{Change, CommitError, Stored};
 use crate::strategy::{disabled, keep_all_but, signing, storage};
 use crate::validation;
 
@@ -39,7 +40,7 @@ pub(crate) struct Update<'a> {
 }
 
 /// Put: replaces the object that the path names with the one that was sent.
-pub(crate) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (mut object, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
     check_name(context, &object)?;
@@ -221,7 +222,6 @@ async fn attempt(
         return end(context, existing, admitted, old, based_on);
     }
     let stored = conversion::stored_form(context.state(), resource, admitted).await?;
-    size::check(&stored)?;
     match commit(context, existing, stored, false)? {
         Some(stored) => {
             conversion::ready(context.state(), resource, std::slice::from_ref(&stored)).await?;
@@ -293,8 +293,11 @@ pub(crate) fn commit(
     };
     let committed = state
         .store
-        .commit(context.table(), &existing.key, Some(existing.revision), change)
-        .ok();
+        .commit(context.table(), &existing.key, Some(existing.revision), change);
+    if matches!(committed, Err(CommitError::TooLarge)) {
+        return Err(ApiError::too_large_to_store());
+    }
+    let committed = committed.ok();
     if let Some(stored) = committed.as_ref().filter(|_| !ends) {
         state.expiry.note(context.table(), stored, state.clock.now());
     }
@@ -493,7 +496,7 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
         let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
         entries.and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
-    fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    fn timeless(entry: &Value) -> impl Iterator<Item = (&Name, &Value)> {
         entry
             .as_object()
             .into_iter()
@@ -511,7 +514,7 @@ fn is_unchanged(object: &Value, old: &Value) -> bool {
         return same_parts;
     };
     let ignored = |key: &str| key == "managedFields" || key == "resourceVersion";
-    let same_meta = |a: &shared_json::Map<String, Value>, b: &shared_json::Map<String, Value>| {
+    let same_meta = |a: &shared_json::Map, b: &shared_json::Map| {
         a.iter()
             .filter(|(key, _)| !ignored(key))
             .all(|(key, value)| b.get(key) == Some(value))

@@ -36,7 +36,7 @@ impl LabelSelector {
     }
 
     /// Whether an object with these labels is selected.
-    pub(crate) fn matches(&self, labels: &Map<String, Value>) -> bool {
+    pub(crate) fn matches(&self, labels: &Map) -> bool {
         let get = |key: &str| labels.get(key).and_then(Value::as_str);
         self.0.iter().all(|requirement| match requirement {
             Requirement::Exists(key) => labels.contains_key(key),

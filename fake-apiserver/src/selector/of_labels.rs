@@ -3,7 +3,7 @@
 use shared_json::{Map, Value};
 
 /// Whether labels match a `LabelSelector` value; none matches nothing, an empty one everything.
-pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map<String, Value>) -> bool {
+pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map) -> bool {
     let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
         return false;
     };

@@ -10,6 +10,7 @@ use client_kit::LocalEvent;
 use shared_json::{Value, json};
 
 use super::key::{ObjectKey, Revision};
+use super::size::Size;
 
 /// An object's fields, its encoding, or both: one is made of the other when it is first asked for.
 #[derive(Debug)]
@@ -56,6 +57,11 @@ impl Held {
         self.value.get().is_none()
     }
 
+    /// The fields, if they are in memory.
+    pub(super) fn in_memory(&self) -> Option<&Value> {
+        self.value.get()
+    }
+
     /// Looks at the fields without keeping them if they are not there.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&Value) -> T) -> T {
         match self.value.get() {
@@ -84,6 +90,8 @@ pub struct Stored {
     pub created: Revision,
     /// The object, in its storage version, `metadata.resourceVersion` included.
     pub value: Held,
+    /// No fewer bytes than the object has as JSON, escapes not counted.
+    pub(super) size_max: usize,
     /// The object as all watchers of this process are given it.
     local: OnceLock<Arc<Value>>,
     /// Its metadata as they are given it, with the version of that form.
@@ -155,15 +163,28 @@ impl Encoded {
 }
 
 impl Stored {
-    pub(super) fn new(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
+    pub(super) fn new(
+        key: ObjectKey,
+        revision: Revision,
+        created: Revision,
+        value: Value,
+        size_max: usize,
+    ) -> Self {
         Self {
             key,
             revision,
             created,
             value: Held::of_value(value),
+            size_max,
             local: OnceLock::new(),
             local_metadata: OnceLock::new(),
         }
+    }
+
+    /// A version that nothing is known of before it.
+    pub(super) fn alone(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
+        let size_max = Size::of(&value, None).max;
+        Self::new(key, revision, created, value, size_max)
     }
 
     /// The same version in little memory, until its fields are asked for.
@@ -173,6 +194,7 @@ impl Stored {
             revision: self.revision,
             created: self.created,
             value: self.value.cold(),
+            size_max: self.size_max,
             local: OnceLock::new(),
             local_metadata: OnceLock::new(),
         }
@@ -258,27 +280,26 @@ pub struct Event {
     pub object: Arc<Stored>,
     /// The object before the commit.
     pub previous: Option<Arc<Stored>>,
+    /// About how many bytes of memory the object's fields take that it does not share with what was before.
+    pub(super) fresh_bytes: usize,
     frame: OnceLock<Bytes>,
 }
 
 impl Event {
-    pub(super) fn new(kind: EventKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
+    pub(super) fn new(
+        kind: EventKind,
+        object: Arc<Stored>,
+        previous: Option<Arc<Stored>>,
+        fresh_bytes: usize,
+    ) -> Self {
         Self {
             revision: object.revision,
             kind,
             object,
             previous,
+            fresh_bytes,
             frame: OnceLock::new(),
         }
-    }
-
-    /// About how many bytes of memory the object's fields take that it does not share with what was before.
-    pub(super) fn fresh_bytes(&self) -> usize {
-        let Some(value) = self.object.value.value.get() else {
-            return self.object.bytes().len();
-        };
-        let previous = self.previous.as_ref();
-        fresh_bytes(value, previous.and_then(|previous| previous.value.value.get()))
     }
 
     /// The event as a watch of everything sends it; encoded once, shared by all such watches.
@@ -288,31 +309,6 @@ impl Event {
             .get_or_init(|| watch_frame(self.kind.as_str(), &self.object.bytes()))
             .clone()
     }
-}
-
-/// What of a value is not the same memory as in `old`: about so many bytes.
-fn fresh_bytes(value: &Value, old: Option<&Value>) -> usize {
-    const TEXT: usize = 16;
-    if old.is_some_and(|old| old.is_same(value)) {
-        return 0;
-    }
-    let below = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => TEXT + text.len(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| fresh_bytes(item, old.and_then(|old| old.get(index))))
-            .sum(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| {
-                let old = old.and_then(|old| old.get(name));
-                size_of::<String>() + TEXT + name.len() + fresh_bytes(value, old)
-            })
-            .sum(),
-    };
-    size_of::<Value>() + below
 }
 
 /// One line of a watch.
@@ -339,7 +335,7 @@ mod tests {
     #[case(json!({"a": 1}), r#""a":1}"#)]
     #[case(json!({}), "}")]
     fn encodes_kind_first(#[case] value: Value, #[case] rest: &str) {
-        let stored = Stored::new(ObjectKey::new("", "x"), Revision(1), Revision(1), value.clone());
+        let stored = Stored::alone(ObjectKey::new("", "x"), Revision(1), Revision(1), value.clone());
         assert_eq!(
             shared_json::from_slice::<Value>(&stored.bytes()).expect("JSON"),
             value

@@ -117,7 +117,7 @@ impl Journal {
         for ((table, key), object) in objects {
             store.restore(
                 &table,
-                Stored::new(key, object.revision, object.created, object.value),
+                Stored::alone(key, object.revision, object.created, object.value),
             );
         }
         store.resume_at(revision);
@@ -251,7 +251,7 @@ fn rewrite(path: &Path, revision: Revision, objects: &Objects) -> io::Result<()>
     let mut writer = BufWriter::new(file);
     writer.write_all(&with_checksum(format!("{{\"revision\":{revision}}}").as_bytes()))?;
     for ((table, key), object) in objects {
-        let stored = Stored::new(key.clone(), object.revision, object.created, object.value.clone());
+        let stored = Stored::alone(key.clone(), object.revision, object.created, object.value.clone());
         writer.write_all(&line(object.revision, table, &stored, true))?;
     }
     writer

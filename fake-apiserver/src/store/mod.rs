@@ -12,6 +12,7 @@ mod event;
 mod journal;
 mod key;
 mod scope;
+mod size;
 mod store_impl;
 mod table;
 mod watcher;

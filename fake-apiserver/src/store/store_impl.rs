@@ -8,6 +8,7 @@ use shared_json::Value;
 use super::event::{Event, EventKind, Stored};
 use super::key::{GroupResource, ObjectKey, Revision};
 use super::scope::Scope;
+use super::size::Size;
 use super::table::Table;
 use super::watcher::Watcher;
 
@@ -26,6 +27,9 @@ pub enum CommitError {
     /// The object was to be created and exists, or was to be replaced and is at another revision.
     #[error("commit over another version of the object")]
     Stale,
+    /// It is larger than a store takes.
+    #[error("commit what is too large")]
+    TooLarge,
 }
 
 /// The revision asked for is no longer (or not yet) in the log.
@@ -126,7 +130,7 @@ impl Store {
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
     ///
     /// # Errors
-    /// [`CommitError::Stale`] if the object is not at `expected`.
+    /// [`CommitError::Stale`] if the object is not at `expected`; [`CommitError::TooLarge`] if it has over a mebibyte and a half.
     pub fn commit(
         &self,
         table_id: &GroupResource,
@@ -149,9 +153,13 @@ impl Store {
             (Change::Delete(_), None) => return Err(CommitError::Stale),
         };
         set_resource_version(&mut value, revision);
+        let mut size = Size::of(&value, previous.as_deref());
+        if kind != EventKind::Deleted {
+            size = size.checked(&value)?;
+        }
         let created = previous.as_ref().map_or(revision, |stored| stored.created);
-        let object = Arc::new(Stored::new(key.clone(), revision, created, value));
-        let event = Arc::new(Event::new(kind, Arc::clone(&object), previous));
+        let object = Arc::new(Stored::new(key.clone(), revision, created, value, size.max));
+        let event = Arc::new(Event::new(kind, Arc::clone(&object), previous, size.fresh));
         table.append(Arc::clone(&event));
         inner.revision = revision;
         for observer in &inner.observers {

@@ -46,7 +46,7 @@ impl Logged {
     fn new(event: &Arc<Event>) -> Self {
         Self {
             revision: event.revision,
-            bytes: event.fresh_bytes(),
+            bytes: event.fresh_bytes,
             form: Form::Whole(Arc::clone(event)),
         }
     }
@@ -58,6 +58,7 @@ impl Logged {
                 packed.kind,
                 Arc::new(packed.object.cold()),
                 packed.previous.as_ref().map(Stored::light),
+                packed.object.bytes().len(),
             )),
         }
     }

@@ -177,7 +177,7 @@ impl Strategy for Generic {
 }
 
 /// A map of the metadata; an empty one is none.
-fn meta_map<'a>(object: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+fn meta_map<'a>(object: &'a Value, field: &str) -> Option<&'a Map> {
     let map = object.metadata()?.get(field)?.as_object()?;
     Some(map).filter(|map| !map.is_empty())
 }

@@ -22,7 +22,7 @@ pub(crate) mod service;
 pub(crate) mod signing;
 pub(crate) mod storage;
 
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 use crate::field_error::FieldError;
 use crate::store::GroupResource;
@@ -138,7 +138,7 @@ pub(crate) fn copy_field(object: &mut Value, from: &Value, field: &str) {
 
 /// A field that became a list later: the server keeps the list, whose first item is what the field shows. A field that says
 /// otherwise is a client's that knows no list.
-pub(crate) fn one_and_list(map: &mut Map<String, Value>, one: &str, list: &str, item: fn(&str) -> Value) {
+pub(crate) fn one_and_list(map: &mut Map, one: &str, list: &str, item: fn(&str) -> Value) {
     let given = map
         .get(one)
         .and_then(Value::as_str)
@@ -220,7 +220,7 @@ fn asks_for_something_else(object: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else {
         return false;
     };
-    let counted = |key: &&String| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
+    let counted = |key: &&Name| !matches!(key.as_str(), "metadata" | "status" | "apiVersion" | "kind");
     let keys = new.keys().filter(counted).chain(old.keys().filter(counted));
     keys.into_iter().any(|key| new.get(key) != old.get(key))
 }

@@ -38,7 +38,7 @@ pub(super) fn apply(pod: &mut Value) {
     }
 }
 
-fn complete(term: &mut Value, labels: &Map<String, Value>) {
+fn complete(term: &mut Value, labels: &Map) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         let keys = term
             .get(field)

@@ -253,7 +253,7 @@ impl Registry {
         }
     }
 
-    fn object(&self, schema: &mut Map<String, Value>, name: Option<&str>) -> Kind {
+    fn object(&self, schema: &mut Map, name: Option<&str>) -> Kind {
         let mut object = Object::default();
         if let Some(Value::Object(properties)) = schema.remove("properties") {
             let facts = name.map(facts::of).unwrap_or_default();

@@ -4,7 +4,7 @@ use super::decode::item_of;
 use super::quantity;
 use super::schema::{Field, Kind, Object, Schema, Written};
 use super::time;
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 impl Schema {
     /// Rewrites a value of a built-in type as Go's structs would write it: unknown fields and nulls go, empty optional
@@ -70,8 +70,9 @@ fn whole_numbers(value: &mut Value, old: Option<&Value>) {
             }
         }
         Value::Object(map) => {
-            for (name, value) in map {
-                whole_numbers(value, old.and_then(|old| old.get(name)));
+            let old = old.and_then(Value::as_object);
+            for (index, (name, value)) in map.iter_mut().enumerate() {
+                whole_numbers(value, old.and_then(|old| old.get_named(name, index)));
             }
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}
@@ -132,23 +133,27 @@ fn canonicalize_map(object: &Object, value: &mut Value, old: Option<&Value>) {
     if matches!(values.kind, Kind::String) && map.values().all(Value::is_string) {
         return;
     }
-    for (name, value) in map.iter_mut() {
+    let old = old.and_then(Value::as_object);
+    for (index, (name, value)) in map.iter_mut().enumerate() {
         if value.is_null() {
             *value = zero(values);
         }
-        canonicalize(values, value, old.and_then(|old| old.get(name)));
+        canonicalize(values, value, old.and_then(|old| old.get_named(name, index)));
     }
 }
 
 fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old: Option<&Value>) {
     let Value::Object(map) = value else { return };
     let mut declared = object.fields.iter().peekable();
-    let mut unset: Vec<(String, Value)> = Vec::new();
-    let mut leave_out = |name: &String, field: &Field| {
+    let mut unset: Vec<(Name, Value)> = Vec::new();
+    let mut leave_out = |name: &Name, field: &Field| {
         unset.extend(written_when_unset(field).map(|value| (name.clone(), value)));
     };
+    let old = old.and_then(Value::as_object);
+    let mut places = 0..;
     // Both are ordered by name.
     map.retain(|name, value| {
+        let index = places.next().unwrap_or_default();
         while let Some((name, field)) = declared.next_if(|(declared, _)| *declared < name) {
             leave_out(name, field);
         }
@@ -159,7 +164,11 @@ fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old:
             leave_out(name, field);
             return false;
         }
-        canonicalize(&field.schema, value, old.and_then(|old| old.get(name)));
+        canonicalize(
+            &field.schema,
+            value,
+            old.and_then(|old| old.get_named(name, index)),
+        );
         let part =
             matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
         if field.written == Written::Always && part && is_empty(value) && !is_kept_as_json(schema) {

@@ -4,7 +4,7 @@ use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
 use crate::http::numbers;
-use shared_json::{Number, Value};
+use shared_json::{Name, Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
 ///
@@ -82,8 +82,8 @@ impl Place<'_> {
             (Kind::Any, _) | (_, Value::Null) => Ok(()),
             (Kind::Object(object), Value::Object(map)) => {
                 let old = old.and_then(Value::as_object);
-                map.iter().try_for_each(|(name, value)| {
-                    let old = old.and_then(|old| old.get(name));
+                map.iter().enumerate().try_for_each(|(index, (name, value))| {
+                    let old = old.and_then(|old| old.get_named(name, index));
                     self.check_field(schema, object, (name, value), old)
                 })
             }
@@ -108,7 +108,7 @@ impl Place<'_> {
         &self,
         schema: &Schema,
         object: &Object,
-        (name, value): (&str, &Value),
+        (name, value): (&Name, &Value),
         old: Option<&Value>,
     ) -> Result<(), DecodeError> {
         if let Some(field) = object.fields.get(name) {

@@ -62,19 +62,20 @@ fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut Str
 
 fn prune_object(
     object: &Object,
-    map: &mut Map<String, Value>,
+    map: &mut Map,
     old: Option<&Value>,
     path: &mut String,
     unknown: &mut Unknown,
 ) {
     let length = path.len();
     let mut dropped = Vec::new();
-    for (name, value) in map.iter_mut() {
+    let old = old.and_then(Value::as_object);
+    for (index, (name, value)) in map.iter_mut().enumerate() {
         if !path.is_empty() {
             path.push('.');
         }
         path.push_str(name);
-        let old = old.and_then(|old| old.get(name));
+        let old = old.and_then(|old| old.get_named(name, index));
         if let Some(field) = object.fields.get(name) {
             prune(&field.schema, value, old, path, unknown);
         } else if object.embedded_resource && name == "metadata" {

@@ -200,7 +200,7 @@ fn object(name: &str, raw: &Value) -> Value {
         out.insert("x-kubernetes-map-type".to_owned(), Value::from("atomic"));
     }
     if let Some(properties) = raw.get("properties").and_then(Value::as_object) {
-        let fields: Map<String, Value> = properties
+        let fields: Map = properties
             .iter()
             .map(|(field, schema)| {
                 let known = facts.fields.get(field.as_str()).unwrap_or(&nothing);
@@ -216,7 +216,7 @@ fn object(name: &str, raw: &Value) -> Value {
 }
 
 /// A field, an item or a map's value: what it is, without what is known of it as a field.
-fn plain(raw: &Value) -> Map<String, Value> {
+fn plain(raw: &Value) -> Map {
     let mut out = Map::new();
     if let Some(name) = reference(raw) {
         out.insert("$ref".to_owned(), Value::from(format!("{COMPONENTS}{name}")));
@@ -240,7 +240,7 @@ fn reference(raw: &Value) -> Option<&str> {
 }
 
 /// What Go's zero value of a type is, as the published schemas give it: of structs and of plain scalars.
-fn zero(raw: &Value, schema: &Map<String, Value>) -> Option<Value> {
+fn zero(raw: &Value, schema: &Map) -> Option<Value> {
     if let Some(name) = reference(raw) {
         let short = name.rsplit('.').next().unwrap_or(name);
         return (!matches!(
@@ -258,7 +258,7 @@ fn zero(raw: &Value, schema: &Map<String, Value>) -> Option<Value> {
 }
 
 /// Adds a default and a description; next to a reference they need `allOf`.
-fn wrap(schema: &mut Map<String, Value>, default: Option<Value>, description: Option<Value>) {
+fn wrap(schema: &mut Map, default: Option<Value>, description: Option<Value>) {
     if default.is_none() && description.is_none() {
         return;
     }

@@ -1,6 +1,6 @@
 //! The description of a type: what a value looks like, what may be left out, how two values merge.
 
-use shared_json::Value;
+use shared_json::{Name, Value};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -71,7 +71,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Default)]
 pub struct Object {
     /// The declared fields.
-    pub fields: BTreeMap<String, Field>,
+    pub fields: BTreeMap<Name, Field>,
     /// The type of every undeclared field, for a map.
     pub additional: Option<Child>,
     /// The names of the fields that must be there (custom resources only; a built-in type's are checked by its strategy).

@@ -74,7 +74,7 @@ fn add_root_fields(root: &mut Schema) {
     if let Kind::Object(object) = &mut root.kind {
         for name in ["apiVersion", "kind"] {
             object.fields.insert(
-                name.to_owned(),
+                name.into(),
                 Field {
                     schema: Schema::of(Kind::String).into(),
                     ..Field::default()
@@ -82,7 +82,7 @@ fn add_root_fields(root: &mut Schema) {
             );
         }
         object.fields.insert(
-            "metadata".to_owned(),
+            "metadata".into(),
             Field {
                 schema: object_meta().into(),
                 ..Field::default()
@@ -121,7 +121,7 @@ fn at(path: &str, part: &str) -> String {
     }
 }
 
-fn flag(map: &Map<String, Value>, name: &str) -> bool {
+fn flag(map: &Map, name: &str) -> bool {
     map.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
@@ -168,7 +168,7 @@ impl Reader {
         read
     }
 
-    fn kind(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Kind {
+    fn kind(&mut self, map: &Map, path: &str, position: Position) -> Kind {
         let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
         let preserve = flag(map, "x-kubernetes-preserve-unknown-fields");
         let int_or_string = flag(map, "x-kubernetes-int-or-string");
@@ -194,7 +194,7 @@ impl Reader {
         }
     }
 
-    fn check_type(&mut self, map: &Map<String, Value>, kind: &str, path: &str, position: Position) {
+    fn check_type(&mut self, map: &Map, kind: &str, path: &str, position: Position) {
         let loose =
             flag(map, "x-kubernetes-preserve-unknown-fields") || flag(map, "x-kubernetes-int-or-string");
         let type_path = at(path, "type");
@@ -263,7 +263,7 @@ impl Reader {
         }
     }
 
-    fn object(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Kind {
+    fn object(&mut self, map: &Map, path: &str, position: Position) -> Kind {
         let inner = |position: Position| {
             if position.is_logic() {
                 Position::Logic
@@ -307,7 +307,7 @@ impl Reader {
         Kind::Object(object)
     }
 
-    fn array(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Kind {
+    fn array(&mut self, map: &Map, path: &str, position: Position) -> Kind {
         let items_path = at(path, "items");
         let inner = if position.is_logic() {
             Position::Logic
@@ -335,7 +335,7 @@ impl Reader {
         })
     }
 
-    fn list_type(&mut self, map: &Map<String, Value>, items: &Schema, path: &str) -> ListType {
+    fn list_type(&mut self, map: &Map, items: &Schema, path: &str) -> ListType {
         let keys_path = at(path, "x-kubernetes-list-map-keys");
         match map.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("map") => {
@@ -382,7 +382,7 @@ impl Reader {
         }
     }
 
-    fn logic(&mut self, map: &Map<String, Value>, path: &str, position: Position) -> Option<Box<Logic>> {
+    fn logic(&mut self, map: &Map, path: &str, position: Position) -> Option<Box<Logic>> {
         let alternative = flag(map, "x-kubernetes-int-or-string") || position == Position::Alternative;
         let position = if alternative {
             Position::Alternative
@@ -475,7 +475,7 @@ fn strings(value: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-fn limits(map: &Map<String, Value>) -> Option<Box<Limits>> {
+fn limits(map: &Map) -> Option<Box<Limits>> {
     let number = |name: &str| map.get(name).and_then(Value::as_f64);
     let count = |name: &str| map.get(name).and_then(Value::as_u64);
     let limits = Limits {

@@ -90,7 +90,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-fn check_object(object: &Object, map: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_object(object: &Object, map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     for (name, value) in map {
         if let Some(field) = object.fields.get(name) {
             validate(&field.schema, value, &join(path, name), errors);

@@ -159,7 +159,7 @@ pub(crate) fn quota_resource_name(name: &str, path: &Path<'_>, errors: &mut Erro
 }
 
 /// Amounts of a quota's spec or status.
-pub(crate) fn quota_amounts(amounts: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn quota_amounts(amounts: &Map, path: &Path<'_>, errors: &mut Errors) {
     for (name, amount) in amounts {
         let at = path.key(name);
         quota_resource_name(name, &at, errors);
@@ -185,8 +185,8 @@ pub(crate) type NameRule = fn(&str, &Path<'_>, &mut Errors);
 
 /// What a container or a pod may ask for: `requests` and `limits`.
 pub(crate) fn requirements(
-    requests: &Map<String, Value>,
-    limits: &Map<String, Value>,
+    requests: &Map,
+    limits: &Map,
     name_rule: NameRule,
     path: &Path<'_>,
     errors: &mut Errors,

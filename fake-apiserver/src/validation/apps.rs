@@ -431,7 +431,7 @@ pub(super) fn stateful_set_update(new: &Value, old: &Value, errors: &mut Errors)
     );
     let fields = |spec: &Value| -> Vec<String> {
         spec.as_object()
-            .map(|spec| spec.keys().cloned().collect())
+            .map(|spec| spec.keys().map(ToString::to_string).collect())
             .unwrap_or_default()
     };
     let changed = fields(new)

@@ -109,7 +109,7 @@ pub(super) fn secret(object: &Value, errors: &mut Errors) {
     }
 }
 
-fn json_in(data: &Map<String, Value>, key: &str, errors: &mut Errors) {
+fn json_in(data: &Map, key: &str, errors: &mut Errors) {
     let path = Path::new("data");
     let at = path.key(key);
     let Some(value) = data.get(key) else {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use shared_json::{Map, Value};
 
-static NO_FIELDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static NO_FIELDS: LazyLock<Map> = LazyLock::new(Map::new);
 
 /// The fields of an object.
 pub(crate) trait Fields {
@@ -36,7 +36,7 @@ pub(crate) trait Fields {
             .map(Vec::as_slice)
             .unwrap_or_default()
     }
-    fn map(&self, field: &str) -> &Map<String, Value> {
+    fn map(&self, field: &str) -> &Map {
         self.part(field).and_then(Value::as_object).unwrap_or(&NO_FIELDS)
     }
     /// The texts of a list.
@@ -53,7 +53,7 @@ impl Fields for Value {
     }
 }
 
-impl Fields for Map<String, Value> {
+impl Fields for Map {
     fn part(&self, field: &str) -> Option<&Value> {
         self.get(field).filter(|value| !value.is_null())
     }

@@ -203,7 +203,7 @@ impl Tree {
             Tree::Plain(Value::Object(map)) if !map.is_empty() => {
                 let fields: Vec<(String, Tree)> = map
                     .iter()
-                    .map(|(key, value)| (key.clone(), Tree::Plain(value.clone())))
+                    .map(|(key, value)| (key.to_string(), Tree::Plain(value.clone())))
                     .collect();
                 Tree::Object(fields).pretty(depth, out);
             }

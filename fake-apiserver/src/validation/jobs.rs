@@ -65,7 +65,7 @@ fn generated_selector(job: &Value, spec: &Value, errors: &mut Errors) {
             Some(_) => {}
         }
     }
-    let own: shared_json::Map<String, Value> = expected
+    let own: shared_json::Map = expected
         .iter()
         .map(|(key, value)| ((*key).to_owned(), json!(value)))
         .collect();

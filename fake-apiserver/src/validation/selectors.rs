@@ -8,7 +8,7 @@ use super::path::Path;
 use crate::names;
 
 /// Labels, or anything else of their form.
-pub(crate) fn labels(labels: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn labels(labels: &Map, path: &Path<'_>, errors: &mut Errors) {
     for (key, value) in labels {
         errors.problems(path, key, names::qualified_problems(key));
         let value = value.as_str().unwrap_or_default();

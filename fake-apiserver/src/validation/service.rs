@@ -289,7 +289,7 @@ fn cluster_addresses(spec: &Value, before: Option<&Value>, path: &Path<'_>, erro
 
 fn source_ranges(
     spec: &Value,
-    annotations: &shared_json::Map<String, Value>,
+    annotations: &shared_json::Map,
     before: Option<&Value>,
     kind: &str,
     errors: &mut Errors,

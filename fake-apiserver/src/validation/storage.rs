@@ -343,7 +343,7 @@ fn provisioner(name: &str, path: &Path<'_>, errors: &mut Errors) {
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 256 * 1024;
 
-fn parameters(parameters: &Map<String, Value>, required: bool, errors: &mut Errors) {
+fn parameters(parameters: &Map, required: bool, errors: &mut Errors) {
     let path = Path::new("parameters");
     if parameters.len() > PARAMETERS_MAX {
         return errors.too_long(&path, PARAMETERS_MAX);

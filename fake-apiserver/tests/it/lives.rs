@@ -122,7 +122,7 @@ fn short(pod: &Value) -> String {
         for status in pod["status"][list].as_array().into_iter().flatten() {
             let state = status["state"].as_object().and_then(|state| state.iter().next());
             let (word, detail) = state.map_or((String::new(), Value::Null), |(word, detail)| {
-                (word.clone(), detail.clone())
+                (word.to_string(), detail.clone())
             });
             let mut line = format!("{}:{word}", text(status, "/name"));
             let reason = text(&detail, "/reason");

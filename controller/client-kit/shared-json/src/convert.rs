@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Number;
 
-use crate::{Map, Value};
+use crate::{Map, Name, Value};
 
 impl From<serde_json::Value> for Value {
     fn from(value: serde_json::Value) -> Self {
@@ -32,18 +32,18 @@ impl From<Value> for serde_json::Value {
     }
 }
 
-impl From<serde_json::Map<String, serde_json::Value>> for Map<String, Value> {
+impl From<serde_json::Map<String, serde_json::Value>> for Map {
     fn from(map: serde_json::Map<String, serde_json::Value>) -> Self {
         map.into_iter()
-            .map(|(name, value)| (name, value.into()))
+            .map(|(name, value)| (name, Value::from(value)))
             .collect()
     }
 }
 
-impl From<Map<String, Value>> for serde_json::Map<String, serde_json::Value> {
-    fn from(map: Map<String, Value>) -> Self {
+impl From<Map> for serde_json::Map<String, serde_json::Value> {
+    fn from(map: Map) -> Self {
         map.into_iter()
-            .map(|(name, value)| (name, value.into()))
+            .map(|(name, value)| (name.into(), value.into()))
             .collect()
     }
 }
@@ -102,8 +102,20 @@ impl<'a> From<Cow<'a, str>> for Value {
     }
 }
 
-impl From<Map<String, Value>> for Value {
-    fn from(map: Map<String, Value>) -> Self {
+impl From<Name> for Value {
+    fn from(name: Name) -> Self {
+        Self::String(name.into())
+    }
+}
+
+impl From<&Name> for Value {
+    fn from(name: &Name) -> Self {
+        Self::String(name.into())
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
         Self::Object(map)
     }
 }
@@ -144,10 +156,10 @@ impl<T: Into<Value>> FromIterator<T> for Value {
     }
 }
 
-impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Value {
+impl<K: Into<Name>, V: Into<Value>> FromIterator<(K, V)> for Value {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Self {
         let fields = fields.into_iter();
-        Self::Object(fields.map(|(name, value)| (name.into(), value.into())).collect())
+        Self::Object(fields.map(|(name, value)| (name, value.into())).collect())
     }
 }
 

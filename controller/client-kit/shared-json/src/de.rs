@@ -6,9 +6,9 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAcces
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Number;
 
-use crate::{Map, Value};
+use crate::{Map, Name, Value};
 
-impl Serialize for Map<String, Value> {
+impl Serialize for Map {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_map(Some(self.len()))?;
         for (name, value) in self {
@@ -31,7 +31,7 @@ impl Serialize for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Map<String, Value> {
+impl<'de> Deserialize<'de> for Map {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Object)
     }
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Map<String, Value> {
 struct Object;
 
 impl<'de> Visitor<'de> for Object {
-    type Value = Map<String, Value>;
+    type Value = Map;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a map")
@@ -51,9 +51,9 @@ impl<'de> Visitor<'de> for Object {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let mut fields: Vec<(String, Value)> = Vec::new();
+        let mut fields: Vec<(Name, Value)> = Vec::new();
         let mut sorted = true;
-        while let Some((name, value)) = entries.next_entry::<String, Value>()? {
+        while let Some((name, value)) = entries.next_entry::<Name, Value>()? {
             sorted &= fields.last().is_none_or(|(last, _)| *last < name);
             fields.push((name, value));
         }

@@ -2,13 +2,14 @@
 
 use std::ops;
 
-use crate::{Map, Value};
+use crate::{Map, Name, Value};
 
 mod private {
     pub trait Sealed {}
     impl Sealed for usize {}
     impl Sealed for str {}
     impl Sealed for String {}
+    impl Sealed for crate::Name {}
     impl<T: ?Sized + Sealed> Sealed for &T {}
 }
 
@@ -47,6 +48,7 @@ impl Index for usize {
 }
 
 impl Index for str {
+    #[inline]
     fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         value.as_object()?.get(self)
     }
@@ -80,7 +82,22 @@ impl Index for String {
     }
 }
 
+impl Index for Name {
+    fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        value.as_object()?.get_named(self, 0)
+    }
+
+    fn index_into_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.as_str().index_into_mut(value)
+    }
+
+    fn index_or_insert<'v>(&self, value: &'v mut Value) -> &'v mut Value {
+        self.as_str().index_or_insert(value)
+    }
+}
+
 impl<T: ?Sized + Index> Index for &T {
+    #[inline]
     fn index_into<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         (**self).index_into(value)
     }

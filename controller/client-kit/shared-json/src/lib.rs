@@ -2,7 +2,8 @@
 //!
 //! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object is the object: what is written through
 //! one of them is copied then, one level at a time, so that two versions of a document have in common what they have in common.
-//! And an object is a sorted row of its fields, which takes a fraction of the memory of a tree. Two objects in the same memory
+//! And an object is a sorted row of its fields, whose
+//! names are kept once for the whole process ([`Name`]), which takes a fraction of the memory of a tree. Two objects in the same memory
 //! are equal at a glance.
 //!
 //! Text is read and written by `serde_json` itself, whose functions are here, too.
@@ -13,6 +14,7 @@ mod index;
 mod literal;
 mod macros;
 mod map;
+mod name;
 mod ser;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ mod value;
 pub use de::from_value;
 pub use index::Index;
 pub use map::{Entry, IntoIter, Map, OccupiedEntry, VacantEntry};
+pub use name::Name;
 pub use ser::to_value;
 pub use serde_json::{
     Deserializer, Error, Number, Result, from_reader, from_slice, from_str, to_string, to_string_pretty,

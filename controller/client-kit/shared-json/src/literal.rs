@@ -58,4 +58,4 @@ macro_rules! shared {
     )*};
 }
 
-shared!(Value, Map<String, Value>, Vec<Value>, String, &str, bool);
+shared!(Value, Map, Vec<Value>, String, &str, bool);

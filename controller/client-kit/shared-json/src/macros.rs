@@ -37,11 +37,11 @@ macro_rules! json_internal {
     // Fields of an object: the name so far, what is left, and a copy of that for messages.
     (@object $object:ident () () ()) => {};
     (@object $object:ident [$($name:tt)+] ($value:expr) , $($rest:tt)*) => {
-        let _ = $object.insert(($($name)+).into(), $value);
+        let _ = $object.insert($($name)+, $value);
         $crate::json_internal!(@object $object () ($($rest)*) ($($rest)*));
     };
     (@object $object:ident [$($name:tt)+] ($value:expr)) => {
-        let _ = $object.insert(($($name)+).into(), $value);
+        let _ = $object.insert($($name)+, $value);
     };
     (@object $object:ident ($($name:tt)+) (: null $($rest:tt)*) $copy:tt) => {
         $crate::json_internal!(@object $object [$($name)+] ($crate::json_internal!(null)) $($rest)*);

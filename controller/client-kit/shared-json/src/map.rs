@@ -6,62 +6,51 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use crate::Value;
+use crate::name::Glance;
+use crate::{Name, Value};
 
 /// A JSON object: its fields ordered by name. A copy costs nothing until one of both is written.
-pub struct Map<K = String, V = Value> {
+#[derive(Clone, Default)]
+pub struct Map {
     /// None for an object without fields, which takes no memory.
-    fields: Option<Arc<Vec<(K, V)>>>,
+    fields: Option<Arc<Vec<Field>>>,
 }
 
-impl<K, V> Clone for Map<K, V> {
-    fn clone(&self) -> Self {
-        Self {
-            fields: self.fields.clone(),
-        }
-    }
-}
-
-impl<K, V> Default for Map<K, V> {
-    fn default() -> Self {
-        Self { fields: None }
-    }
-}
-
-/// The order of two names. Most differ in their first letters, which takes no call to see.
-fn order(one: &str, other: &str) -> Ordering {
-    let first = one.as_bytes().first().cmp(&other.as_bytes().first());
-    first.then_with(|| one.cmp(other))
-}
+type Field = (Name, Value);
 
 /// Where a name is, or where it would be.
-fn place<K: Borrow<str>, V>(fields: &[(K, V)], name: &str) -> Result<usize, usize> {
+fn place(fields: &[Field], name: &str) -> Result<usize, usize> {
+    let glance = Glance::of(name);
     // Documents are mostly written in the order of their fields' names.
     match fields.last() {
         None => return Err(0),
-        Some((last, _)) => match order(last.borrow(), name) {
+        Some((last, _)) => match last.order(glance, name) {
             Ordering::Less => return Err(fields.len()),
             Ordering::Equal => return Ok(fields.len() - 1),
             Ordering::Greater => {}
         },
     }
-    fields.binary_search_by(|(field, _)| order(field.borrow(), name))
+    fields.binary_search_by(|(field, _)| field.order(glance, name))
 }
 
-/// Where a name is. Few fields are looked through, as most of them differ in their lengths or last letters.
-fn find<K: Borrow<str>, V>(fields: &[(K, V)], name: &str) -> Option<usize> {
-    const FEW: usize = 12;
+/// Objects of no more fields than these are looked through, larger ones are searched.
+const FEW: usize = 16;
+
+/// Where a name is.
+#[inline]
+fn find(fields: &[Field], name: &str) -> Option<usize> {
+    find_seen(fields, Glance::of(name), name)
+}
+
+/// Where a name is, which looks so.
+fn find_seen(fields: &[Field], glance: Glance, name: &str) -> Option<usize> {
     if fields.len() > FEW {
         return place(fields, name).ok();
     }
-    let last = name.as_bytes().last();
-    fields.iter().position(|(field, _)| {
-        let field: &str = field.borrow();
-        field.len() == name.len() && field.as_bytes().last() == last && field == name
-    })
+    fields.iter().position(|(field, _)| field.is(glance, name))
 }
 
-impl Map<String, Value> {
+impl Map {
     /// An object without fields.
     #[must_use]
     pub const fn new() -> Self {
@@ -76,27 +65,27 @@ impl Map<String, Value> {
         }
     }
 
-    fn slice(&self) -> &[(String, Value)] {
+    fn slice(&self) -> &[Field] {
         self.fields.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    fn slice_mut(&mut self) -> &mut [(String, Value)] {
+    fn slice_mut(&mut self) -> &mut [Field] {
         match &mut self.fields {
             Some(fields) => Arc::make_mut(fields).as_mut_slice(),
             None => &mut [],
         }
     }
 
-    fn owned(&mut self) -> &mut Vec<(String, Value)> {
+    fn owned(&mut self) -> &mut Vec<Field> {
         Arc::make_mut(self.fields.get_or_insert_default())
     }
 
     /// Takes the fields, which are copied if another object has them, too.
-    fn into_fields(self) -> Vec<(String, Value)> {
+    fn into_fields(self) -> Vec<Field> {
         self.fields.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
-    pub(crate) fn from_fields(fields: Vec<(String, Value)>) -> Self {
+    pub(crate) fn from_fields(fields: Vec<Field>) -> Self {
         Self {
             fields: (!fields.is_empty()).then(|| Arc::new(fields)),
         }
@@ -110,6 +99,15 @@ impl Map<String, Value> {
             (None, None) => true,
             _ => false,
         }
+    }
+
+    /// Whether both have the same fields with what is the same memory, or small and alike. False says nothing.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.is_same(other)
+            || self.len() == other.len()
+                && std::iter::zip(self, other)
+                    .all(|((one, value), (other, others))| one == other && value.is_same(others))
     }
 
     /// Where in memory the fields are: no other object has them there while this one is. None without fields.
@@ -137,15 +135,35 @@ impl Map<String, Value> {
 
     /// A field's value.
     #[must_use]
+    #[inline]
     pub fn get(&self, name: &(impl Borrow<str> + ?Sized)) -> Option<&Value> {
         let fields = self.slice();
         let index = find(fields, name.borrow())?;
         fields.get(index).map(|(_, value)| value)
     }
 
+    /// The value of a field whose name another object has, too: near the same place, as a rule.
+    #[must_use]
+    pub fn get_named(&self, name: &Name, near: usize) -> Option<&Value> {
+        let fields = self.slice();
+        if let Some((there, value)) = fields.get(near)
+            && there == name
+        {
+            return Some(value);
+        }
+        if fields.len() > FEW {
+            let index = fields.binary_search_by(|(field, _)| field.cmp(name)).ok()?;
+            return fields.get(index).map(|(_, value)| value);
+        }
+        fields
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value)
+    }
+
     /// A field's name and value.
     #[must_use]
-    pub fn get_key_value(&self, name: &(impl Borrow<str> + ?Sized)) -> Option<(&String, &Value)> {
+    pub fn get_key_value(&self, name: &(impl Borrow<str> + ?Sized)) -> Option<(&Name, &Value)> {
         let fields = self.slice();
         let index = find(fields, name.borrow())?;
         fields.get(index).map(|(name, value)| (name, value))
@@ -164,7 +182,8 @@ impl Map<String, Value> {
     }
 
     /// Sets a field; gives what it was.
-    pub fn insert(&mut self, name: String, value: Value) -> Option<Value> {
+    pub fn insert(&mut self, name: impl Into<Name>, value: Value) -> Option<Value> {
+        let name = name.into();
         match place(self.slice(), &name) {
             Ok(index) => {
                 let (_, present) = self.slice_mut().get_mut(index)?;
@@ -183,7 +202,7 @@ impl Map<String, Value> {
     }
 
     /// Takes out a field with its name.
-    pub fn remove_entry(&mut self, name: &(impl Borrow<str> + ?Sized)) -> Option<(String, Value)> {
+    pub fn remove_entry(&mut self, name: &(impl Borrow<str> + ?Sized)) -> Option<(Name, Value)> {
         let index = find(self.slice(), name.borrow())?;
         let fields = self.fields.as_mut()?;
         if fields.len() == 1 {
@@ -198,7 +217,7 @@ impl Map<String, Value> {
     }
 
     /// Keeps the fields for which `keep` says so.
-    pub fn retain(&mut self, mut keep: impl FnMut(&String, &mut Value) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(&Name, &mut Value) -> bool) {
         if self.is_empty() {
             return;
         }
@@ -209,7 +228,7 @@ impl Map<String, Value> {
     }
 
     /// A field that is there or not.
-    pub fn entry(&mut self, name: impl Into<String>) -> Entry<'_> {
+    pub fn entry(&mut self, name: impl Into<Name>) -> Entry<'_> {
         let name = name.into();
         match place(self.slice(), &name) {
             Ok(index) => Entry::Occupied(OccupiedEntry { map: self, index }),
@@ -252,22 +271,20 @@ impl Map<String, Value> {
     }
 
     /// The names in order.
-    pub fn into_keys(self) -> impl DoubleEndedIterator<Item = String> + ExactSizeIterator {
+    pub fn into_keys(self) -> impl DoubleEndedIterator<Item = Name> + ExactSizeIterator {
         self.into_fields().into_iter().map(|(name, _)| name)
     }
 }
 
-type Field = (String, Value);
-
-fn pair(field: &Field) -> (&String, &Value) {
+fn pair(field: &Field) -> (&Name, &Value) {
     (&field.0, &field.1)
 }
 
-fn pair_mut(field: &mut Field) -> (&String, &mut Value) {
+fn pair_mut(field: &mut Field) -> (&Name, &mut Value) {
     (&field.0, &mut field.1)
 }
 
-fn key(field: &Field) -> &String {
+fn key(field: &Field) -> &Name {
     &field.0
 }
 
@@ -276,19 +293,18 @@ fn value(field: &Field) -> &Value {
 }
 
 /// An object's fields.
-pub type Iter<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> (&String, &Value)>;
+pub type Iter<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> (&Name, &Value)>;
 /// An object's fields, to be written.
-pub type IterMut<'a> =
-    std::iter::Map<std::slice::IterMut<'a, Field>, fn(&mut Field) -> (&String, &mut Value)>;
+pub type IterMut<'a> = std::iter::Map<std::slice::IterMut<'a, Field>, fn(&mut Field) -> (&Name, &mut Value)>;
 /// An object's names.
-pub type Keys<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &String>;
+pub type Keys<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &Name>;
 /// An object's values.
 pub type Values<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &Value>;
 /// The fields of what was an object.
 pub type IntoIter = std::vec::IntoIter<Field>;
 
-impl IntoIterator for Map<String, Value> {
-    type Item = (String, Value);
+impl IntoIterator for Map {
+    type Item = (Name, Value);
     type IntoIter = IntoIter;
 
     fn into_iter(self) -> IntoIter {
@@ -296,8 +312,8 @@ impl IntoIterator for Map<String, Value> {
     }
 }
 
-impl<'a> IntoIterator for &'a Map<String, Value> {
-    type Item = (&'a String, &'a Value);
+impl<'a> IntoIterator for &'a Map {
+    type Item = (&'a Name, &'a Value);
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {
@@ -305,8 +321,8 @@ impl<'a> IntoIterator for &'a Map<String, Value> {
     }
 }
 
-impl<'a> IntoIterator for &'a mut Map<String, Value> {
-    type Item = (&'a String, &'a mut Value);
+impl<'a> IntoIterator for &'a mut Map {
+    type Item = (&'a Name, &'a mut Value);
     type IntoIter = IterMut<'a>;
 
     fn into_iter(self) -> IterMut<'a> {
@@ -314,16 +330,16 @@ impl<'a> IntoIterator for &'a mut Map<String, Value> {
     }
 }
 
-impl Extend<(String, Value)> for Map<String, Value> {
-    fn extend<T: IntoIterator<Item = (String, Value)>>(&mut self, fields: T) {
+impl<K: Into<Name>> Extend<(K, Value)> for Map {
+    fn extend<T: IntoIterator<Item = (K, Value)>>(&mut self, fields: T) {
         for (name, value) in fields {
             self.insert(name, value);
         }
     }
 }
 
-impl FromIterator<(String, Value)> for Map<String, Value> {
-    fn from_iter<T: IntoIterator<Item = (String, Value)>>(fields: T) -> Self {
+impl<K: Into<Name>> FromIterator<(K, Value)> for Map {
+    fn from_iter<T: IntoIterator<Item = (K, Value)>>(fields: T) -> Self {
         let fields = fields.into_iter();
         let mut map = Self::with_capacity(fields.size_hint().0);
         map.extend(fields);
@@ -334,21 +350,21 @@ impl FromIterator<(String, Value)> for Map<String, Value> {
     }
 }
 
-impl PartialEq for Map<String, Value> {
+impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
         self.is_same(other) || self.slice() == other.slice()
     }
 }
 
-impl Eq for Map<String, Value> {}
+impl Eq for Map {}
 
-impl fmt::Debug for Map<String, Value> {
+impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<Q: Borrow<str> + ?Sized> Index<&Q> for Map<String, Value> {
+impl<Q: Borrow<str> + ?Sized> Index<&Q> for Map {
     type Output = Value;
 
     /// # Panics
@@ -361,7 +377,7 @@ impl<Q: Borrow<str> + ?Sized> Index<&Q> for Map<String, Value> {
     }
 }
 
-impl<Q: Borrow<str> + ?Sized> IndexMut<&Q> for Map<String, Value> {
+impl<Q: Borrow<str> + ?Sized> IndexMut<&Q> for Map {
     /// # Panics
     /// If there is no such field.
     fn index_mut(&mut self, name: &Q) -> &mut Value {
@@ -384,16 +400,16 @@ pub enum Entry<'a> {
 /// A field that is there.
 #[derive(Debug)]
 pub struct OccupiedEntry<'a> {
-    map: &'a mut Map<String, Value>,
+    map: &'a mut Map,
     index: usize,
 }
 
 /// A field that is not there.
 #[derive(Debug)]
 pub struct VacantEntry<'a> {
-    map: &'a mut Map<String, Value>,
+    map: &'a mut Map,
     index: usize,
-    name: String,
+    name: Name,
 }
 
 impl<'a> OccupiedEntry<'a> {
@@ -438,7 +454,7 @@ impl<'a> VacantEntry<'a> {
 impl<'a> Entry<'a> {
     /// Its name.
     #[must_use]
-    pub fn key(&self) -> &String {
+    pub fn key(&self) -> &Name {
         match self {
             Self::Occupied(entry) => &entry.map.slice()[entry.index].0,
             Self::Vacant(entry) => &entry.name,

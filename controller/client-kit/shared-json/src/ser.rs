@@ -3,7 +3,7 @@
 use serde::ser::{self, Error as _, Serialize};
 use serde_json::Error;
 
-use crate::{Map, Value};
+use crate::{Map, Name, Value};
 
 /// Writes a type into a value.
 ///
@@ -24,13 +24,13 @@ struct Elements {
 /// Fields, the name of the next one, and the variant of an enumeration that has them.
 struct Fields {
     variant: Option<&'static str>,
-    map: Map<String, Value>,
-    name: Option<String>,
+    map: Map,
+    name: Option<Name>,
 }
 
 fn of_variant(variant: Option<&'static str>, value: Value) -> Value {
     match variant {
-        Some(variant) => Value::Object(std::iter::once((variant.to_owned(), value)).collect()),
+        Some(variant) => Value::Object(std::iter::once((variant, value)).collect()),
         None => value,
     }
 }
@@ -62,7 +62,7 @@ impl Fields {
         }
     }
 
-    fn set(&mut self, name: String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+    fn set(&mut self, name: impl Into<Name>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.map.insert(name, value.serialize(Writer)?);
         Ok(())
     }
@@ -76,11 +76,11 @@ impl Fields {
 }
 
 /// The name that a key is written as.
-fn name(key: &(impl Serialize + ?Sized)) -> Result<String, Error> {
+fn name(key: &(impl Serialize + ?Sized)) -> Result<Name, Error> {
     match key.serialize(Writer)? {
-        Value::String(text) => Ok(text),
-        Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(is) => Ok(is.to_string()),
+        Value::String(text) => Ok(text.into()),
+        Value::Number(number) => Ok(number.to_string().into()),
+        Value::Bool(is) => Ok(is.to_string().into()),
         Value::Null | Value::Array(_) | Value::Object(_) => Err(Error::custom("key must be a string")),
     }
 }
@@ -247,7 +247,7 @@ macro_rules! fields {
             type Error = Error;
 
             fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-                self.set(name.to_owned(), value)
+                self.set(name, value)
             }
 
             fn end(self) -> Result<Value, Error> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use crate::{Map, Value, from_slice, from_str, from_value, json, to_value};
+use crate::{Map, Name, Value, from_slice, from_str, from_value, json, to_string, to_value};
 
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -100,14 +100,14 @@ proptest! {
                     model.retain(|_, value| value.as_i64() >= Some(least));
                 }
             }
-            prop_assert!(map.iter().eq(model.iter()));
-            prop_assert!(map.keys().all(|name| map.get(name) == model.get(name)));
+            prop_assert!(map.iter().map(|(name, value)| (name.as_str(), value)).eq(model.iter().map(|(name, value)| (name.as_str(), value))));
+            prop_assert!(map.keys().all(|name| map.get(name) == model.get(name.as_str())));
             prop_assert_eq!(copy.to_string_for_test(), before);
         }
     }
 }
 
-impl Map<String, Value> {
+impl Map {
     fn to_string_for_test(&self) -> String {
         Value::Object(self.clone()).to_string()
     }
@@ -123,6 +123,57 @@ fn a_copy_is_the_same_memory_until_it_is_written() {
     assert_eq!(object["metadata"]["name"], "a");
     let within = json!({"whole": object, "part": object["spec"]});
     assert!(within["whole"].is_same(&object) && within["part"].is_same(&object["spec"]));
+}
+
+#[test]
+fn names_are_texts() {
+    // Short and long, kept and not, with the same first, middle and last letters and the same length.
+    let uid = "k:{\"uid\":\"0b8f6f1e-7f4f-4f1c-9d2e-6a1f3f4a5b6c\"}";
+    let (long, longer) = ("a".repeat(200), "a".repeat(300));
+    let texts = [
+        "", "a", "ab", "metadata", "metbdata", "metedata", "é", "fieldsV1", "f:spec", "a1b2", "12", uid,
+        &long, &longer,
+    ];
+    for one in texts {
+        let name = Name::from(one);
+        assert!(name == one && *one == name && &*name == one);
+        assert_eq!(
+            (name.to_string(), format!("{name:?}")),
+            (one.to_owned(), format!("{one:?}"))
+        );
+        assert_eq!(Value::from(&name), Value::from(one));
+        assert_eq!(
+            from_str::<Name>(&to_string(&name).expect("text")).expect("a name"),
+            name
+        );
+        for other in texts {
+            let others = Name::from(other.to_owned());
+            assert_eq!(
+                (name == others, name.cmp(&others)),
+                (one == other, one.cmp(other)),
+                "{one} {other}"
+            );
+        }
+    }
+    let object: Map = texts.iter().map(|text| (*text, json!(text))).collect();
+    assert!(object.keys().is_sorted() && object.len() == texts.len());
+    assert!(texts.iter().all(|text| object[text] == **text));
+    let many: Map = (0..20_000)
+        .map(|number| (letters(number), json!(number)))
+        .collect();
+    assert!(
+        (0..20_000).all(|number| many[&letters(number)] == number),
+        "more than are kept"
+    );
+}
+
+/// A number as text that is kept, as long as there is room.
+fn letters(number: u32) -> String {
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| char::from(digit - b'0' + b'a'))
+        .collect()
 }
 
 #[test]

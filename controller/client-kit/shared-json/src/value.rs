@@ -21,11 +21,12 @@ pub enum Value {
     /// A row of values.
     Array(Vec<Value>),
     /// Named values.
-    Object(Map<String, Value>),
+    Object(Map),
 }
 
 impl Value {
     /// A field by name, or an element by place.
+    #[inline]
     pub fn get<I: Index>(&self, index: I) -> Option<&Value> {
         index.index_into(self)
     }
@@ -43,7 +44,7 @@ impl Value {
 
     /// The object that it is.
     #[must_use]
-    pub fn as_object(&self) -> Option<&Map<String, Value>> {
+    pub fn as_object(&self) -> Option<&Map> {
         match self {
             Self::Object(map) => Some(map),
             _ => None,
@@ -51,7 +52,7 @@ impl Value {
     }
 
     /// The object that it is, to be written.
-    pub fn as_object_mut(&mut self) -> Option<&mut Map<String, Value>> {
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         match self {
             Self::Object(map) => Some(map),
             _ => None,

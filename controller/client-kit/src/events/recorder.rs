@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::local::request_object;
+use crate::local::ObjectClient;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as CoreEvent, ObjectReference};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -81,7 +81,7 @@ impl EventRecorder {
         let offset = i128::from(seed.random().below(1_000_000));
         let stamps = Arc::new(Mutex::new(Stamps { last: 0, offset }));
         let writer = Writer {
-            client,
+            client: ObjectClient::new(client),
             clock: Arc::clone(&clock),
             correlator: EventCorrelator::new(),
             stamps: Arc::clone(&stamps),
@@ -156,7 +156,7 @@ fn name(object: &ObjectReference, stamp: i128) -> String {
 
 /// The task behind a recorder.
 struct Writer {
-    client: Client,
+    client: ObjectClient,
     clock: SharedClock,
     correlator: EventCorrelator,
     stamps: Arc<Mutex<Stamps>>,
@@ -212,19 +212,19 @@ impl Writer {
     }
 
     async fn create(&self, event: &Event) -> Result<(), kube::Error> {
-        let body = shared_json::to_vec(&event.to_json()).map_err(kube::Error::SerdeError)?;
         let request = requests(event)
-            .create(&PostParams::default(), body)
+            .create(&PostParams::default(), Vec::new())
             .map_err(kube::Error::BuildRequest)?;
-        request_object(&self.client, request).await.map(drop)
+        let request = request.map(|_| event.to_json());
+        self.client.request(request).await.map(drop)
     }
 
     async fn patch(&self, event: &Event) -> Result<(), kube::Error> {
-        let patch = Patch::Strategic(event.to_patch());
         let request = requests(event)
-            .patch(&event.name, &PatchParams::default(), &patch)
+            .patch(&event.name, &PatchParams::default(), &Patch::Strategic(()))
             .map_err(kube::Error::BuildRequest)?;
-        request_object(&self.client, request).await.map(drop)
+        let request = request.map(|_| event.to_patch());
+        self.client.request(request).await.map(drop)
     }
 }
 

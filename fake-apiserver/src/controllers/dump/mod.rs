@@ -10,7 +10,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 use table::{Definition, Field, definition};
 
@@ -144,7 +144,7 @@ fn write_list(out: &mut String, item: &str, value: &Value) {
 }
 
 fn write_map(out: &mut String, item: &str, value: &Value) {
-    let mut pairs: Vec<(&String, &Value)> = value.as_object().map(Map::iter).into_iter().flatten().collect();
+    let mut pairs: Vec<(&Name, &Value)> = value.as_object().map(Map::iter).into_iter().flatten().collect();
     if pairs.is_empty() {
         out.push_str("<nil>");
         return;

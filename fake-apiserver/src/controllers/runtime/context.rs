@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client_kit::{EventRecorder, EventType, SharedClock, request_object};
+use client_kit::{EventRecorder, EventType, ObjectClient, SharedClock};
 use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -21,6 +21,8 @@ const USER_AGENT: &str = "kube-controller-manager";
 /// The surroundings of a pass.
 pub(in crate::controllers) struct Cx<'a> {
     pub client: &'a Client,
+    /// The same for single objects.
+    pub objects: &'a ObjectClient,
     pub clock: &'a SharedClock,
     pub cache: &'a mut Cache,
     pub recorder: &'a EventRecorder,
@@ -44,16 +46,10 @@ impl Cx<'_> {
             .uri(path)
             .header(http::header::CONTENT_TYPE, kind)
             .header(http::header::USER_AGENT, USER_AGENT)
-            .body(if body.is_null() {
-                Vec::new()
-            } else {
-                body.to_string().into_bytes()
-            })
+            .body(body.clone())
             .map_err(kube::Error::HttpError)?;
         // A copy shares the memory.
-        request_object(self.client, request)
-            .await
-            .map(Arc::unwrap_or_clone)
+        self.objects.request(request).await.map(Arc::unwrap_or_clone)
     }
 
     /// What is at a path of the API.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use client_kit::{EventRecorder, JsonChange, SharedClock, watch_json};
+use client_kit::{EventRecorder, JsonChange, ObjectClient, SharedClock, watch_json};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
@@ -147,6 +147,7 @@ impl BuiltIn {
 /// Runs built-in controllers.
 pub struct ControllerManager {
     client: Client,
+    objects: ObjectClient,
     clock: SharedClock,
     controllers: Vec<(Box<dyn Controller>, EventRecorder)>,
     cache: Cache,
@@ -169,6 +170,7 @@ impl ControllerManager {
             })
             .collect();
         Self {
+            objects: ObjectClient::new(client.clone()),
             client,
             clock,
             controllers,
@@ -259,6 +261,7 @@ impl ControllerManager {
         };
         let mut cx = Cx {
             client: &self.client,
+            objects: &self.objects,
             clock: &self.clock,
             cache: &mut self.cache,
             recorder,

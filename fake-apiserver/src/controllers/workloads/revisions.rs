@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use client_kit::safe_encode;
-use shared_json::{Map, Value, json};
+use shared_json::{Map, Name, Value, json};
 
 use super::pods::owner_reference;
 use crate::controllers::runtime::{Cx, Res, list, number, text};
@@ -14,13 +14,13 @@ pub(super) fn go_json(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
         match value {
             Value::Object(map) => {
-                let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+                let mut pairs: Vec<(&Name, &Value)> = map.iter().collect();
                 pairs.sort_by_key(|(key, _)| *key);
                 Value::Object(
                     pairs
                         .into_iter()
                         .map(|(key, value)| (key.clone(), sorted(value)))
-                        .collect::<Map<_, _>>(),
+                        .collect::<Map>(),
                 )
             }
             Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),

@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         self.list(path).iter().map(move |object| Fields { object, now })
     }
 
-    pub(super) fn map(self, path: &str) -> Option<&'a Map<String, Value>> {
+    pub(super) fn map(self, path: &str) -> Option<&'a Map> {
         self.get(path).and_then(Value::as_object)
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn label_selector_text(selector: &Value) -> String {
     if let Some(labels) = selector.get("matchLabels").and_then(Value::as_object) {
         parts.extend(labels.iter().map(|(key, value)| {
             let value = value.as_str().unwrap_or_default();
-            (key.clone(), format!("{key}={value}"))
+            (key.to_string(), format!("{key}={value}"))
         }));
     }
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);

@@ -165,7 +165,7 @@ pub(super) fn data_of(object: &Value, kind: &str) -> BTreeMap<String, String> {
         } else {
             text.to_owned()
         };
-        out.insert(key.clone(), decoded);
+        out.insert(key.to_string(), decoded);
     }
     out
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::{Random, request_object};
+use client_kit::Random;
 use futures::StreamExt as _;
 // Most programs never end: tokio's channels take room for 32 that do.
 use futures::channel::mpsc;
@@ -487,10 +487,10 @@ impl PodWorker {
         let request = http::Request::patch(format!("{}/status", self.path()))
             .header(CONTENT_TYPE, "application/strategic-merge-patch+json")
             .header(USER_AGENT, "kubelet")
-            .body(patch.to_string().into_bytes())
+            .body(patch)
             .map_err(kube::Error::HttpError);
         let patched = match request {
-            Ok(request) => request_object(&self.kubelet.client, request).await,
+            Ok(request) => self.kubelet.objects.request(request).await,
             Err(error) => Err(error),
         };
         match patched {
@@ -515,10 +515,10 @@ impl PodWorker {
         let request = http::Request::delete(self.path())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, "kubelet")
-            .body(options.to_string().into_bytes())
+            .body(options)
             .map_err(kube::Error::HttpError);
         let deleted = match request {
-            Ok(request) => request_object(&self.kubelet.client, request).await.map(drop),
+            Ok(request) => self.kubelet.objects.request(request).await.map(drop),
             Err(error) => Err(error),
         };
         match deleted {

@@ -144,7 +144,7 @@ impl PodInfo {
         }
     }
 
-    pub(super) fn labels(&self) -> &Map<String, Value> {
+    pub(super) fn labels(&self) -> &Map {
         string_map(&self.object, "labels")
     }
 }
@@ -175,7 +175,7 @@ impl NodeInfo {
         self.object.name()
     }
 
-    pub(super) fn labels(&self) -> &Map<String, Value> {
+    pub(super) fn labels(&self) -> &Map {
         string_map(&self.object, "labels")
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use client_kit::{SharedClock, request_object};
+use client_kit::{ObjectClient, SharedClock};
 use kube::Client;
 use shared_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) const NAME: &str = "default-scheduler";
 
 /// Writes for the scheduler.
 pub(super) struct Reporter {
-    client: Client,
+    client: ObjectClient,
     clock: SharedClock,
     stamp: i128,
     /// Events that were written: path and how often they were seen, by pod, reason and message.
@@ -25,7 +25,7 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) fn new(client: Client, clock: SharedClock) -> Self {
         Self {
-            client,
+            client: ObjectClient::new(client),
             clock,
             stamp: 0,
             written: BTreeMap::new(),
@@ -44,9 +44,9 @@ impl Reporter {
             .uri(path)
             .header(http::header::CONTENT_TYPE, kind)
             .header(http::header::USER_AGENT, "kube-scheduler")
-            .body(body.to_string().into_bytes())
+            .body(body.clone())
             .map_err(kube::Error::HttpError)?;
-        request_object(&self.client, request).await
+        self.client.request(request).await
     }
 
     /// What was said of a pod that is gone is not said again.

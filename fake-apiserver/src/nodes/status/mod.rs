@@ -19,7 +19,7 @@ pub(super) use patch::patch;
 pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord, ResizeCondition};
 
 /// The status that the kubelet would have the pod show, as far as it is the kubelet's.
-pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map<String, Value> {
+pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
     let generation = pod.generation();
     let phase = phase::phase(record, pod);
     let mut out = Map::new();

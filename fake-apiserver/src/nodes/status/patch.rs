@@ -17,7 +17,7 @@ const KUBELET_CONDITIONS: [&str; 7] = [
 ];
 
 /// The strategic merge patch that makes `pod` show `status`; `None` if it does already.
-pub(in crate::nodes) fn patch(pod: &Value, status: &Map<String, Value>) -> Option<Value> {
+pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
     let mut changed = Map::new();
     for (field, value) in status {
         if field == "conditions" {

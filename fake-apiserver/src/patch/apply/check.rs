@@ -94,22 +94,18 @@ fn complain(path: &str, errors: &mut Vec<String>, message: &str) {
     errors.push(format!("{path}{separator}{message}"));
 }
 
-fn walk_fields(
-    shape: MapShape<'_>,
-    fields: &Map<String, Value>,
-    path: &mut String,
-    errors: &mut Vec<String>,
-) {
+fn walk_fields(shape: MapShape<'_>, fields: &Map, path: &mut String, errors: &mut Vec<String>) {
     for (name, value) in fields {
         let length = path.len();
         path.push('.');
         path.push_str(name);
-        match shape.child(name) {
+        let of = shape.child(name);
+        match of {
             Some(of) => walk(of, value, path, errors),
             None => errors.push(format!("{path}: field not declared in schema")),
         }
         path.truncate(length);
-        if shape.child(name).is_none() {
+        if of.is_none() {
             return;
         }
     }

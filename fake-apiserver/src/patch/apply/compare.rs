@@ -4,6 +4,7 @@ use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
 use shared_json::{Map, Value};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The fields that differ. No field is in two of the sets.
@@ -69,10 +70,15 @@ impl Found {
 }
 
 fn walk(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
-    let mut found = Found::default();
     if old == new {
-        return found;
+        return Found::default();
     }
+    walk_changed(of, old, new)
+}
+
+/// The same for what is not equal, or is an object of which that is not known.
+fn walk_changed(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
+    let mut found = Found::default();
     let (before, after) = (of.shape(old), of.shape(new));
     let leaf = match (old, new) {
         (_, None) => walk_shape(before, old, new, &mut found),
@@ -116,25 +122,34 @@ fn walk_shape(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, found:
     }
 }
 
-fn walk_fields(
-    shape: MapShape<'_>,
-    before: Option<&Map<String, Value>>,
-    after: Option<&Map<String, Value>>,
-    found: &mut Found,
-) {
-    let old = |name: &str| before.and_then(|map| map.get(name));
-    let new = |name: &str| after.and_then(|map| map.get(name));
-    let gone = before
-        .into_iter()
-        .flat_map(Map::keys)
-        .filter(|name| new(name).is_none());
-    for name in after.into_iter().flat_map(Map::keys).chain(gone) {
-        let (old, new) = (old(name), new(name));
-        if old != new
+fn walk_fields(shape: MapShape<'_>, before: Option<&Map>, after: Option<&Map>, found: &mut Found) {
+    // Both are ordered by name.
+    let mut before = before.into_iter().flatten().peekable();
+    let mut after = after.into_iter().flatten().peekable();
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (Some((one, _)), Some((other, _))) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return,
+        };
+        let old = before.next_if(|_| order.is_le());
+        let new = after.next_if(|_| order.is_ge());
+        let Some((name, _)) = new.or(old) else { return };
+        let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
+        if differ(old, new)
             && let Some(of) = shape.child(name)
         {
-            found.take(&PathElement::field(name), walk(of, old, new));
+            found.take(&PathElement::Field(name.clone()), walk_changed(of, old, new));
         }
+    }
+}
+
+/// Whether two values are not equal; objects may be, which walking them shows.
+fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => !old.is_same(new),
+        (old, new) => old != new,
     }
 }
 

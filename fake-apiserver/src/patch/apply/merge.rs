@@ -35,12 +35,8 @@ pub(super) fn merge(of: Type<'_>, live: Option<&Value>, applied: Option<&Value>)
     }
 }
 
-fn merge_fields(
-    shape: MapShape<'_>,
-    live: Option<&Map<String, Value>>,
-    applied: &Map<String, Value>,
-) -> Value {
-    let mut merged = Map::new();
+fn merge_fields(shape: MapShape<'_>, live: Option<&Map>, applied: &Map) -> Value {
+    let mut merged = Map::with_capacity(applied.len().max(live.map_or(0, Map::len)));
     for (name, value) in live.into_iter().flatten() {
         if !applied.contains_key(name) {
             merged.insert(name.clone(), value.clone());
@@ -48,12 +44,16 @@ fn merge_fields(
     }
     for (name, value) in applied {
         let of = shape.child(name).unwrap_or(Type::Whole);
-        let before = live.and_then(|live| live.get(name));
+        let before = live.and_then(|live| live.get_named(name, 0));
         if let Some(value) = merge(of, before, Some(value)) {
             merged.insert(name.clone(), value);
         }
     }
-    Value::Object(merged)
+    // What stays as it was stays where it was.
+    Value::Object(match live {
+        Some(live) if live.is_alike(&merged) => live.clone(),
+        _ => merged,
+    })
 }
 
 /// Merges lists by key. The applied order holds for applied items, the live order for live ones; a live-only item keeps

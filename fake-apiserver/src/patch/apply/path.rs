@@ -1,9 +1,8 @@
 //! One step of a path into an object, as managed fields name it.
 
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::Arc;
 
 /// One step of a path.
 ///
@@ -11,9 +10,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A field of an object or a key of a map: `f:name`.
-    Field(Arc<str>),
+    Field(Name),
     /// An item of a list, by the values of its key fields, sorted by name: `k:{"name":"x"}`.
-    Key(Vec<(String, Scalar)>),
+    Key(Vec<(Name, Scalar)>),
     /// An item of a set, by its value: `v:"x"`.
     Value(Scalar),
     /// An item of a list, by its position: `i:0`.
@@ -91,7 +90,7 @@ fn rank(value: &Value) -> u8 {
 impl PathElement {
     /// A field's step.
     pub fn field(name: &str) -> PathElement {
-        PathElement::Field(Arc::from(name))
+        PathElement::Field(Name::from(name))
     }
 
     /// The step as a key of `fieldsV1`.
@@ -99,7 +98,7 @@ impl PathElement {
         match self {
             PathElement::Field(name) => format!("f:{name}"),
             PathElement::Key(fields) => {
-                let object: Map<String, Value> = fields
+                let object: Map = fields
                     .iter()
                     .map(|(name, value)| (name.clone(), value.0.clone()))
                     .collect();

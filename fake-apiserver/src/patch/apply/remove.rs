@@ -13,7 +13,7 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
             let mut left = Map::new();
             let mut entered = false;
             for (name, value) in map {
-                let element = PathElement::field(&name);
+                let element = PathElement::Field(name.clone());
                 if fields.has(&element) {
                     continue;
                 }

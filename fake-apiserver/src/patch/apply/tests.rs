@@ -265,7 +265,7 @@ fn owners_see_their_own_version(
             .unwrap();
     let versions = Renamed(std::sync::Arc::new(schema.clone()));
     let none = FieldSet::default();
-    let fields: shared_json::Map<String, Value> = owned
+    let fields: shared_json::Map = owned
         .as_object()
         .unwrap()
         .keys()

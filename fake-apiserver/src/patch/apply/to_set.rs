@@ -59,9 +59,9 @@ impl Walker {
         }
     }
 
-    fn walk_fields(&mut self, shape: MapShape<'_>, map: &Map<String, Value>) {
+    fn walk_fields(&mut self, shape: MapShape<'_>, map: &Map) {
         for (name, value) in map {
-            self.path.push(PathElement::field(name));
+            self.path.push(PathElement::Field(name.clone()));
             if let Some(of) = shape.child(name) {
                 self.walk(of, value);
             }

@@ -2,7 +2,7 @@
 
 use super::path::{PathElement, Scalar};
 use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written, object_meta};
-use shared_json::Value;
+use shared_json::{Name, Value};
 use std::sync::{Arc, LazyLock};
 
 /// A type as the merge sees it.
@@ -139,14 +139,14 @@ fn key_element(keys: &[String], items: &Schema, item: &Value) -> Result<PathElem
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
         _ => return Err("associative list with keys may not have non-map elements".to_owned()),
     };
-    let mut fields: Vec<(String, Scalar)> = keys
+    let mut fields: Vec<(Name, Scalar)> = keys
         .iter()
         .filter_map(|key| {
             let value = map
                 .get(key)
                 .cloned()
                 .or_else(|| items.field(key).and_then(key_default))?;
-            Some((key.clone(), Scalar(value)))
+            Some((Name::from(key), Scalar(value)))
         })
         .collect();
     if fields.is_empty() {
@@ -185,15 +185,15 @@ fn set_element(item: &Value) -> Result<PathElement, String> {
 
 impl<'s> MapShape<'s> {
     /// Whether the field is declared.
-    pub(super) fn declares(self, name: &str) -> bool {
+    pub(super) fn declares(self, name: &Name) -> bool {
         self.object.is_some_and(|object| {
             object.fields.contains_key(name)
-                || object.embedded_resource && matches!(name, "apiVersion" | "kind" | "metadata")
+                || object.embedded_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
         })
     }
 
     /// The type of the value under a name; none if the type knows no such field.
-    pub(super) fn child(self, name: &str) -> Option<Type<'s>> {
+    pub(super) fn child(self, name: &Name) -> Option<Type<'s>> {
         match self.object.and_then(|object| object.fields.get(name)) {
             Some(field) => Some(Type::Known(&field.schema, self.preserve)),
             None if name == "metadata" && self.object.is_some_and(|object| object.embedded_resource) => {

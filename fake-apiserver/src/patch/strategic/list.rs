@@ -78,7 +78,7 @@ fn check_alike(before: &[Value], change: &[Value]) -> Result<(), PatchError> {
 }
 
 /// Items of a patch.
-type Items<'p> = Vec<&'p Map<String, Value>>;
+type Items<'p> = Vec<&'p Map>;
 
 /// Carries out `$patch` in list items: what is left of the list, and the items of the patch that are to be merged.
 fn directives<'p>(
@@ -123,7 +123,7 @@ fn directives<'p>(
     }
 }
 
-fn no_key(item: &Map<String, Value>, key: &str) -> PatchError {
+fn no_key(item: &Map, key: &str) -> PatchError {
     let item = go_print(&Value::Object(item.clone()));
     PatchError::Internal(format!("map: {item} does not contain declared merge key: {key}"))
 }

@@ -12,11 +12,7 @@ const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 /// Merges the fields of `patch` into `target`. Without a type, maps merge and lists are replaced.
-pub(super) fn merge(
-    target: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
-    schema: Option<&Schema>,
-) -> Result<(), PatchError> {
+pub(super) fn merge(target: &mut Map, patch: &Map, schema: Option<&Schema>) -> Result<(), PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return replace_or_delete(target, patch, directive);
     }
@@ -34,11 +30,7 @@ pub(super) fn merge(
     Ok(())
 }
 
-fn replace_or_delete(
-    target: &mut Map<String, Value>,
-    patch: &Map<String, Value>,
-    directive: &Value,
-) -> Result<(), PatchError> {
+fn replace_or_delete(target: &mut Map, patch: &Map, directive: &Value) -> Result<(), PatchError> {
     match directive.as_str() {
         Some("replace") => {
             *target = patch.clone();
@@ -53,7 +45,7 @@ fn replace_or_delete(
     }
 }
 
-pub(super) fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> PatchError {
+pub(super) fn unknown_directive(directive: &Value, patch: &Map) -> PatchError {
     let patch = go_print(&Value::Object(patch.clone()));
     PatchError::Internal(format!(
         "unknown patch type: {} in map: {patch}",
@@ -70,7 +62,7 @@ fn wrong_argument(expected: &Value, found: &Value) -> PatchError {
 }
 
 /// `$retainKeys` drops every field it does not list, and must list every field the patch sets.
-fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), PatchError> {
+fn retain_keys(target: &mut Map, patch: &Map) -> Result<(), PatchError> {
     let Some(keys) = patch.get(RETAIN_KEYS) else {
         return Ok(());
     };
@@ -92,8 +84,8 @@ fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> R
 
 /// Merges the lists that `$setElementOrder/…` is about, and returns their names.
 fn set_orders<'p>(
-    target: &mut Map<String, Value>,
-    patch: &'p Map<String, Value>,
+    target: &mut Map,
+    patch: &'p Map,
     schema: Option<&Schema>,
 ) -> Result<Vec<&'p str>, PatchError> {
     let empty = Value::Array(Vec::new());
@@ -130,14 +122,14 @@ fn set_orders<'p>(
     Ok(done)
 }
 
-fn delete_from(target: &mut Map<String, Value>, list: &str, values: &Value) {
+fn delete_from(target: &mut Map, list: &str, values: &Value) {
     if let (Some(Value::Array(items)), Value::Array(values)) = (target.get_mut(list), values) {
         items.retain(|item| !values.contains(item));
     }
 }
 
 fn merge_field(
-    target: &mut Map<String, Value>,
+    target: &mut Map,
     name: &str,
     value: &Value,
     schema: Option<&Schema>,

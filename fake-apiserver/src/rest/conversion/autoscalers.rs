@@ -138,7 +138,7 @@ pub(super) fn imply_target(object: &mut Value) {
 
 /// What a client sent in `autoscaling/v1`, as it is stored.
 pub(super) fn from_v1(object: &mut Value) {
-    let mut notes: Map<String, Value> = Map::new();
+    let mut notes: Map = Map::new();
     if let Some(annotations) = object
         .pointer_mut("/metadata/annotations")
         .and_then(Value::as_object_mut)
@@ -209,7 +209,7 @@ pub(super) fn from_v1(object: &mut Value) {
     }
 }
 
-fn taken(map: &mut Map<String, Value>, field: &str) -> Vec<Value> {
+fn taken(map: &mut Map, field: &str) -> Vec<Value> {
     match map.remove(field) {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),

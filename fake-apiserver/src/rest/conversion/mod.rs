@@ -152,7 +152,7 @@ fn rename(
     direction: impl Fn(&'static str, &'static str) -> (&'static str, &'static str),
 ) {
     let Some(map) = object.as_object_mut() else { return };
-    let renamed: Map<String, Value> = EVENT_FIELDS
+    let renamed: Map = EVENT_FIELDS
         .iter()
         .filter_map(|(new, old)| {
             let (from, to) = direction(new, old);

@@ -127,7 +127,7 @@ fn shown(shape: Shape, value: Option<&Value>) -> String {
         (Shape::Properties, Some(Value::Object(map))) => {
             let parts = map
                 .iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.clone()), schema(value)));
+                .map(|(name, value)| format!("{}:{}", Value::from(name), schema(value)));
             format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
         }
         (Shape::Items, Some(Value::Array(items))) => {

@@ -1,6 +1,6 @@
 //! Whether a schema is structural: every field has a type outside of what combines schemas, and metadata is left alone.
 
-use shared_json::Value;
+use shared_json::{Name, Value};
 
 use crate::field_error::FieldError;
 
@@ -42,7 +42,7 @@ pub(super) fn list<'a>(schema: &'a Value, name: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&Name, &Value)> {
     schema
         .get("properties")
         .and_then(Value::as_object)

@@ -3,7 +3,7 @@
 use super::builtin::{object, set, text};
 use shared_json::{Map, Value, json};
 
-pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(kind: &str, map: &mut Map) {
     let strategy = match kind {
         "v1.Deployment" => "strategy",
         "v1.DaemonSet" | "v1.StatefulSet" => "updateStrategy",

@@ -3,7 +3,7 @@
 use super::builtin::{object, set};
 use shared_json::{Map, Value, json};
 
-pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(kind: &str, map: &mut Map) {
     if kind != "v2.HorizontalPodAutoscaler" {
         return;
     }

@@ -1,9 +1,9 @@
 //! Jobs. A CronJob's job template gets none of this: its jobs do when they are created.
 
 use super::builtin::{object, set, unset};
-use shared_json::{Map, Value, json};
+use shared_json::{Map, json};
 
-pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(kind: &str, map: &mut Map) {
     if kind != "v1.Job" {
         return;
     }
@@ -19,7 +19,7 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
     }
 }
 
-fn job(spec: &mut Map<String, Value>) {
+fn job(spec: &mut Map) {
     // Neither given is a single pod; a parallelism alone is a work queue without a number of completions.
     if unset(spec, "completions") && unset(spec, "parallelism") {
         spec.insert("completions".to_owned(), json!(1));

@@ -27,7 +27,8 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
             if let Some(name) = &schema.name {
                 fill(table::short(name), object, map, old);
             }
-            for (field, value) in map {
+            let old = old.and_then(Value::as_object);
+            for (index, (field, value)) in map.iter_mut().enumerate() {
                 let child = object
                     .fields
                     .get(field)
@@ -36,7 +37,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
                 if let Some(child) = child
                     && (value.is_object() || value.is_array())
                 {
-                    apply(child, value, old.and_then(|old| old.get(field)));
+                    apply(child, value, old.and_then(|old| old.get_named(field, index)));
                 }
             }
         }
@@ -57,7 +58,7 @@ fn round_up(amount: &mut Value) {
     }
 }
 
-fn fill(name: &str, object: &Object, map: &mut Map<String, Value>, old: Option<&Value>) {
+fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
     for (path, value) in table::of(name) {
         if let [field] = path.as_slice()
             && map
@@ -96,11 +97,11 @@ fn fill(name: &str, object: &Object, map: &mut Map<String, Value>, old: Option<&
 }
 
 /// Sets what is unset: missing or null. The objects on the way are made.
-pub(super) fn set(map: &mut Map<String, Value>, path: &[&str], value: &Value) {
+pub(super) fn set(map: &mut Map, path: &[&str], value: &Value) {
     match path {
         [] => {}
         [field] if unset(map, field) => {
-            map.insert((*field).to_owned(), value.clone());
+            map.insert(*field, value.clone());
         }
         // What is set may be shared with other versions, and stays so.
         [field, rest @ ..] if !is_set(map.get(*field), rest) => {
@@ -123,16 +124,16 @@ fn is_set(value: Option<&Value>, path: &[&str]) -> bool {
 }
 
 /// Whether a field is missing or null.
-pub(super) fn unset(map: &Map<String, Value>, field: &str) -> bool {
+pub(super) fn unset(map: &Map, field: &str) -> bool {
     map.get(field).is_none_or(Value::is_null)
 }
 
 /// The text of a field, empty if there is none.
-pub(super) fn text<'m>(map: &'m Map<String, Value>, field: &str) -> &'m str {
+pub(super) fn text<'m>(map: &'m Map, field: &str) -> &'m str {
     map.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The object in a field.
-pub(super) fn object<'m>(map: &'m mut Map<String, Value>, field: &str) -> Option<&'m mut Map<String, Value>> {
+pub(super) fn object<'m>(map: &'m mut Map, field: &str) -> Option<&'m mut Map> {
     map.get_mut(field).and_then(Value::as_object_mut)
 }

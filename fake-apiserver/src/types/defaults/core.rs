@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use shared_json::{Map, Value, json};
 
-pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(kind: &str, map: &mut Map) {
     match kind {
         "v1.Service" => {
             if let Some(spec) = object(map, "spec") {
@@ -53,7 +53,7 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
 }
 
 /// `podCIDR` is the first of `podCIDRs`, and counts where the two differ.
-fn pod_networks(spec: &mut Map<String, Value>) {
+fn pod_networks(spec: &mut Map) {
     let first = spec.get("podCIDRs").and_then(|all| all.get(0)).cloned();
     let one = text(spec, "podCIDR").to_owned();
     if !one.is_empty() && first.as_ref().and_then(Value::as_str) != Some(&one) {
@@ -64,7 +64,7 @@ fn pod_networks(spec: &mut Map<String, Value>) {
 }
 
 /// `stringData` is written into `data` and not kept; bytes that are null are none.
-fn string_data(secret: &mut Map<String, Value>) {
+fn string_data(secret: &mut Map) {
     let data = secret.get_mut("data").and_then(Value::as_object_mut);
     for bytes in data.into_iter().flat_map(Map::values_mut) {
         if bytes.is_null() {
@@ -82,7 +82,7 @@ fn string_data(secret: &mut Map<String, Value>) {
     }
 }
 
-fn service(spec: &mut Map<String, Value>) {
+fn service(spec: &mut Map) {
     match text(spec, "sessionAffinity") {
         "ClientIP" => {
             let hours = &json!(10800);
@@ -113,7 +113,7 @@ fn service(spec: &mut Map<String, Value>) {
 }
 
 /// An address of a load balancer is one that traffic is sent to, unless it says otherwise.
-fn load_balancer_modes(service: &mut Map<String, Value>) {
+fn load_balancer_modes(service: &mut Map) {
     let kind = service.get("spec").and_then(|spec| spec.get("type")?.as_str());
     if kind != Some("LoadBalancer") {
         return;
@@ -129,7 +129,7 @@ fn load_balancer_modes(service: &mut Map<String, Value>) {
 }
 
 /// A container's default limit is the maximum; its default request is the default limit, or the minimum.
-fn limit_range_item(item: &mut Map<String, Value>) {
+fn limit_range_item(item: &mut Map) {
     for (from, to) in [
         ("max", "default"),
         ("default", "defaultRequest"),
@@ -147,7 +147,7 @@ fn limit_range_item(item: &mut Map<String, Value>) {
 }
 
 /// Labels and selector come from the template's labels.
-fn replication_controller(map: &mut Map<String, Value>) {
+fn replication_controller(map: &mut Map) {
     let Some(labels) = map
         .get("spec")
         .and_then(|spec| spec.pointer("/template/metadata/labels"))

@@ -3,7 +3,7 @@
 use super::builtin::{object, set, text, unset};
 use shared_json::{Map, Value, json};
 
-pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(name: &str, map: &mut Map) {
     match name {
         "rbac.v1.Subject" => {
             if matches!(text(map, "kind"), "User" | "Group") {
@@ -43,7 +43,7 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
 }
 
 /// What is stored is of the storage version, unless the status says more.
-fn stored_versions(map: &mut Map<String, Value>) {
+fn stored_versions(map: &mut Map) {
     let versions = map.get("spec").and_then(|spec| spec.get("versions"));
     let storage = versions
         .and_then(Value::as_array)
@@ -63,7 +63,7 @@ fn stored_versions(map: &mut Map<String, Value>) {
 }
 
 /// `singular` is the kind in small letters, `listKind` the kind and `List`.
-fn custom_resource_names(names: &mut Map<String, Value>) {
+fn custom_resource_names(names: &mut Map) {
     let kind = text(names, "kind").to_owned();
     if kind.is_empty() {
         return;

@@ -5,7 +5,7 @@ use crate::types::Quantity;
 use shared_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
+pub(super) fn fill(kind: &str, map: &mut Map) {
     match kind {
         "v1.Pod" => pod(map),
         "v1.PodSpec" => service_account(map),
@@ -28,7 +28,7 @@ pub(super) fn fill(kind: &str, map: &mut Map<String, Value>) {
 }
 
 /// What holds for pods but not for templates.
-fn pod(map: &mut Map<String, Value>) {
+fn pod(map: &mut Map) {
     let Some(spec) = object(map, "spec") else { return };
     if spec
         .get("terminationGracePeriodSeconds")
@@ -60,7 +60,7 @@ fn pod(map: &mut Map<String, Value>) {
 const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
 
 /// A pod with limits of its own requests what its containers do, or as much as its limits.
-fn pod_level_requests(spec: &mut Map<String, Value>) {
+fn pod_level_requests(spec: &mut Map) {
     let limits = spec
         .get("resources")
         .and_then(|resources| resources.get("limits"));
@@ -88,7 +88,7 @@ fn pod_level_requests(spec: &mut Map<String, Value>) {
 }
 
 /// What the containers of a pod request in all: init containers run one after the other, sidecars stay.
-fn containers_requests(spec: &Map<String, Value>) -> BTreeMap<String, Quantity> {
+fn containers_requests(spec: &Map) -> BTreeMap<String, Quantity> {
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
     let mut all: BTreeMap<String, Quantity> = BTreeMap::new();
     for name in POD_LEVEL {
@@ -125,7 +125,7 @@ fn containers_requests(spec: &Map<String, Value>) -> BTreeMap<String, Quantity> 
 }
 
 /// What is limited and not requested is requested up to the limit.
-fn requests_from_limits(resources: &mut Map<String, Value>) {
+fn requests_from_limits(resources: &mut Map) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
         return;
     };
@@ -135,7 +135,7 @@ fn requests_from_limits(resources: &mut Map<String, Value>) {
 }
 
 /// On the host's network, a container's port is the host's.
-fn host_ports(container: &mut Map<String, Value>) {
+fn host_ports(container: &mut Map) {
     let ports = container
         .get_mut("ports")
         .and_then(Value::as_array_mut)
@@ -149,7 +149,7 @@ fn host_ports(container: &mut Map<String, Value>) {
 }
 
 /// `serviceAccount` is the old name of `serviceAccountName`; both are always written.
-fn service_account(spec: &mut Map<String, Value>) {
+fn service_account(spec: &mut Map) {
     let (new, old) = (
         text(spec, "serviceAccountName").to_owned(),
         text(spec, "serviceAccount").to_owned(),
@@ -162,7 +162,7 @@ fn service_account(spec: &mut Map<String, Value>) {
 }
 
 /// Images without a tag, or with the tag `latest`, are always pulled.
-fn pull_policy(container: &mut Map<String, Value>) {
+fn pull_policy(container: &mut Map) {
     if unset(container, "imagePullPolicy") {
         let policy = pull_policy_of(text(container, "image"));
         container.insert("imagePullPolicy".to_owned(), policy.into());

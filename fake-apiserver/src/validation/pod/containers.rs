@@ -326,7 +326,7 @@ pub(super) fn of_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let containers = path.field("containers");
     for (index, container) in spec.list("containers").iter().enumerate() {
-        let limits: &Map<String, Value> = container.part("resources").unwrap_or(&NOTHING).map("limits");
+        let limits: &Map = container.part("resources").unwrap_or(&NOTHING).map("limits");
         for (name, limit) in limits {
             let Some(most) = resources.map("limits").get(name) else {
                 continue;

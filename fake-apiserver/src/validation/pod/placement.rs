@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared_json::Value;
+use shared_json::{Name, Value};
 
 use super::super::errors::Errors;
 use super::super::fields::Fields;
@@ -101,7 +101,7 @@ fn label_keys(
         }
     }
     if let Some(selector) = selector {
-        let mut known: BTreeSet<&str> = selector.map("matchLabels").keys().map(String::as_str).collect();
+        let mut known: BTreeSet<&str> = selector.map("matchLabels").keys().map(Name::as_str).collect();
         for expression in selector.list("matchExpressions") {
             let key = expression.text("key");
             if let Some(index) = matching.iter().rposition(|other| *other == key)

@@ -19,7 +19,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Keys and size of annotations.
-pub(crate) fn annotations(annotations: &Map<String, Value>, path: &Path<'_>, errors: &mut Errors) {
+pub(crate) fn annotations(annotations: &Map, path: &Path<'_>, errors: &mut Errors) {
     let mut bytes = 0;
     for (key, value) in annotations {
         bytes += key.len() + value.as_str().map_or(0, str::len);
@@ -36,12 +36,7 @@ pub(crate) fn annotations(annotations: &Map<String, Value>, path: &Path<'_>, err
 }
 
 /// Annotations that mean something to a pod.
-pub(super) fn pod_annotations(
-    annotations: &Map<String, Value>,
-    spec: &Value,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) {
+pub(super) fn pod_annotations(annotations: &Map, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if annotations.is_empty() {
         return;
     }

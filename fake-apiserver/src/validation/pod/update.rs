@@ -122,7 +122,7 @@ fn forgive(munged: &mut Value, new: &Value, old: &Value, path: &Path<'_>, errors
     }
 }
 
-fn put(map: &mut Map<String, Value>, field: &str, value: Option<&Value>) {
+fn put(map: &mut Map, field: &str, value: Option<&Value>) {
     match value {
         Some(value) => map.insert(field.to_owned(), value.clone()),
         None => map.remove(field),
@@ -209,7 +209,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Some annotations stay as they were born.
 pub(super) fn annotations(pod: &Value, old: &Value, errors: &mut Errors) {
-    let of = |pod: &Value| -> Map<String, Value> {
+    let of = |pod: &Value| -> Map {
         pod.part("metadata")
             .map(|meta| meta.map("annotations").clone())
             .unwrap_or_default()

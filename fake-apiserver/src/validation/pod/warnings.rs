@@ -232,7 +232,7 @@ fn repeated(spec: &Value, field: &str, key: &str, path: &Path<'_>, out: &mut Vec
     }
 }
 
-fn fractions(amounts: &shared_json::Map<String, Value>, path: &Path<'_>, out: &mut Vec<String>) {
+fn fractions(amounts: &shared_json::Map, path: &Path<'_>, out: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         if let Some(amount) = amounts
             .get(name)
@@ -253,7 +253,7 @@ fn containers(spec: &Value, path: &Path<'_>, out: &mut Vec<String>) {
         let resources = container.part("resources").unwrap_or(&NOTHING);
         for name in ["memory", "ephemeral-storage"] {
             for part in ["limits", "requests"] {
-                let amounts: shared_json::Map<String, Value> = resources
+                let amounts: shared_json::Map = resources
                     .map(part)
                     .iter()
                     .filter(|(key, _)| *key == name)

@@ -35,7 +35,7 @@ fn requirement(requirement: &Value, value: Option<&str>) -> bool {
 }
 
 /// Whether a node fits a term of a node selector. An empty term fits none.
-pub(in super::super) fn term_matches(term: &Value, labels: &Map<String, Value>, name: &str) -> bool {
+pub(in super::super) fn term_matches(term: &Value, labels: &Map, name: &str) -> bool {
     let (expressions, fields) = (list(term, "matchExpressions"), list(term, "matchFields"));
     !(expressions.is_empty() && fields.is_empty())
         && expressions

@@ -87,7 +87,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
         let Some(value) = node.label(text(constraint, "topologyKey")) else {
             return Some(Refusal::hopeless(&format!("{UNMET} (missing required label)")));
         };
-        let own: &Map<String, Value> = cycle.pod.labels();
+        let own: &Map = cycle.pod.labels();
         let own = i64::from(matches_selector(constraint.get("labelSelector"), own));
         let domains = constraint.get("minDomains").and_then(Value::as_i64).unwrap_or(1);
         let enough = i64::try_from(values.len()).unwrap_or(i64::MAX) >= domains;

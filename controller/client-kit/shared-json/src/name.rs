@@ -1,0 +1,322 @@
+//! Names of fields.
+
+use std::borrow::{Borrow, Cow};
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// The name of a field. It takes two words. Names that look like those of a schema are kept once for the whole process, and are
+/// copied and compared without a look at their text.
+#[derive(Clone)]
+pub struct Name(Text);
+
+#[derive(Clone)]
+enum Text {
+    /// A text that is kept as long as the process runs. Equal ones are the same memory.
+    Kept(Glance, &'static &'static str),
+    /// Any other.
+    Own(Glance, Arc<Box<str>>),
+}
+
+/// What is to be seen of a name at a glance: its first letter, its length, the one in its middle and its last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Glance(u32);
+
+impl Glance {
+    /// Of a text that is known when this is compiled, it is known then, too.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a name is looked up for every field that is read"
+    )]
+    pub(crate) fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let [length, ..] = bytes.len().to_le_bytes();
+        match (bytes.first(), bytes.get(bytes.len() / 2), bytes.last()) {
+            (Some(first), Some(middle), Some(last)) => {
+                Self(u32::from_be_bytes([*first, length, *middle, *last]))
+            }
+            _ => Self(0),
+        }
+    }
+
+    fn first(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
+}
+
+/// So many names are kept; whoever sends ever new ones fills the memory no further.
+const KEPT_MAX: usize = 8192;
+/// Longer names are not kept.
+const LENGTH_MAX: usize = 64;
+
+type Kept = &'static &'static str;
+
+/// The names that are kept.
+static KEPT: Mutex<BTreeMap<&'static str, Kept>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// Those of them that this thread has met.
+    static MET: RefCell<HashMap<&'static str, Kept, BuildHasherDefault<Words>>> = RefCell::default();
+}
+
+/// A number for a text, by words of eight bytes.
+#[derive(Default)]
+struct Words(u64);
+
+impl Hasher for Words {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        let rest = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.write_u64(rest);
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Whether a name looks like one that many objects have: letters, and no number or identifier among them.
+fn is_common(text: &str) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"./:-_".contains(byte);
+    text.bytes().filter(u8::is_ascii_digit).count() <= 1
+        && text.bytes().all(|byte| is_letter(&byte) || byte.is_ascii_digit())
+}
+
+/// The kept text that is equal, if it is kept now.
+fn kept(text: &str) -> Option<Kept> {
+    if text.len() > LENGTH_MAX {
+        return None;
+    }
+    MET.with_borrow_mut(|met| {
+        if let Some(kept) = met.get(text) {
+            return Some(*kept);
+        }
+        let kept = keep(text)?;
+        met.insert(*kept, kept);
+        Some(kept)
+    })
+}
+
+fn keep(text: &str) -> Option<Kept> {
+    if !is_common(text) {
+        return None;
+    }
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(kept) = all.get(text) {
+        return Some(*kept);
+    }
+    if all.len() >= KEPT_MAX {
+        return None;
+    }
+    let text: &'static str = Box::leak(text.into());
+    let kept: Kept = Box::leak(Box::new(text));
+    all.insert(text, kept);
+    Some(kept)
+}
+
+impl Name {
+    fn new(text: &str) -> Self {
+        let glance = Glance::of(text);
+        Self(match kept(text) {
+            Some(kept) => Text::Kept(glance, kept),
+            None => Text::Own(glance, Arc::new(text.into())),
+        })
+    }
+
+    /// Its text.
+    #[must_use]
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Text::Kept(_, text) => text,
+            Text::Own(_, text) => text,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn glance(&self) -> Glance {
+        match &self.0 {
+            Text::Kept(glance, _) | Text::Own(glance, _) => *glance,
+        }
+    }
+
+    /// How it compares with a text, which looks so.
+    #[inline]
+    pub(crate) fn order(&self, glance: Glance, text: &str) -> Ordering {
+        // Most differ in their first letters.
+        let first = self.glance().first().cmp(&glance.first());
+        first.then_with(|| self.as_str().cmp(text))
+    }
+
+    /// Whether it is a text, which looks so.
+    #[inline]
+    pub(crate) fn is(&self, glance: Glance, text: &str) -> bool {
+        self.glance() == glance && self.as_str() == text
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl PartialEq for Name {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Text::Kept(_, one), Text::Kept(_, other)) => std::ptr::eq(*one, *other),
+            _ => self.is(other.glance(), other),
+        }
+    }
+}
+
+impl Eq for Name {}
+
+impl Ord for Name {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self == other {
+            return Ordering::Equal;
+        }
+        self.order(other.glance(), other)
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+macro_rules! texts {
+    ($($text:ty),*) => {$(
+        impl PartialEq<$text> for Name {
+            fn eq(&self, other: &$text) -> bool {
+                self.as_str() == &other[..]
+            }
+        }
+
+        impl PartialEq<Name> for $text {
+            fn eq(&self, other: &Name) -> bool {
+                other.as_str() == &self[..]
+            }
+        }
+
+        impl From<&$text> for Name {
+            fn from(text: &$text) -> Self {
+                Self::new(text)
+            }
+        }
+    )*};
+}
+
+texts!(str, &str, String, Cow<'_, str>);
+
+impl From<String> for Name {
+    fn from(text: String) -> Self {
+        Self::new(&text)
+    }
+}
+
+impl From<Cow<'_, str>> for Name {
+    fn from(text: Cow<'_, str>) -> Self {
+        Self::new(&text)
+    }
+}
+
+impl From<&Self> for Name {
+    fn from(name: &Self) -> Self {
+        name.clone()
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl From<&Name> for String {
+    fn from(name: &Name) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(OfText)
+    }
+}
+
+struct OfText;
+
+impl Visitor<'_> for OfText {
+    type Value = Name;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Name, E> {
+        Ok(Name::new(text))
+    }
+}
