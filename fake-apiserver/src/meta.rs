@@ -123,7 +123,15 @@ pub(crate) fn string_map<'a>(object: &'a Value, field: &str) -> &'a Map {
 
 /// Follows a dotted path of plain field names.
 pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.')
-        .filter(|part| !part.is_empty())
-        .try_fold(object, |value, part| value.get(part))
+    let (mut value, mut rest) = (object, path);
+    while !rest.is_empty() {
+        // Paths are short: nothing is gained by searching them in words.
+        let end = rest.bytes().position(|byte| byte == b'.');
+        let (part, after) = end.map_or((rest, ""), |end| (&rest[..end], &rest[end + 1..]));
+        if !part.is_empty() {
+            value = value.get(part)?;
+        }
+        rest = after;
+    }
+    Some(value)
 }

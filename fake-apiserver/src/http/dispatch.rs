@@ -153,7 +153,7 @@ const APPLY_TYPE: &str = "application/apply-patch+yaml";
 pub(super) async fn resource_request(
     server: Server,
     request: ResourceRequest,
-    incoming: Incoming,
+    incoming: Box<Incoming>,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let registry = &server.state.registry;
     let Some(resource) = registry.find(&request.group, &request.version, &request.resource) else {
@@ -211,7 +211,7 @@ async fn perform(
     server: Server,
     resource: Arc<Resource>,
     request: ResourceRequest,
-    incoming: Incoming,
+    incoming: Box<Incoming>,
 ) -> Result<Response<ResponseBody>, ApiError> {
     let accepted = match &incoming.stream {
         // Streams have forms of their own.
@@ -219,28 +219,38 @@ async fn perform(
         None => accepted(&resource, &request, &incoming)?,
     };
     let refusals = negotiated_encoding(&incoming);
-    let mut params = incoming.params;
-    let media_type = incoming.content_type.split(';').next().unwrap_or_default();
+    let Incoming {
+        user,
+        local,
+        content_type,
+        manager,
+        user_agent,
+        mut params,
+        body,
+        stream,
+        ..
+    } = *incoming;
+    let media_type = content_type.split(';').next().unwrap_or_default();
     let is_apply = media_type.trim() == APPLY_TYPE;
     options::check(&mut params, request.verb, is_apply)?;
     let deprecated: Vec<String> = resource.deprecation.iter().cloned().collect();
-    let (stream, user_agent) = (incoming.stream, incoming.user_agent);
-    let context = Context {
+    // The less a request has at hand while it waits, the less is copied to begin it.
+    let context = Box::new(Context {
         server,
         resource,
         request,
         params,
         accepted,
-        content_type: incoming.content_type,
-        body: incoming.body,
-        manager: incoming.manager,
-        user: incoming.user,
-        local: incoming.local,
+        content_type,
+        body,
+        manager,
+        user,
+        local,
         warnings: Warnings::default(),
         asked: conversion::Asked::default(),
-    };
+    });
     if let Some(head) = stream {
-        return streams::answer(&context, head).await;
+        return Box::pin(streams::answer(&context, head)).await;
     }
     let answer = act(&context, &context.body, user_agent).await;
     match answer.and_then(|answer| check_view(&context).map(|()| answer)) {

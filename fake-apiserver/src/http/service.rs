@@ -161,7 +161,7 @@ where
                 headers: head.headers.clone(),
                 upgrade,
             });
-            let incoming = Incoming {
+            let incoming = Box::new(Incoming {
                 user,
                 accept: header(head, &ACCEPT).to_owned(),
                 content_type: header(head, &CONTENT_TYPE).to_owned(),
@@ -172,7 +172,7 @@ where
                 params,
                 body,
                 stream,
-            };
+            });
             let answer = resource_request(server, request, incoming).await;
             if fate.lose_answer {
                 return Err(ApiError::timed_out());

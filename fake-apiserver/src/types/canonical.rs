@@ -144,26 +144,13 @@ fn canonicalize_map(object: &Object, value: &mut Value, old: Option<&Value>) {
 
 fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old: Option<&Value>) {
     let Value::Object(map) = value else { return };
-    let mut declared = object.fields.iter().peekable();
-    let mut unset: Vec<(Name, Value)> = Vec::new();
-    let mut leave_out = |name: &Name, field: &Field| {
-        unset.extend(written_when_unset(field).map(|value| (name.clone(), value)));
-    };
     let old = old.and_then(Value::as_object);
     let mut places = 0..;
-    // Both are ordered by name.
     map.retain(|name, value| {
         let index = places.next().unwrap_or_default();
-        while let Some((name, field)) = declared.next_if(|(declared, _)| *declared < name) {
-            leave_out(name, field);
-        }
-        let Some((_, field)) = declared.next_if(|(declared, _)| *declared == name) else {
+        let Some(field) = object.fields.named(name).filter(|_| !value.is_null()) else {
             return false;
         };
-        if value.is_null() {
-            leave_out(name, field);
-            return false;
-        }
         canonicalize(
             &field.schema,
             value,
@@ -177,10 +164,20 @@ fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old:
         }
         is_written(field, value) || tells_empty_from_none(schema, name, value)
     });
-    for (name, field) in declared {
-        leave_out(name, field);
+    for (name, zero) in unset(object) {
+        if map.get_named(name, 0).is_none() {
+            map.insert(name, zero.clone());
+        }
     }
-    map.extend(unset);
+}
+
+/// What Go's encoder writes of a struct of which nothing is set.
+fn unset(object: &Object) -> &[(Name, Value)] {
+    object.unset.get_or_init(|| {
+        let fields = object.fields.iter();
+        let written = fields.filter_map(|(name, field)| Some((name.clone(), written_when_unset(field)?)));
+        written.collect()
+    })
 }
 
 /// Definitions of custom resources are stored as JSON, which tells empty lists from none.

@@ -111,7 +111,7 @@ impl Place<'_> {
         (name, value): (&Name, &Value),
         old: Option<&Value>,
     ) -> Result<(), DecodeError> {
-        if let Some(field) = object.fields.get(name) {
+        if let Some(field) = object.fields.named(name) {
             let place = Place::Field {
                 parent: self,
                 owner: schema,

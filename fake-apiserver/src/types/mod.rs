@@ -13,6 +13,7 @@ mod decode;
 mod defaults;
 mod enums;
 mod facts;
+mod fields;
 mod format;
 mod go_time;
 mod prune;

@@ -76,7 +76,7 @@ fn prune_object(
         }
         path.push_str(name);
         let old = old.and_then(|old| old.get_named(name, index));
-        if let Some(field) = object.fields.get(name) {
+        if let Some(field) = object.fields.named(name) {
             prune(&field.schema, value, old, path, unknown);
         } else if object.embedded_resource && name == "metadata" {
             let mut found = Unknown::default();

@@ -1,7 +1,8 @@
 //! The description of a type: what a value looks like, what may be left out, how two values merge.
 
+use super::defaults::Row;
+use super::fields::Fields;
 use shared_json::{Name, Value};
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -71,7 +72,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Default)]
 pub struct Object {
     /// The declared fields.
-    pub fields: BTreeMap<Name, Field>,
+    pub fields: Fields,
     /// The type of every undeclared field, for a map.
     pub additional: Option<Child>,
     /// The names of the fields that must be there (custom resources only; a built-in type's are checked by its strategy).
@@ -82,6 +83,19 @@ pub struct Object {
     pub embedded_resource: bool,
     /// Whether the object is owned and merged as one value.
     pub atomic: bool,
+    /// What Go's encoder writes for fields that are not set, once that was asked for.
+    pub(super) unset: OnceLock<Vec<(Name, Value)>>,
+    /// What there is to default, once that was asked for.
+    pub(super) defaults: OnceLock<Defaults>,
+}
+
+/// The defaults of an object's own fields.
+#[derive(Debug, Clone)]
+pub(super) struct Defaults {
+    /// Those that the table has.
+    pub(super) rows: &'static [Row],
+    /// Those that OpenAPI declares.
+    pub(super) declared: Vec<(Name, Value)>,
 }
 
 /// A list and how it merges.

@@ -74,7 +74,7 @@ fn add_root_fields(root: &mut Schema) {
     if let Kind::Object(object) = &mut root.kind {
         for name in ["apiVersion", "kind"] {
             object.fields.insert(
-                name.into(),
+                name,
                 Field {
                     schema: Schema::of(Kind::String).into(),
                     ..Field::default()
@@ -82,7 +82,7 @@ fn add_root_fields(root: &mut Schema) {
             );
         }
         object.fields.insert(
-            "metadata".into(),
+            "metadata",
             Field {
                 schema: object_meta().into(),
                 ..Field::default()

@@ -92,7 +92,7 @@ fn join(path: &str, name: &str) -> String {
 
 fn check_object(object: &Object, map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     for (name, value) in map {
-        if let Some(field) = object.fields.get(name) {
+        if let Some(field) = object.fields.named(name) {
             validate(&field.schema, value, &join(path, name), errors);
         } else if let Some(values) = &object.additional {
             // The path of a map's values has its dot in front of anything.

@@ -20,7 +20,7 @@ pub struct Name(Text);
 #[derive(Clone)]
 enum Text {
     /// A text that is kept as long as the process runs. Equal ones are the same memory.
-    Kept(Glance, &'static &'static str),
+    Kept(Glance, Kept),
     /// Any other.
     Own(Glance, Arc<Box<str>>),
 }
@@ -57,7 +57,13 @@ const KEPT_MAX: usize = 8192;
 /// Longer names are not kept.
 const LENGTH_MAX: usize = 64;
 
-type Kept = &'static &'static str;
+/// A name that is kept.
+struct KeptText {
+    text: &'static str,
+    number: u64,
+}
+
+type Kept = &'static KeptText;
 
 /// The names that are kept.
 static KEPT: Mutex<BTreeMap<&'static str, Kept>> = Mutex::new(BTreeMap::new());
@@ -94,6 +100,12 @@ impl Hasher for Words {
     }
 }
 
+fn number_of(text: &str) -> u64 {
+    let mut hasher = Words::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
 /// Whether a name looks like one that many objects have: letters, and no number or identifier among them.
 fn is_common(text: &str) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"./:-_".contains(byte);
@@ -111,7 +123,7 @@ fn kept(text: &str) -> Option<Kept> {
             return Some(*kept);
         }
         let kept = keep(text)?;
-        met.insert(*kept, kept);
+        met.insert(kept.text, kept);
         Some(kept)
     })
 }
@@ -128,7 +140,8 @@ fn keep(text: &str) -> Option<Kept> {
         return None;
     }
     let text: &'static str = Box::leak(text.into());
-    let kept: Kept = Box::leak(Box::new(text));
+    let number = number_of(text);
+    let kept: Kept = Box::leak(Box::new(KeptText { text, number }));
     all.insert(text, kept);
     Some(kept)
 }
@@ -142,12 +155,27 @@ impl Name {
         })
     }
 
+    /// The number of the name with this text.
+    #[must_use]
+    pub fn number_of(text: &str) -> u64 {
+        number_of(text)
+    }
+
+    /// A number for its text: the same for the same text, as long as the process runs.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        match &self.0 {
+            Text::Kept(_, kept) => kept.number,
+            Text::Own(_, text) => number_of(text),
+        }
+    }
+
     /// Its text.
     #[must_use]
     #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Text::Kept(_, text) => text,
+            Text::Kept(_, kept) => kept.text,
             Text::Own(_, text) => text,
         }
     }

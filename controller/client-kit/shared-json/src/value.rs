@@ -1,5 +1,6 @@
 //! Values.
 
+use std::borrow::Cow;
 use std::{fmt, mem, str};
 
 use serde_json::Number;
@@ -232,14 +233,19 @@ impl Value {
     }
 }
 
-fn tokens(pointer: &str) -> Option<impl Iterator<Item = std::borrow::Cow<'_, str>>> {
-    let rest = pointer.strip_prefix('/')?;
-    Some(rest.split('/').map(|token| {
-        if token.contains('~') {
+fn tokens(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
+    let mut rest = Some(pointer.strip_prefix('/')?);
+    Some(std::iter::from_fn(move || {
+        let text = rest?;
+        // Pointers are short: nothing is gained by searching them in words.
+        let end = text.bytes().position(|byte| byte == b'/');
+        let (token, after) = end.map_or((text, None), |end| (&text[..end], Some(&text[end + 1..])));
+        rest = after;
+        Some(if token.bytes().any(|byte| byte == b'~') {
             token.replace("~1", "/").replace("~0", "~").into()
         } else {
             token.into()
-        }
+        })
     }))
 }
 

@@ -1,9 +1,11 @@
 //! Sets of paths, and their form in `managedFields` (`fieldsV1`).
 
-use super::path::PathElement;
-use shared_json::{Map, Value};
-use std::cmp::Ordering;
+use super::interned;
+use super::path::{PathElement, mix};
+use shared_json::{Map, Name, Value};
+use std::cmp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A set of paths into an object.
 ///
@@ -20,8 +22,42 @@ use std::sync::Arc;
 pub struct FieldSet {
     /// By step, in order; never none. Most levels have a handful of steps, and they come in order, too: a sorted list costs one allocation
     /// where a tree of them takes several times the memory. Copies share it until one of them is changed.
-    nodes: Option<Arc<Vec<(PathElement, Node)>>>,
+    nodes: Option<Arc<Nodes>>,
 }
+
+#[derive(Debug, Default)]
+struct Nodes {
+    list: Vec<(PathElement, Node)>,
+    /// A number for all of it, once that was asked for. Zero otherwise.
+    number: AtomicU64,
+}
+
+/// Sets of so many steps at a level have no number.
+pub(super) const NUMBERED_MAX: usize = 512;
+
+impl Clone for Nodes {
+    /// What is cloned is going to be changed.
+    fn clone(&self) -> Self {
+        self.list.clone().into()
+    }
+}
+
+impl From<Vec<(PathElement, Node)>> for Nodes {
+    fn from(list: Vec<(PathElement, Node)>) -> Self {
+        Self {
+            list,
+            number: AtomicU64::new(0),
+        }
+    }
+}
+
+impl PartialEq for Nodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Nodes {}
 
 /// What is below one step. In a set never neither a member nor a parent of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,11 +83,13 @@ impl FieldSet {
     }
 
     fn nodes(&self) -> &[(PathElement, Node)] {
-        self.nodes.as_deref().map_or(&[], Vec::as_slice)
+        self.nodes.as_deref().map_or(&[], |nodes| &nodes.list)
     }
 
     fn nodes_mut(&mut self) -> &mut Vec<(PathElement, Node)> {
-        Arc::make_mut(self.nodes.get_or_insert_default())
+        let nodes = Arc::make_mut(self.nodes.get_or_insert_default());
+        *nodes.number.get_mut() = 0;
+        &mut nodes.list
     }
 
     /// Takes out the steps for which `keep` does not say otherwise; it may change what is below them.
@@ -65,6 +103,27 @@ impl FieldSet {
     /// What no two sets have in common unless they are equal, while both are there; none for the empty one.
     pub(super) fn address(&self) -> Option<usize> {
         self.nodes.as_ref().map(|nodes| Arc::as_ptr(nodes).addr())
+    }
+
+    /// A number for the set: equal ones have equal numbers. None for large ones, and for the empty one.
+    pub(super) fn number(&self) -> Option<u64> {
+        let nodes = self.nodes.as_deref()?;
+        match nodes.number.load(Ordering::Relaxed) {
+            0 if nodes.list.len() >= NUMBERED_MAX => None,
+            0 => {
+                let number = nodes.list.iter().try_fold(0, |number, (element, node)| {
+                    let below = match node.children.is_empty() {
+                        true => 0,
+                        false => node.children.number()?,
+                    };
+                    let number = mix(element.number(number), u64::from(node.member));
+                    Some(mix(number, below))
+                })?;
+                nodes.number.store(number, Ordering::Relaxed);
+                Some(number)
+            }
+            number => Some(number),
+        }
     }
 
     fn is_same(&self, other: &FieldSet) -> bool {
@@ -102,9 +161,9 @@ impl FieldSet {
     fn find(&self, element: &PathElement) -> Result<usize, usize> {
         let nodes = self.nodes();
         match nodes.last().map(|(last, _)| last.cmp(element)) {
-            None | Some(Ordering::Less) => Err(nodes.len()),
-            Some(Ordering::Equal) => Ok(nodes.len() - 1),
-            Some(Ordering::Greater) => nodes.binary_search_by(|(known, _)| known.cmp(element)),
+            None | Some(cmp::Ordering::Less) => Err(nodes.len()),
+            Some(cmp::Ordering::Equal) => Ok(nodes.len() - 1),
+            Some(cmp::Ordering::Greater) => nodes.binary_search_by(|(known, _)| known.cmp(element)),
         }
     }
 
@@ -282,14 +341,20 @@ impl FieldSet {
 
     /// The set as `fieldsV1`.
     pub fn encode(&self) -> Value {
+        self.encode_part(false)
+    }
+
+    /// The same below a step, which may be a path of the set itself.
+    pub(super) fn encode_part(&self, member: bool) -> Value {
+        let own = member.then(|| (Name::from("."), Value::Object(Map::new())));
         let fields = self.nodes().iter().map(|(element, node)| {
-            let mut below = node.children.encode();
-            if let (true, Some(map)) = (node.member && !node.children.is_empty(), below.as_object_mut()) {
-                map.insert(".".to_owned(), Value::Object(Map::new()));
-            }
+            let below = match node.children.is_empty() {
+                true => Value::Object(Map::new()),
+                false => interned::encode(&node.children, node.member),
+            };
             (element.encode(), below)
         });
-        Value::Object(fields.collect())
+        Value::Object(own.into_iter().chain(fields).collect())
     }
 
     /// Reads `fieldsV1`; the error says what cannot be read.
@@ -305,7 +370,7 @@ impl FieldSet {
             let Some(element) = PathElement::decode(key)? else {
                 continue;
             };
-            let children = FieldSet::decode(below)?;
+            let children = interned::decode(below)?;
             let member = children.is_empty() || below.get(".").is_some();
             *set.entry(&element) = Node { member, children };
         }
@@ -318,7 +383,7 @@ impl FromIterator<(PathElement, Node)> for FieldSet {
     fn from_iter<T: IntoIterator<Item = (PathElement, Node)>>(nodes: T) -> Self {
         let nodes: Vec<_> = nodes.into_iter().collect();
         FieldSet {
-            nodes: (!nodes.is_empty()).then(|| Arc::new(nodes)),
+            nodes: (!nodes.is_empty()).then(|| Arc::new(nodes.into())),
         }
     }
 }

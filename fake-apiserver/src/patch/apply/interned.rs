@@ -9,46 +9,63 @@ use std::collections::HashMap;
 use shared_json::Value;
 
 use super::field_set::FieldSet;
-use super::path::{PathElement, Scalar};
+use super::path::mix;
 
-/// So many different sets of fields are known at a time; one more, and all are forgotten.
+/// So many different sets of fields are remembered anew before those are forgotten that have not been met since.
 const KNOWN_MAX: usize = 1024;
-/// Sets of more paths than these are not remembered.
-const PATHS_MAX: usize = 512;
 
 /// A set of fields, and how `fieldsV1` writes it. Neither goes before it is forgotten: by their addresses both are found again.
 #[derive(Clone)]
 struct Pair {
     set: FieldSet,
+    /// Whether the step above is a path of the set, too.
+    member: bool,
     fields: Value,
+}
+
+/// What was met in one span of time.
+#[derive(Default)]
+struct Span {
+    pairs: HashMap<u64, Pair>,
+    by_fields: HashMap<usize, u64>,
 }
 
 #[derive(Default)]
 struct Known {
-    by_number: HashMap<u64, Pair>,
-    by_set: HashMap<usize, Value>,
-    by_fields: HashMap<usize, FieldSet>,
+    now: Span,
+    before: Span,
 }
 
 impl Known {
-    /// The pair of a set that is equal, if one is known.
-    fn find(&self, number: u64, set: &FieldSet) -> Option<&Pair> {
-        self.by_number.get(&number).filter(|pair| pair.set == *set)
+    /// What has a number.
+    fn get(&mut self, number: u64) -> Option<&Pair> {
+        if !self.now.pairs.contains_key(&number) {
+            let pair = self.before.pairs.get(&number)?.clone();
+            self.remember(number, pair);
+        }
+        self.now.pairs.get(&number)
     }
 
-    fn remember(&mut self, number: u64, pair: &Pair) {
+    fn remember(&mut self, number: u64, pair: Pair) {
         // What has the same number and is not equal stays unknown: it need not be hard to find.
-        if self.by_number.contains_key(&number) {
+        if self.now.pairs.contains_key(&number) {
             return;
         }
-        if self.by_number.len() >= KNOWN_MAX {
-            *self = Self::default();
+        if self.now.pairs.len() >= KNOWN_MAX {
+            self.before = std::mem::take(&mut self.now);
         }
-        if let (Some(set), Some(fields)) = (pair.set.address(), address(&pair.fields)) {
-            self.by_set.insert(set, pair.fields.clone());
-            self.by_fields.insert(fields, pair.set.clone());
-            self.by_number.insert(number, pair.clone());
+        if let Some(fields) = address(&pair.fields) {
+            self.now.by_fields.insert(fields, number);
+            self.now.pairs.insert(number, pair);
         }
+    }
+
+    /// The set that is written so, if it was met in this form.
+    fn set_of(&mut self, fields: &Value) -> Option<FieldSet> {
+        let address = address(fields)?;
+        let number = self.now.by_fields.get(&address);
+        let number = *number.or_else(|| self.before.by_fields.get(&address))?;
+        self.get(number).map(|pair| pair.set.clone())
     }
 }
 
@@ -60,24 +77,24 @@ fn address(fields: &Value) -> Option<usize> {
     fields.as_object().and_then(shared_json::Map::address)
 }
 
-/// The set as `fieldsV1`: the same memory as what is equal and was seen before.
-pub(super) fn encode(set: &FieldSet) -> Value {
-    KNOWN.with_borrow_mut(|known| {
-        if let Some(fields) = set.address().and_then(|address| known.by_set.get(&address)) {
-            return fields.clone();
-        }
-        let Some(number) = number_of(set) else {
-            return set.encode();
-        };
-        if let Some(pair) = known.find(number, set) {
-            return pair.fields.clone();
-        }
+/// The set as `fieldsV1`, with a path for the step above if that is a member: the same memory as what is equal and was seen before.
+pub(super) fn encode(set: &FieldSet, member: bool) -> Value {
+    let Some(number) = set.number().map(|number| mix(number, u64::from(member))) else {
+        return set.encode_part(member);
+    };
+    let met = KNOWN.with_borrow_mut(|known| {
+        let pair = known.get(number)?;
+        (pair.member == member && pair.set == *set).then(|| pair.fields.clone())
+    });
+    met.unwrap_or_else(|| {
         let pair = Pair {
             set: set.clone(),
-            fields: set.encode(),
+            member,
+            fields: set.encode_part(member),
         };
-        known.remember(number, &pair);
-        pair.fields
+        let fields = pair.fields.clone();
+        KNOWN.with_borrow_mut(|known| known.remember(number, pair));
+        fields
     })
 }
 
@@ -86,70 +103,30 @@ pub(super) fn encode(set: &FieldSet) -> Value {
 /// # Errors
 /// What cannot be read.
 pub(super) fn decode(fields: &Value) -> Result<FieldSet, String> {
-    KNOWN.with_borrow_mut(|known| {
-        if let Some(set) = address(fields).and_then(|address| known.by_fields.get(&address)) {
-            return Ok(set.clone());
-        }
-        let set = FieldSet::decode(fields)?;
-        let Some(number) = number_of(&set) else {
-            return Ok(set);
+    if let Some(set) = KNOWN.with_borrow_mut(|known| known.set_of(fields)) {
+        return Ok(set);
+    }
+    let set = FieldSet::decode(fields)?;
+    let met = KNOWN.with_borrow_mut(|known| {
+        let same = |member: u64| {
+            let number = mix(set.number()?, member);
+            let pair = known
+                .now
+                .pairs
+                .get(&number)
+                .or_else(|| known.before.pairs.get(&number))?;
+            (pair.set == set).then(|| pair.set.clone())
         };
-        Ok(known.find(number, &set).map_or(set, |pair| pair.set.clone()))
-    })
-}
-
-fn mix(number: u64, word: u64) -> u64 {
-    (number.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
-}
-
-fn mix_text(mut number: u64, text: &str) -> u64 {
-    for bytes in text.as_bytes().chunks(8) {
-        let mut word = [0; 8];
-        word.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
-        number = mix(number, u64::from_le_bytes(word));
-    }
-    number
-}
-
-/// A number for a set; equal ones have equal numbers. None for large ones.
-fn number_of(set: &FieldSet) -> Option<u64> {
-    let mut left = PATHS_MAX;
-    let number = mixed(0, set, &mut left);
-    (left > 0).then_some(number)
-}
-
-fn mixed(start: u64, set: &FieldSet, left: &mut usize) -> u64 {
-    let mut number = start;
-    for (element, member, below) in set.steps() {
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            return number;
-        }
-        number = mix(number, u64::from(member));
-        number = match element {
-            PathElement::Field(name) => mix_text(number, name),
-            PathElement::Key(fields) => fields.iter().fold(number, |number, (name, value)| {
-                mix_scalar(mix_text(number, name), value)
-            }),
-            PathElement::Value(value) => mix_scalar(number, value),
-            PathElement::Index(at) => mix(number, at.unsigned_abs()),
-        };
-        number = mix(mixed(number, below, left), 1);
-    }
-    number
-}
-
-fn mix_scalar(number: u64, scalar: &Scalar) -> u64 {
-    match &scalar.0 {
-        Value::String(text) => mix_text(number, text),
-        other => mix(number, other.as_i64().map_or(0, i64::unsigned_abs)),
-    }
+        same(0).or_else(|| same(1))
+    });
+    Ok(met.unwrap_or(set))
 }
 
 #[cfg(test)]
 mod tests {
     use shared_json::json;
 
+    use super::super::field_set::NUMBERED_MAX;
     use super::*;
 
     fn set(fields: &Value) -> FieldSet {
@@ -159,6 +136,7 @@ mod tests {
     #[test]
     fn what_is_equal_is_the_same_memory() {
         let written = json!({"f:spec": {"f:replicas": {}, "k:{\"port\":80}": {".": {}, "f:port": {}}, "v:\"x\"": {}, "i:3": {}}});
+        let encode = |set: &FieldSet| super::encode(set, false);
         let (one, other) = (encode(&set(&written)), encode(&set(&written)));
         assert_eq!(one, written);
         assert!(one.is_same(&other) && !one.is_same(&written));
@@ -166,17 +144,35 @@ mod tests {
         assert_eq!(read, set(&written));
         assert_eq!(read.address(), decode(&written).expect("fields").address());
         assert!(encode(&read).is_same(&one));
+        // What differs in one place has the others in common.
+        let other =
+            json!({"f:spec": {"f:replicas": {}, "k:{\"port\":80}": {".": {}, "f:port": {}}}, "f:status": {}});
+        let other = encode(&set(&other));
+        let port = |fields: &Value| fields["f:spec"]["k:{\"port\":80}"].clone();
+        assert!(port(&other).is_same(&port(&one)) && !other["f:spec"].is_same(&one["f:spec"]));
+        let part = decode(&port(&other)).expect("fields");
+        assert_eq!(
+            encode(&part),
+            json!({"f:port": {}}),
+            "the step above is no path of the part"
+        );
         let different = json!({"f:spec": {"f:replicas": {".": {}}}});
         assert!(encode(&set(&different)) != one);
-        for number in 0..KNOWN_MAX {
-            encode(&set(&json!({"f:spec": {format!("f:{number}"): {}}})));
-        }
+        let meet = |numbers: std::ops::Range<usize>| {
+            for number in numbers {
+                encode(&set(&json!({"f:spec": {format!("f:{number}"): {}}})));
+            }
+        };
+        meet(0..KNOWN_MAX / 4);
+        assert!(encode(&set(&written)).is_same(&one), "what is met again stays");
+        meet(KNOWN_MAX..2 * KNOWN_MAX);
+        meet(2 * KNOWN_MAX..3 * KNOWN_MAX);
         assert!(
             !encode(&set(&written)).is_same(&one),
             "what is remembered is bounded"
         );
         let many = || {
-            let fields = (0..PATHS_MAX).map(|number| (format!("f:{number}"), json!({})));
+            let fields = (0..NUMBERED_MAX).map(|number| (format!("f:{number}"), json!({})));
             set(&fields.collect::<Value>())
         };
         assert!(!encode(&many()).is_same(&encode(&many())), "and so is each of it");

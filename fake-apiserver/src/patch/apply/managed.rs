@@ -213,7 +213,7 @@ impl Manager {
 }
 
 fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
-    let fields = interned::encode(&owned.fields);
+    let fields = interned::encode(&owned.fields, false);
     // Most owners own what they did before.
     if let Some(read) = &owned.read
         && read.get("fieldsV1").is_some_and(|before| before.is_same(&fields))

@@ -87,16 +87,42 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
+/// Mixes a word into a number.
+pub(super) fn mix(number: u64, word: u64) -> u64 {
+    (number.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+impl Scalar {
+    fn number(&self, number: u64) -> u64 {
+        match &self.0 {
+            Value::String(text) => mix(number, Name::number_of(text)),
+            other => mix(number, other.as_i64().map_or(0, i64::unsigned_abs)),
+        }
+    }
+}
+
 impl PathElement {
+    /// A number for what goes before and the step: the same for equal ones.
+    pub(super) fn number(&self, number: u64) -> u64 {
+        match self {
+            PathElement::Field(name) => mix(number, name.number()),
+            PathElement::Key(fields) => fields.iter().fold(mix(number, 1), |number, (name, value)| {
+                value.number(mix(number, name.number()))
+            }),
+            PathElement::Value(value) => value.number(mix(number, 2)),
+            PathElement::Index(at) => mix(mix(number, 3), at.unsigned_abs()),
+        }
+    }
+
     /// A field's step.
     pub fn field(name: &str) -> PathElement {
         PathElement::Field(Name::from(name))
     }
 
     /// The step as a key of `fieldsV1`.
-    pub fn encode(&self) -> String {
-        match self {
-            PathElement::Field(name) => format!("f:{name}"),
+    pub fn encode(&self) -> Name {
+        Name::from(match self {
+            PathElement::Field(name) => ["f:", name].concat(),
             PathElement::Key(fields) => {
                 let object: Map = fields
                     .iter()
@@ -106,7 +132,7 @@ impl PathElement {
             }
             PathElement::Value(value) => format!("v:{}", value.0),
             PathElement::Index(at) => format!("i:{at}"),
-        }
+        })
     }
 
     /// Reads a key of `fieldsV1`. `Ok(None)` is a kind of step from a future version, which is skipped.

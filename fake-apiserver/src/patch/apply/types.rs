@@ -187,14 +187,14 @@ impl<'s> MapShape<'s> {
     /// Whether the field is declared.
     pub(super) fn declares(self, name: &Name) -> bool {
         self.object.is_some_and(|object| {
-            object.fields.contains_key(name)
+            object.fields.named(name).is_some()
                 || object.embedded_resource && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
         })
     }
 
     /// The type of the value under a name; none if the type knows no such field.
     pub(super) fn child(self, name: &Name) -> Option<Type<'s>> {
-        match self.object.and_then(|object| object.fields.get(name)) {
+        match self.object.and_then(|object| object.fields.named(name)) {
             Some(field) => Some(Type::Known(&field.schema, self.preserve)),
             None if name == "metadata" && self.object.is_some_and(|object| object.embedded_resource) => {
                 Some(Type::Known(&METADATA, false))

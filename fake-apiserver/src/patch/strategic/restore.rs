@@ -14,7 +14,7 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
         return check(schema, value);
     };
     new.iter().try_for_each(|(name, value)| {
-        let field = object.fields.get(name).map(|field| &*field.schema);
+        let field = object.fields.named(name).map(|field| &*field.schema);
         let Some(schema) = field.or(object.additional.as_deref()) else {
             return Ok(());
         };
@@ -30,7 +30,7 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     match (&schema.kind, value) {
         (_, Value::Null) | (Kind::Any, _) => Ok(()),
         (Kind::Object(object), Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
-            let field = object.fields.get(name).map(|field| &*field.schema);
+            let field = object.fields.named(name).map(|field| &*field.schema);
             match field.or(object.additional.as_deref()) {
                 Some(schema) => check(schema, value),
                 None => Ok(()),

@@ -3,7 +3,7 @@
 use super::{apps, autoscaling, batch, core, others, pod, table};
 use crate::types::Quantity;
 use crate::types::decode::item_of;
-use crate::types::schema::{Kind, Object, Schema};
+use crate::types::schema::{Defaults, Kind, Object, Schema};
 use shared_json::{Map, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
@@ -31,7 +31,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
             for (index, (field, value)) in map.iter_mut().enumerate() {
                 let child = object
                     .fields
-                    .get(field)
+                    .named(field)
                     .map(|field| &*field.schema)
                     .or(object.additional.as_deref());
                 if let Some(child) = child
@@ -59,7 +59,15 @@ fn round_up(amount: &mut Value) {
 }
 
 fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
-    for (path, value) in table::of(name) {
+    let defaults = object.defaults.get_or_init(|| {
+        let declared = object.fields.iter();
+        let declared = declared.filter_map(|(name, field)| Some((name.clone(), field.default.clone()?)));
+        Defaults {
+            rows: table::of(name),
+            declared: declared.collect(),
+        }
+    });
+    for (path, value) in defaults.rows {
         if let [field] = path.as_slice()
             && map
                 .get(*field)
@@ -71,9 +79,9 @@ fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
         }
         set(map, path, value);
     }
-    for (field, declared) in &object.fields {
-        if let Some(default) = &declared.default {
-            set(map, &[field], default);
+    for (field, default) in &defaults.declared {
+        if map.get_named(field, 0).is_none_or(Value::is_null) {
+            map.insert(field, default.clone());
         }
     }
     let (group, kind) = name.split_once('.').unwrap_or(("", name));

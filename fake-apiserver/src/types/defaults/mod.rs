@@ -16,6 +16,7 @@ mod table;
 
 use super::schema::Schema;
 use shared_json::Value;
+pub(in crate::types) use table::Row;
 
 impl Schema {
     /// Fills in the defaults. Doing it twice changes nothing.

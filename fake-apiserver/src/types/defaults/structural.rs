@@ -8,7 +8,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             map.retain(
-                |name, value| match object.fields.get(name).filter(|_| drops_nulls) {
+                |name, value| match object.fields.named(name).filter(|_| drops_nulls) {
                     Some(field) => {
                         !value.is_null() || field.schema.nullable || field.schema.default.is_some()
                     }
@@ -28,7 +28,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, drops_nulls: bool) {
                 }
             }
             for (name, value) in map {
-                match (object.fields.get(name), &object.additional) {
+                match (object.fields.named(name), &object.additional) {
                     (Some(field), _) if field.schema.name.is_some() => {}
                     (Some(field), _) => apply(&field.schema, value, drops_nulls),
                     (None, Some(values)) => part(values, value, drops_nulls),

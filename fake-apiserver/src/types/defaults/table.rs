@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// One default: the path to the field, and the value.
-pub(super) type Row = (Vec<&'static str>, Value);
+pub(in crate::types) type Row = (Vec<&'static str>, Value);
 
 const PREFIXES: [&str; 3] = [
     "io.k8s.api.",
