@@ -32,6 +32,8 @@ pub enum LocalEvent {
 pub struct LocalObjects {
     /// What is sent, for which the request's body only stands.
     sent: Option<Value>,
+    /// Nobody looks at the answer.
+    is_unheard: bool,
     told: Arc<Mutex<VecDeque<LocalEvent>>>,
 }
 
@@ -50,6 +52,14 @@ impl LocalObjects {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.push_back(event);
         Bytes::from_static(LINE)
+    }
+
+    /// The answer of one object that is there: leaves that, if anybody looks at it.
+    pub fn answer(&self, object: impl FnOnce() -> Arc<Value>) -> Bytes {
+        if self.is_unheard {
+            return Bytes::from_static(LINE);
+        }
+        self.tell(LocalEvent::Present(object()))
     }
 
     /// What the next line stands for.
@@ -92,7 +102,34 @@ impl ObjectClient {
     /// # Errors
     /// As kube's client has them: what the server refuses is [`kube::Error::Api`].
     pub async fn request(&self, request: http::Request<Value>) -> Result<Arc<Value>, kube::Error> {
-        let mut local = LocalObjects::default();
+        let local = LocalObjects::default();
+        let body = self.exchange(request, local.clone()).await?;
+        if *body == *LINE
+            && let Some(LocalEvent::Present(object)) = local.next()
+        {
+            return Ok(object);
+        }
+        let LeanObject(object) = shared_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+        Ok(Arc::new(object))
+    }
+
+    /// Sends a request, without a body if that is null. What is answered is not looked at.
+    ///
+    /// # Errors
+    /// As kube's client has them: what the server refuses is [`kube::Error::Api`].
+    pub async fn send(&self, request: http::Request<Value>) -> Result<(), kube::Error> {
+        let local = LocalObjects {
+            is_unheard: true,
+            ..LocalObjects::default()
+        };
+        self.exchange(request, local).await.map(drop)
+    }
+
+    async fn exchange(
+        &self,
+        request: http::Request<Value>,
+        mut local: LocalObjects,
+    ) -> Result<Bytes, kube::Error> {
         let (mut head, object) = request.into_parts();
         let body = if object.is_null() {
             Body::empty()
@@ -102,18 +139,15 @@ impl ObjectClient {
         } else {
             Body::from(shared_json::to_vec(&object).map_err(kube::Error::SerdeError)?)
         };
-        head.extensions.insert(local.clone());
+        head.extensions.insert(local);
         let request = http::Request::from_parts(head, body);
         let answer = accepted(self.client.send(request).await?).await?;
         let body = answer.into_body().collect().await?.to_bytes();
-        if *body == *LINE
-            && let Some(LocalEvent::Present(object)) = local.next()
-        {
+        // Nobody else answers so.
+        if *body == *LINE {
             self.is_local.store(true, Ordering::Relaxed);
-            return Ok(object);
         }
-        let LeanObject(object) = shared_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
-        Ok(Arc::new(object))
+        Ok(body)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client_kit::{LocalEvent, LocalObjects};
+use client_kit::LocalObjects;
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
@@ -427,9 +427,7 @@ fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody>
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
     let encoder = Encoder::new(context);
     let bytes = match (&context.local, &answer.object) {
-        (Some(local), Shown::Stored(stored)) if encoder.is_local(stored) => {
-            local.tell(LocalEvent::Present(stored.local()))
-        }
+        (Some(local), Shown::Stored(stored)) if encoder.is_local(stored) => local.answer(|| stored.local()),
         (_, shown) => encoder.object(shown),
     };
     respond::respond(answer.code, bytes, context.accepted.encoding, &warnings(context))

@@ -150,6 +150,10 @@ fn shape(
     let Some(schema) = resource.schema() else {
         return Ok(Vec::new());
     };
+    if problems.is_empty() && !resource.is_custom() && schema.is_settled(object, None) {
+        schema.default(object);
+        return Ok(Vec::new());
+    }
     let mut unknown = schema.prune(object);
     if resource.is_custom() {
         // The metadata of custom resources is read before the rest.

@@ -231,6 +231,10 @@ fn shape_patched(
     // What a patch has left as it was need not be looked at again, unless its type may have changed since. Most patches are of a
     // status, beside a specification that is several times as large.
     let old = (!context.resource.is_custom()).then_some(old);
+    if old.is_some() && repeated.is_empty() && schema.is_settled(object, old) {
+        schema.default_changed(object, old);
+        return Ok(Vec::new());
+    }
     let pruned = schema.prune_changed(object, old);
     unknown.extend(pruned.iter().map(|path| format!("unknown field \"{path}\"")));
     let decoded = incoming::decode(context, &schema, object, old);

@@ -216,11 +216,12 @@ impl Stored {
     /// The same of its metadata, in a version of `meta.k8s.io`.
     pub(crate) fn local_metadata(&self, api_version: &'static str) -> Arc<Value> {
         let make = || {
-            let shown = |value: &Value| {
-                let metadata = value.get("metadata").cloned().unwrap_or_default();
-                json!({"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata})
-            };
-            LocalEvent::object(&self.value.with(shown))
+            // Both forms have their metadata in common.
+            let object = self.local();
+            let metadata = object.get("metadata").cloned().unwrap_or_default();
+            Arc::new(
+                json!({"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}),
+            )
         };
         match self.local_metadata.get_or_init(|| (api_version, make())) {
             (version, object) if *version == api_version => Arc::clone(object),

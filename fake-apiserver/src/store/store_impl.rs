@@ -58,7 +58,9 @@ pub type CommitObserver = Box<dyn Fn(&GroupResource, &Event) + Send + Sync>;
 struct Inner {
     revision: Revision,
     compacted: Revision,
-    tables: BTreeMap<GroupResource, Table>,
+    tables: Vec<Table>,
+    /// Where each table is.
+    places: BTreeMap<GroupResource, usize>,
     observers: Vec<CommitObserver>,
 }
 
@@ -66,12 +68,12 @@ impl Inner {
     fn table(&mut self, id: &GroupResource) -> &mut Table {
         // A table that is asked for the first time has had no event, so nothing of it is compacted but what the
         // store as a whole forgot.
-        if !self.tables.contains_key(id) {
-            self.tables.insert(id.clone(), Table::new(self.compacted));
-        }
-        self.tables
-            .entry(id.clone())
-            .or_insert_with(|| Table::new(Revision::default()))
+        let place = self.places.get(id).copied().unwrap_or_else(|| {
+            self.tables.push(Table::new(self.compacted));
+            self.places.insert(id.clone(), self.tables.len() - 1);
+            self.tables.len() - 1
+        });
+        &mut self.tables[place]
     }
 }
 
@@ -121,10 +123,9 @@ impl Store {
     /// The newest version of an object.
     #[must_use]
     pub fn get(&self, table: &GroupResource, key: &ObjectKey) -> Option<Arc<Stored>> {
-        self.lock()
-            .tables
-            .get(table)
-            .and_then(|table| table.objects.get(key).cloned())
+        let inner = self.lock();
+        let table = inner.tables.get(*inner.places.get(table)?)?;
+        table.objects.get(key).cloned()
     }
 
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
@@ -268,7 +269,7 @@ impl Store {
         let mut inner = self.lock();
         let revision = revision.min(inner.revision);
         inner.compacted = inner.compacted.max(revision);
-        for table in inner.tables.values_mut() {
+        for table in &mut inner.tables {
             table.compact(revision);
         }
     }

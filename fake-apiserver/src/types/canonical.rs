@@ -156,9 +156,7 @@ fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old:
             value,
             old.and_then(|old| old.get_named(name, index)),
         );
-        let part =
-            matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
-        if field.written == Written::Always && part && is_empty(value) && !is_kept_as_json(schema) {
+        if is_left_empty(field, value) && !is_kept_as_json(schema) {
             // The store does not tell an empty list from none.
             *value = Value::Null;
         }
@@ -171,8 +169,14 @@ fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old:
     }
 }
 
+/// Whether a list or a map is written that has nothing in it.
+pub(super) fn is_left_empty(field: &Field, value: &Value) -> bool {
+    let part = matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)) && !is_go_struct(&field.schema);
+    field.written == Written::Always && part && is_empty(value)
+}
+
 /// What Go's encoder writes of a struct of which nothing is set.
-fn unset(object: &Object) -> &[(Name, Value)] {
+pub(super) fn unset(object: &Object) -> &[(Name, Value)] {
     object.unset.get_or_init(|| {
         let fields = object.fields.iter();
         let written = fields.filter_map(|(name, field)| Some((name.clone(), written_when_unset(field)?)));
@@ -181,7 +185,7 @@ fn unset(object: &Object) -> &[(Name, Value)] {
 }
 
 /// Definitions of custom resources are stored as JSON, which tells empty lists from none.
-fn is_kept_as_json(schema: &Schema) -> bool {
+pub(super) fn is_kept_as_json(schema: &Schema) -> bool {
     schema
         .name
         .as_deref()
@@ -189,7 +193,7 @@ fn is_kept_as_json(schema: &Schema) -> bool {
 }
 
 /// Whether an empty list says something else than none. Rules for scaling with one are refused, and so never stored.
-fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
+pub(super) fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
     field == "policies"
         && value.is_array()
         && schema
@@ -199,7 +203,7 @@ fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
 }
 
 /// Whether Go's encoder writes a field that holds this value.
-fn is_written(field: &Field, value: &Value) -> bool {
+pub(super) fn is_written(field: &Field, value: &Value) -> bool {
     match field.written {
         Written::Always => true,
         Written::UnlessEmpty => field.pointer || is_go_struct(&field.schema) || !is_empty(value),

@@ -22,6 +22,7 @@ mod quantity;
 #[cfg(test)]
 mod recorded;
 mod schema;
+mod settled;
 mod structural;
 mod time;
 mod validate;

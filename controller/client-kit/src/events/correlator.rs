@@ -1,7 +1,5 @@
 //! What becomes of an event: the rules of client-go's `EventCorrelator`, without I/O.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
 use super::cache::{CACHE_ENTRIES_MAX, LruCache};
@@ -39,7 +37,8 @@ pub struct Correlated {
 
 #[derive(Debug, Default)]
 struct Similar {
-    messages: BTreeSet<String>,
+    /// In order.
+    messages: Vec<String>,
     last: Option<Timestamp>,
 }
 
@@ -111,14 +110,16 @@ impl EventCorrelator {
         {
             similar.messages.clear();
         }
-        similar.messages.insert(event.message.clone());
+        if let Err(place) = similar.messages.binary_search(&event.message) {
+            similar.messages.insert(place, event.message.clone());
+        }
         similar.last = Some(now);
         if similar.messages.len() < SIMILAR_EVENTS_MAX {
             let key = event.key();
             return (event, key);
         }
         // client-go forgets an arbitrary message here; the first one in order keeps a run repeatable.
-        similar.messages.pop_first();
+        similar.messages.remove(0);
         let message = format!("{COMBINED}{}", event.message);
         (Event { message, ..event }, key)
     }

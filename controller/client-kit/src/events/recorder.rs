@@ -216,7 +216,7 @@ impl Writer {
             .create(&PostParams::default(), Vec::new())
             .map_err(kube::Error::BuildRequest)?;
         let request = request.map(|_| event.to_json());
-        self.client.request(request).await.map(drop)
+        self.client.send(request).await
     }
 
     async fn patch(&self, event: &Event) -> Result<(), kube::Error> {
@@ -224,7 +224,7 @@ impl Writer {
             .patch(&event.name, &PatchParams::default(), &Patch::Strategic(()))
             .map_err(kube::Error::BuildRequest)?;
         let request = request.map(|_| event.to_patch());
-        self.client.request(request).await.map(drop)
+        self.client.send(request).await
     }
 }
 

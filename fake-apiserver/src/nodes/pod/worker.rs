@@ -518,7 +518,7 @@ impl PodWorker {
             .body(options)
             .map_err(kube::Error::HttpError);
         let deleted = match request {
-            Ok(request) => self.kubelet.objects.request(request).await.map(drop),
+            Ok(request) => self.kubelet.objects.send(request).await,
             Err(error) => Err(error),
         };
         match deleted {

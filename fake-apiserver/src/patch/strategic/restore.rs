@@ -10,8 +10,13 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
     if before.is_same(value) {
         return Ok(());
     }
-    let (Kind::Object(object), Value::Object(old), Value::Object(new)) = (&schema.kind, before, value) else {
-        return check(schema, value);
+    let (object, old, new) = match (&schema.kind, before, value) {
+        (Kind::Object(object), Value::Object(old), Value::Object(new)) => (object, old, new),
+        (Kind::Array(array), Value::Array(old), Value::Array(new)) => {
+            let fresh = new.iter().filter(|item| !old.iter().any(|old| old.is_same(item)));
+            return fresh.map(|item| check(&array.items, item)).collect();
+        }
+        _ => return check(schema, value),
     };
     new.iter().try_for_each(|(name, value)| {
         let field = object.fields.named(name).map(|field| &*field.schema);

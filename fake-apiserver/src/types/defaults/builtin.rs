@@ -58,6 +58,51 @@ fn round_up(amount: &mut Value) {
     }
 }
 
+/// Whether [`apply`] may change anything: found out without a copy of what it leaves as it is.
+pub(super) fn needs(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return false;
+    }
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map))
+            if object
+                .additional
+                .as_ref()
+                .is_some_and(|values| matches!(values.kind, Kind::Quantity)) =>
+        {
+            map.values()
+                .any(|amount| Quantity::of(amount).in_thousandths().is_some())
+        }
+        (Kind::Object(object), Value::Object(map)) => {
+            if let Some(name) = &schema.name {
+                let mut filled = map.clone();
+                fill(table::short(name), object, &mut filled, old);
+                if !filled.is_same(map) {
+                    return true;
+                }
+            }
+            let old = old.and_then(Value::as_object);
+            map.iter().enumerate().any(|(index, (field, value))| {
+                let parts = value.is_object() || value.is_array();
+                parts
+                    && object
+                        .fields
+                        .named(field)
+                        .map(|field| &*field.schema)
+                        .or(object.additional.as_deref())
+                        .is_some_and(|child| {
+                            needs(child, value, old.and_then(|old| old.get_named(field, index)))
+                        })
+            })
+        }
+        (Kind::Array(array), Value::Array(items)) => items
+            .iter()
+            .enumerate()
+            .any(|(index, item)| needs(&array.items, item, item_of(old, index, item))),
+        _ => false,
+    }
+}
+
 fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
     let defaults = object.defaults.get_or_init(|| {
         let declared = object.fields.iter();

@@ -39,7 +39,8 @@ impl Schema {
     /// The same. Parts of a built-in object that are the same memory as in `old`, which has its defaults, are passed over.
     pub(crate) fn default_changed(&self, value: &mut Value, old: Option<&Value>) {
         match self.name {
-            Some(_) => builtin::apply(self, value, old),
+            Some(_) if builtin::needs(self, value, old) => builtin::apply(self, value, old),
+            Some(_) => {}
             None => structural::apply(self, value, true),
         }
     }
