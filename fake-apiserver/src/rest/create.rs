@@ -36,7 +36,7 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     // The real server finds this out where it writes, and a dry run does not.
-    if !object.resource_version().is_empty() && !context.params.dry_run {
+    if !matches!(object.resource_version(), "" | "0") && !context.params.dry_run {
         return Err(ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "",
@@ -57,6 +57,10 @@ pub(crate) async fn create_shaped(
     let mut object = attributes.object.take().unwrap_or_default();
     // What admission changed has no owner.
     let changed = object != before;
+    // What the server says of an object is its own, whatever a webhook made of it.
+    for field in ["uid", "creationTimestamp"] {
+        object.copy_meta(&before, field);
+    }
     if let Some(name) = generated.filter(|_| object.name().is_empty()) {
         object.set_meta("name", name);
     }
@@ -177,8 +181,12 @@ fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
         meta.remove(field);
+    }
+    if !context.params.dry_run {
+        // The store drops it.
+        meta.remove("selfLink");
     }
     object.set_meta("uid", uid);
     object.set_meta("creationTimestamp", now);
