@@ -362,6 +362,6 @@ mod tests {
         assert_eq!(write(&json!({ "message": message })), expected);
         let words = "word ".repeat(20);
         let plain = write(&json!({"a": words.trim_end()}));
-        assert_eq!(plain.lines().map(str::len).collect::<Vec<_>>(), [82, 22]);
+        assert_eq!(plain.lines().map(str::len).collect::<Vec<_>>(), [82, 21]);
     }
 }

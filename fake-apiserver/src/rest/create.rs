@@ -181,12 +181,8 @@ fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         meta.remove(field);
-    }
-    if !context.params.dry_run {
-        // The store drops it.
-        meta.remove("selfLink");
     }
     object.set_meta("uid", uid);
     object.set_meta("creationTimestamp", now);
