@@ -19,7 +19,7 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         return Ok(());
     };
     if string_map(pod, "annotations").contains_key("kubernetes.io/config.mirror") {
-        return Ok(());
+        return mirrors_nothing(pod, &pods, &name);
     }
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return Ok(());
@@ -67,6 +67,42 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         }
     }
     Ok(())
+}
+
+/// What stands for a pod of a node's own may name nothing that the server would have to give to it.
+fn mirrors_nothing(pod: &Value, pods: &GroupResource, name: &str) -> Result<(), ApiError> {
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let account = spec.get("serviceAccountName").and_then(Value::as_str);
+    let why = if account.is_some_and(|account| !account.is_empty()) {
+        "a mirror pod may not reference service accounts"
+    } else if has_any(
+        spec,
+        &[
+            "imagePullSecrets",
+            "secret",
+            "secretName",
+            "secretRef",
+            "secretKeyRef",
+        ],
+    ) {
+        "a mirror pod may not reference secrets"
+    } else if has_any(spec, &["serviceAccountToken"]) {
+        "a mirror pod may not use ServiceAccountToken volume projections"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::forbidden(pods, name, why))
+}
+
+/// Whether one of these fields is anywhere in a value.
+fn has_any(value: &Value, fields: &[&str]) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| has_any(item, fields)),
+        Value::Object(map) => map.iter().any(|(field, value)| {
+            !value.is_null() && fields.contains(&field.as_str()) || has_any(value, fields)
+        }),
+        _ => false,
+    }
 }
 
 /// Adds the volume, if it is `new`, and a mount to each container that has none at the same place.

@@ -141,7 +141,6 @@ pub(crate) fn completed_request(context: &Context, request: &Value) -> Value {
 /// 404 for an account or a bound object that does not exist, 409 for a bound object with another uid, 422 for what a request
 /// may not ask for.
 pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Answer, ApiError> {
-    let account = context.existing()?;
     if !request.is_object() {
         request = json!({});
     }
@@ -155,6 +154,7 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
             &[error],
         ));
     }
+    let account = context.existing()?;
     let seconds = at(&request, "spec.expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_SECONDS);
@@ -205,12 +205,15 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
     if let Some(bound) = at(&request, "spec.boundObjectRef") {
         spec["boundObjectRef"] = bound.clone();
     }
-    let answer = json!({
+    let mut answer = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": name, "namespace": namespace, "uid": account.value.uid(), "creationTimestamp": rfc3339(now)},
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": expiration},
     });
+    if let Some(owners) = at(&request, "metadata.managedFields") {
+        answer["metadata"]["managedFields"] = owners.clone();
+    }
     Ok(Answer::created(Shown::Made(answer)))
 }
 

@@ -15,7 +15,7 @@ pub(crate) use rbac::allows;
 pub(crate) use reviews::{answer, is_review};
 
 use crate::authn::{MASTERS, User};
-use crate::http::request::{ResourceRequest, Verb};
+use crate::http::request::ResourceRequest;
 use crate::rest::context::Context;
 use crate::server::ServerState;
 use crate::status::ApiError;
@@ -45,13 +45,15 @@ impl Act {
             verb: request.verb.as_str().to_owned(),
             group: request.group.clone(),
             resource: request.resource.clone(),
-            subresource: request.subresource.clone(),
+            // What comes after it is the business of whoever serves it.
+            subresource: request
+                .subresource
+                .split('/')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             namespace,
-            name: if request.verb == Verb::Create && request.subresource.is_empty() {
-                String::new()
-            } else {
-                request.name.clone()
-            },
+            name: request.name.clone(),
             path: String::new(),
         }
     }

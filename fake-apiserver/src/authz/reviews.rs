@@ -403,6 +403,9 @@ fn rules(context: &Context, review: &mut Value) -> Result<Value, ApiError> {
         return Err(ApiError::bad_request("no namespace on request"));
     }
     review["spec"] = json!({});
+    if let Some(metadata) = review.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
     let mut all = rbac::rules(context.state(), &context.user, &namespace);
     if is_master(&context.user) {
         all.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));

@@ -196,6 +196,12 @@ impl Encoder {
                     .iter()
                     .map(|stored| metadata_only(&stored.value, self.accepted.meta))
                     .collect();
+                // The real server makes this list of those that are there.
+                let items = if items.is_empty() {
+                    Value::Null
+                } else {
+                    Value::Array(items)
+                };
                 Bytes::from(
                     json!({
                         "kind": "PartialObjectMetadataList", "apiVersion": self.accepted.meta.api_version(),

@@ -46,13 +46,18 @@ pub(super) fn table(
     form: &Form,
 ) -> Value {
     let rows: Vec<Value> = objects.iter().map(|object| row(resource, object, form)).collect();
-    let metadata = list_metadata.unwrap_or_else(|| {
-        let version = objects
-            .first()
-            .map(ObjectMeta::resource_version)
-            .unwrap_or_default();
-        json!({"resourceVersion": version})
+    let metadata = list_metadata.unwrap_or_else(|| match objects.first().map(ObjectMeta::resource_version) {
+        None | Some("") => json!({}),
+        Some(version) => json!({"resourceVersion": version}),
     });
+    // Kinds without a printer of their own have one that makes its rows of what is there.
+    let is_printed =
+        resource.is_custom() || resource.columns.iter().all(|column| column.name != "Created At");
+    let rows = if rows.is_empty() && !is_printed {
+        Value::Null
+    } else {
+        Value::Array(rows)
+    };
     json!({
         "kind": "Table",
         "apiVersion": form.meta.api_version(),
@@ -64,29 +69,34 @@ pub(super) fn table(
 
 /// The table of a `Scale`, which is shown in place of the object that it scales.
 pub(super) fn scale(scale: &Value, form: &Form, is_custom: bool) -> Value {
+    let described = |of, path| types::field_description(of, path);
+    let metadata = |field| described(("", "v1", "ObjectMeta"), field);
+    // Custom resources have a printer of their own, with words of its own.
+    let (desired, available) = if is_custom {
+        (
+            "Number of desired replicas".to_owned(),
+            "Number of actual replicas".to_owned(),
+        )
+    } else {
+        let scale = ("autoscaling", "v1", "Scale");
+        (
+            described(scale, "spec.replicas"),
+            described(scale, "status.replicas"),
+        )
+    };
+    let (name_format, age_type) = if is_custom {
+        ("name", "date")
+    } else {
+        ("", "string")
+    };
     let columns = [
-        ("Name", "string", "name", ("", "v1", "ObjectMeta"), "name"),
-        (
-            "Desired",
-            "integer",
-            "",
-            ("autoscaling", "v1", "ScaleSpec"),
-            "replicas",
-        ),
-        (
-            "Available",
-            "integer",
-            "",
-            ("autoscaling", "v1", "ScaleStatus"),
-            "replicas",
-        ),
-        ("Age", "string", "", ("", "v1", "ObjectMeta"), "creationTimestamp"),
+        ("Name", "string", name_format, metadata("name")),
+        ("Desired", "integer", "", desired),
+        ("Available", "integer", "", available),
+        ("Age", age_type, "", metadata("creationTimestamp")),
     ];
-    let definitions = columns.map(|(name, kind, format, of, field)| {
-        json!({
-            "name": name, "type": kind, "format": format, "priority": 0,
-            "description": types::field_description(of, field),
-        })
+    let definitions = columns.map(|(name, kind, format, description)| {
+        json!({"name": name, "type": kind, "format": format, "priority": 0, "description": description})
     });
     let shown = match form.include {
         IncludeObject::None => Value::Null,

@@ -23,10 +23,16 @@ pub(crate) enum Format {
 /// # Errors
 /// 415 for a type that is not read here.
 pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
-    let mut parts = content_type.split(';').map(str::trim);
+    let listed = content_type.trim_end();
+    // Nothing at all may follow the last semicolon.
+    let mut parts = listed
+        .strip_suffix(';')
+        .unwrap_or(listed)
+        .split(';')
+        .map(str::trim);
     let media_type = parts.next().unwrap_or_default();
     // A parameter is one only with a value.
-    if parts.any(|parameter| !parameter.is_empty() && !parameter.contains('=')) {
+    if parts.any(|parameter| !parameter.contains('=')) {
         return Err(unsupported());
     }
     match media_type.to_ascii_lowercase().as_str() {
@@ -64,7 +70,10 @@ pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError>
 /// Decodes YAML as the real server does: of a key that is there twice the last one counts, and is reported.
 fn yaml_document(body: &[u8]) -> Result<Document, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("yaml: {error}"))?;
-    read_yaml(first_document(text)).map_err(|message| format!("error converting YAML to JSON: {message}"))
+    read_yaml(first_document(text)).map_err(|message| match in_go_words(&message) {
+        Some(known) => known,
+        None => format!("error converting YAML to JSON: {message}"),
+    })
 }
 
 /// What JSON and YAML read alike, which is what programs send as YAML: reading it as YAML takes many times as long.
@@ -157,13 +166,23 @@ pub(crate) fn first_yaml(body: &[u8]) -> Result<Document, String> {
         return Ok(without_duplicates(Value::Null));
     }
     read_yaml(first).map_err(|message| {
-        let known = "mapping values are not allowed in this context";
-        let why = if message.contains(known) {
-            known
-        } else {
-            message.as_str()
-        };
-        format!("error converting YAML to JSON: yaml: {why}")
+        let why = in_go_words(&message).unwrap_or_else(|| format!("yaml: {message}"));
+        format!("error converting YAML to JSON: {why}")
+    })
+}
+
+/// What the real server's parser says, where its words are known; it names no line if that is the first.
+fn in_go_words(message: &str) -> Option<String> {
+    let known = "mapping values are not allowed in this context";
+    if !message.contains(known) {
+        return None;
+    }
+    let line = message
+        .split_once("line ")
+        .map_or("1", |(_, after)| after.split(' ').next().unwrap_or_default());
+    Some(match line {
+        "1" => format!("yaml: {known}"),
+        line => format!("yaml: line {line}: {known}"),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
 use crate::rest::{
-    conversion, create, delete, incoming, options, patch, posted, read, subresource, update, watch,
+    conversion, create, delete, incoming, options, ownership, patch, posted, read, subresource, update, watch,
 };
 use crate::server::Server;
 use crate::status::ApiError;
@@ -85,6 +85,7 @@ fn accepted(
     let offer = Offer {
         protobuf: !resource.is_custom(),
         views: true,
+        tables: has_tables(resource, request),
         aggregated: false,
     };
     if !resource.is_custom() && !negotiate::is_routed(&incoming.accept) {
@@ -110,6 +111,21 @@ fn accepted(
         )));
     }
     Ok(accepted)
+}
+
+/// Whether what is answered has a form as a table: what is only asked or told has none.
+fn has_tables(resource: &Resource, request: &ResourceRequest) -> bool {
+    let subresource = request.subresource.as_str();
+    if resource.is_custom() || matches!(subresource, "status" | "scale") {
+        return true;
+    }
+    let verbs = match resource.subresources.get(subresource) {
+        Some(subresource) => &subresource.verbs,
+        None if resource.verbs.iter().any(|verb| verb == "get") => return true,
+        None => &resource.verbs,
+    };
+    // That it cannot be done at all is found out first.
+    !verbs.iter().any(|verb| verb == request.verb.as_str())
 }
 
 /// What is answered must be of the form that was asked for: a list or not. Found out where it is encoded.
@@ -144,6 +160,7 @@ fn go_type(resource: &Resource, list: bool) -> String {
 const TOKEN_REQUEST: posted::Taken = posted::Taken {
     kind: "TokenRequest",
     package: "authentication",
+    group: "authentication.k8s.io",
 };
 
 /// The content type of a server-side apply.
@@ -389,7 +406,10 @@ async fn subresource_request(context: &Context, body: &Payload) -> Result<Respon
     }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            let request = posted::read(context, body, TOKEN_REQUEST)?;
+            let mut request = posted::read(context, body, TOKEN_REQUEST)?;
+            if request.is_object() {
+                ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
+            }
             subresource::judge(context, &authn::completed_request(context, &request)).await?;
             authn::request_token(context, request)?
         }

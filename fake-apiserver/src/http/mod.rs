@@ -18,3 +18,4 @@ pub(crate) mod request;
 mod respond;
 pub(crate) mod service;
 mod streams;
+mod yaml;

@@ -75,8 +75,10 @@ pub(crate) struct Accepted {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
     pub protobuf: bool,
-    /// Tables and partial metadata.
+    /// Partial metadata.
     pub views: bool,
+    /// Tables.
+    pub tables: bool,
     /// Aggregated discovery.
     pub aggregated: bool,
 }
@@ -86,6 +88,7 @@ impl Offer {
     pub(crate) const ERRORS: Self = Self {
         protobuf: true,
         views: false,
+        tables: false,
         aggregated: false,
     };
 }
@@ -159,7 +162,7 @@ fn one(range: &str, offer: Offer) -> Option<Accepted> {
         "" if offer.views && !(group.is_empty() && version.is_empty()) => return None,
         "" => return Some(plain),
         // A table has no protobuf form.
-        "Table" if encoding == Encoding::Protobuf => return None,
+        "Table" if encoding == Encoding::Protobuf || !offer.tables => return None,
         "Table" => View::Table,
         "PartialObjectMetadata" => View::MetadataOnly,
         "PartialObjectMetadataList" => View::MetadataOnlyList,
@@ -182,6 +185,7 @@ mod tests {
     const OBJECTS: Offer = Offer {
         protobuf: false,
         views: true,
+        tables: true,
         aggregated: false,
     };
 

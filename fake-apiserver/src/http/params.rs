@@ -63,7 +63,9 @@ impl Params {
     pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut params = Self::default();
         let mut seen: Vec<String> = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        // What is not well formed is passed over, as Go does where nobody asks for the error.
+        let is_read = |pair: &&str| !pair.is_empty() && !pair.contains(';') && is_escaped_well(pair);
+        for pair in query.split('&').filter(is_read) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (key, value) = (unescape(key), unescape(value));
             // Of what is given twice the first counts, but for lists.

@@ -13,6 +13,7 @@ use shared_json::Value;
 
 use super::body::ResponseBody;
 use super::negotiate::Encoding;
+use super::yaml;
 use crate::protobuf;
 use crate::status::ApiError;
 
@@ -66,10 +67,7 @@ fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
             Ok(pretty) => (Bytes::from(pretty), encoding),
             Err(_) => (json, Encoding::Json),
         },
-        Encoding::Yaml => match serde_saphyr::to_string(&value()) {
-            Ok(yaml) => (Bytes::from(yaml), encoding),
-            Err(_) => (json, Encoding::Json),
-        },
+        Encoding::Yaml => (Bytes::from(yaml::write(&value())), encoding),
     }
 }
 
@@ -126,10 +124,10 @@ pub(super) fn unfinished(path: &str) -> Response<ResponseBody> {
     response
 }
 
-/// 404 without a word.
-pub(super) fn nothing() -> Response<ResponseBody> {
+/// A refusal without a word.
+pub(super) fn silent(status: StatusCode) -> Response<ResponseBody> {
     let mut response = text(String::new());
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    *response.status_mut() = status;
     response.headers_mut().remove(CONTENT_TYPE);
     response
 }

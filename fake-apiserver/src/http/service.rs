@@ -9,7 +9,8 @@ use client_kit::LocalObjects;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
@@ -105,7 +106,11 @@ where
     let path = params::unescape_path(head.uri.path());
     let target = routed(target(&head.method, &path, params.watch), &server.state.registry);
     if target == Target::Unfinished {
-        return Ok(respond::unfinished(head.uri.path()));
+        let asked = head
+            .uri
+            .path_and_query()
+            .map_or(head.uri.path(), PathAndQuery::as_str);
+        return Ok(respond::unfinished(asked));
     }
     let agent = match header(head, &USER_AGENT) {
         "" => server.user_agent.unwrap_or_default(),
@@ -180,14 +185,13 @@ where
             answer
         }
         Target::KeySet => key_set(&server, header(head, &ACCEPT)),
-        Target::OpenApiV2 => {
-            let found =
-                openapi::v2(&server.state.registry, header(head, &ACCEPT)).ok_or_else(not_acceptable)?;
-            Ok(published(found, head, None))
-        }
+        Target::OpenApiV2 => Ok(match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
+            Some(found) => published(found, head, None),
+            None => respond::silent(StatusCode::NOT_ACCEPTABLE),
+        }),
         Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
             Some(found) => published(found, head, Some(query)),
-            None => respond::nothing(),
+            None => respond::silent(StatusCode::NOT_FOUND),
         }),
         other => {
             let offer = Offer {
@@ -196,6 +200,7 @@ where
                     Target::CoreVersions | Target::Groups | Target::Group(_) | Target::GroupVersion(..)
                 ),
                 views: false,
+                tables: false,
                 aggregated: matches!(other, Target::CoreVersions | Target::Groups),
             };
             let asked = header(head, &ACCEPT);
@@ -326,6 +331,10 @@ fn admit(
             }
             act
         }
+        Target::WrongMethodOf(request) => Act {
+            verb: meant(&head.method).to_owned(),
+            ..Act::of(request)
+        },
         _ => Act::path(&head.method, path),
     };
     let user = match authn::impersonated(&head.headers)? {
@@ -334,6 +343,18 @@ fn admit(
     };
     authz::check(state, &user, &act)?;
     Ok(user)
+}
+
+/// The verb that a method stands for where nothing answers it.
+fn meant(method: &Method) -> &'static str {
+    match method.as_str() {
+        "POST" => "create",
+        "GET" | "HEAD" => "get",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "",
+    }
 }
 
 /// The one name that a field selector asks for, if it does.

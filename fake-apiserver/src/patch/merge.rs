@@ -49,6 +49,19 @@ fn merge_fields(target: &mut Value, patch: &Map) {
     }
 }
 
+/// Whether a patch says something of the metadata's fields, be they as it says already. `operations` is whether it is a JSON
+/// patch.
+pub(crate) fn touches_metadata(operations: bool, patch: &Value) -> bool {
+    if !operations {
+        return patch.get("metadata").is_some_and(Value::is_object);
+    }
+    let paths = patch.as_array().into_iter().flatten().flat_map(|operation| {
+        let text = |field: &str| operation.get(field).and_then(Value::as_str);
+        [text("path"), text("from")]
+    });
+    paths.flatten().any(|path| path.starts_with("/metadata/"))
+}
+
 /// The merge patch that turns `old` into `new`: `apply(old, diff(old, new)) == new` for objects without nulls in them.
 pub fn diff(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {

@@ -72,17 +72,16 @@ const MANAGED_ORDER: [&str; 7] = [
     "subresource",
 ];
 
-/// A patched object as Go writes it: fields by name, but metadata that the patch left alone in the order of the struct.
-pub(crate) fn go_json(object: &Value, old: &Value) -> String {
+/// A patched object as Go writes it: fields by name, but metadata that the patch did not touch in the order of the struct.
+pub(crate) fn go_json(object: &Value, touched: bool) -> String {
     let Value::Object(map) = object else {
         return object.to_string();
     };
-    let untouched = object.get("metadata") == old.get("metadata");
     let fields: Vec<String> = map
         .iter()
         .map(|(key, value)| {
             let text = if key == "metadata" {
-                metadata(value, untouched)
+                metadata(value, touched)
             } else {
                 value.to_string()
             };
@@ -92,12 +91,12 @@ pub(crate) fn go_json(object: &Value, old: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn metadata(metadata: &Value, untouched: bool) -> String {
+fn metadata(metadata: &Value, touched: bool) -> String {
     let Value::Object(map) = metadata else {
         return metadata.to_string();
     };
     let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
-    if untouched {
+    if !touched {
         fields.sort_by_key(|(key, _)| METADATA_ORDER.iter().position(|known| known == key));
     }
     let text = |key: &str, value: &Value| match (key, value) {

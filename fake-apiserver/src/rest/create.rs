@@ -37,7 +37,7 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     // The real server finds this out where it writes, and a dry run does not.
-    if !object.resource_version().is_empty() && !context.params.dry_run {
+    if !matches!(object.resource_version(), "" | "0") && !context.params.dry_run {
         return Err(ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "",
@@ -58,6 +58,10 @@ pub(crate) async fn create_shaped(
     let mut object = attributes.object.take().unwrap_or_default();
     // What admission changed has no owner.
     let changed = object != before;
+    // What the server says of an object is its own, whatever a webhook made of it.
+    for field in ["uid", "creationTimestamp"] {
+        object.copy_meta(&before, field);
+    }
     if let Some(name) = generated.filter(|_| object.name().is_empty()) {
         object.set_meta("name", name);
     }

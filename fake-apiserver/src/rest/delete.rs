@@ -170,6 +170,7 @@ pub(crate) fn defined_table(definition: &Value) -> GroupResource {
 
 /// Deletes the object that the path names.
 pub(crate) async fn delete(context: &Context, options: &DeleteOptions) -> Result<Answer, ApiError> {
+    context.warnings.tell(warnings(&context.resource, options));
     for _ in 0..RETRIES_MAX {
         let existing = context.existing()?;
         if let Some(answer) = attempt(context, options, &existing).await? {
@@ -214,7 +215,6 @@ async fn attempt(
     }
 
     let outcome = plan(context, options, &existing.value)?;
-    context.warnings.tell(warnings(resource, options));
     if options.dry_run {
         let shown = |object: Value| Shown::Made(conversion::from_storage(resource, object));
         return Ok(Some(Answer::ok(match outcome {
@@ -350,7 +350,7 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         if old.is_terminating() && held {
             return Ok(Outcome::Unchanged);
         }
-        if held {
+        if !old.is_terminating() {
             object["status"]["phase"] = Value::from("Terminating");
             object.set_meta("deletionTimestamp", context.state().now());
             return Ok(Outcome::Mark(object));
@@ -388,7 +388,11 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
             mark(context, &mut object, seconds);
             Ok(Outcome::Mark(object))
         }
-        Deletion::Immediate if object.finalizers().is_empty() => Ok(Outcome::Remove(object)),
+        Deletion::Immediate if object.finalizers().is_empty() && resource.strategy.ends_gracefully() => {
+            Ok(Outcome::Remove(object))
+        }
+        // It goes as it is stored: that a finalizer was taken off is never written.
+        Deletion::Immediate if object.finalizers().is_empty() => Ok(Outcome::Remove(old.clone())),
         Deletion::Immediate => {
             if old.is_terminating() && object == *old && old.meta_str("deletionGracePeriodSeconds").is_empty()
             {
@@ -410,6 +414,11 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
 
 /// Sets the deletion's time: when the grace is over.
 fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
+    if context.resource.group == "apiextensions.k8s.io" && !object.is_terminating() {
+        // Definitions have a way of their own to their end.
+        object.set_meta("deletionTimestamp", context.state().now());
+        return;
+    }
     let was_terminating = object.is_terminating();
     // Shortening the grace of an object that is ending already keeps the moment at which its end began.
     let began = object
@@ -492,6 +501,7 @@ fn success(context: &Context, object: &Value) -> Value {
 
 /// Deletes every object that the selectors choose; answers with what they were.
 pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
+    context.warnings.tell(warnings(&context.resource, options));
     let page = read::list(context)?;
     for stored in &page.items {
         let mut request = context.request.clone();

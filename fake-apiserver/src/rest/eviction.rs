@@ -23,6 +23,7 @@ const RETRIES_MAX: usize = 5;
 const EVICTION: Taken = Taken {
     kind: "Eviction",
     package: "policy",
+    group: "policy",
 };
 
 fn text<'a>(value: &'a Value, path: &str) -> &'a str {

@@ -161,8 +161,7 @@ fn shape(
     } else if !unknown.is_empty()
         && let Some(document) = document
     {
-        let order = json::order(document);
-        unknown.sort_by_key(|path| order.iter().position(|other| other == path));
+        in_order(&mut unknown, document);
     }
     // What is not known is not looked into.
     problems.retain(|problem| {
@@ -192,6 +191,30 @@ fn shape(
             problems.join(", ")
         ))),
     }
+}
+
+/// Tells of unknown fields; where the client asked for strictness that is an error.
+pub(crate) fn tell_unknown(context: &Context, unknown: &[String]) -> Result<(), String> {
+    let complaints: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
+    match context.params.field_validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(format!("strict decoding error: {}", complaints.join(", ")))
+        }
+        FieldValidation::Warn => {
+            context.warnings.tell(complaints);
+            Ok(())
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    }
+}
+
+/// Brings the paths of fields into the order in which a document has them.
+pub(crate) fn in_order(paths: &mut [String], document: &[u8]) {
+    let order = json::order(document);
+    paths.sort_by_key(|path| order.iter().position(|other| other == path));
 }
 
 /// Whether a quoted path is this one, or of something in it.

@@ -55,7 +55,7 @@ fn looks(resource: &Resource) -> Looks {
         return looks(0, 1, false);
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("apps", "controllerrevisions") => looks(1, 2, true),
+        ("apps", "controllerrevisions") => looks(1, 1, true),
         ("", "persistentvolumes") => looks(2, 0, true),
         ("" | "events.k8s.io", "events") | ("policy", _) => looks(0, 0, false),
         ("apiregistration.k8s.io", _) | ("node.k8s.io", _) => looks(1, 1, false),
@@ -119,11 +119,13 @@ pub(crate) fn validate_update(
             standard_finalizers(object, &mut changed);
         }
     }
-    let change_first = resource.group.is_empty()
-        && matches!(
-            resource.plural.as_str(),
+    let change_first = matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        (
+            "",
             "configmaps" | "endpoints" | "persistentvolumeclaims" | "secrets" | "serviceaccounts"
-        );
+        ) | ("apps", "controllerrevisions")
+    );
     if change_first {
         errors.extend(changed.into_iter().chain(anew));
     } else {

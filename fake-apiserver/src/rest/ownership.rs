@@ -129,6 +129,22 @@ pub(crate) fn own_new(context: &Context, object: &mut Value) {
     }
 }
 
+/// The same for what is posted to a subresource that takes a kind of its own.
+pub(crate) fn own_posted(context: &Context, object: &mut Value, (group, kind): (&str, &str)) {
+    let version = format!("{group}/v1");
+    if let Some(schema) = types::builtin((group, "v1", kind)) {
+        with_operation(context, |operation| {
+            let operation = Operation {
+                api_version: &version,
+                reset_fields: &NOTHING,
+                versions: None,
+                ..*operation
+            };
+            track_update(&schema, None, object, &operation);
+        });
+    }
+}
+
 /// Records who owns which fields of `object`, compared with what it was before this write.
 pub(crate) async fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
     let Some(schema) = context.resource.schema() else {

@@ -64,6 +64,8 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
     if kind == PatchKind::Apply {
         return apply(context, configuration(body)?).await;
     }
+    // What is not there is missed before anybody reads the patch.
+    context.existing()?;
     let json::Document {
         value: document,
         duplicates,
@@ -103,7 +105,8 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
                     let error = FieldError::invalid("patch", patched.to_string(), complaint);
                     return Err(ApiError::invalid("", "", "", &[error]));
                 }
-                return Err(undecodable_patch(kind, old, &patched, &complaint));
+                let touched = merge::touches_metadata(kind == PatchKind::Json, &document);
+                return Err(undecodable_patch(kind, touched, &patched, &complaint));
             }
         }
         check_namespace(context, &mut object)?;
@@ -158,11 +161,11 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
     }
 }
 
-fn undecodable_patch(kind: PatchKind, old: &Value, patched: &Value, complaint: &str) -> ApiError {
+fn undecodable_patch(kind: PatchKind, touched: bool, patched: &Value, complaint: &str) -> ApiError {
     let (value, complaint) = match kind {
         PatchKind::Strategic => (go_print(patched), of_value(complaint)),
         PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
-            let value = go_json(patched, old);
+            let value = go_json(patched, touched);
             let complaint = match complaint {
                 incoming::KIND_MISSING => format!("{complaint} '{value}'"),
                 other => other.to_owned(),

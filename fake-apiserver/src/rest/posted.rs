@@ -3,9 +3,11 @@
 use shared_json::Value;
 
 use super::context::Context;
+use super::incoming;
 use crate::http::payload::Payload;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
+use crate::types;
 
 /// A kind that a subresource takes, as refusals name it.
 #[derive(Debug, Clone, Copy)]
@@ -13,15 +15,36 @@ pub(crate) struct Taken {
     pub kind: &'static str,
     /// The package of the real server's own type.
     pub package: &'static str,
+    /// The group of its version 1.
+    pub group: &'static str,
 }
 
 /// Reads the body. An object that names no kind is taken for one.
 ///
 /// # Errors
-/// 400 for another kind, and for another namespace than the path's.
+/// 400 for another kind, for another namespace than the path's, and for unknown fields where the client asked for strictness.
 pub(crate) fn read(context: &Context, body: &Payload, taken: Taken) -> Result<Value, ApiError> {
-    let object = body.options(&context.content_type)?;
+    let mut object = body.options(&context.content_type)?;
     check(context, &object, taken)?;
+    if let Some(schema) = types::builtin((taken.group, "v1", taken.kind)) {
+        let mut unknown = schema.prune(&mut object);
+        if !unknown.is_empty() {
+            incoming::in_order(&mut unknown, body);
+        }
+        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
+            let kind = taken.kind;
+            ApiError::bad_request(format!(
+                "{kind} in version \"v1\" cannot be handled as a {kind}: {complaint}"
+            ))
+        })?;
+        schema.check_types(&object).map_err(|error| {
+            let error = error.with_written_numbers(Some(body));
+            let kind = taken.kind;
+            ApiError::bad_request(format!(
+                "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
+            ))
+        })?;
+    }
     Ok(object)
 }
 

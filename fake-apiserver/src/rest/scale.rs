@@ -8,6 +8,7 @@ use shared_json::{Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::conversion;
+use super::incoming;
 use super::kind_check::SCHEME;
 use super::ownership::Ownership;
 use super::patch::{PatchKind, apply_failed, refused};
@@ -15,7 +16,6 @@ use super::update::{Update, check_name, registry_key, update};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
 use crate::http::decode;
-use crate::http::params::FieldValidation;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::patch::apply::{self as server_side, FieldSet, Operation};
@@ -111,6 +111,17 @@ fn scale_schema(scale: &Value) -> Result<(), String> {
     }
 }
 
+/// Whether there is such a kind as the scale says that it is.
+fn registered(scale: &Value) -> Result<(), String> {
+    let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
+    match (text("apiVersion"), text("kind")) {
+        (SCALE_VERSION, "Scale") => Ok(()),
+        (version, kind) => Err(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
+        )),
+    }
+}
+
 fn check_scale(scale: &Value) -> Result<(), ApiError> {
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
@@ -143,6 +154,12 @@ fn check_scale(scale: &Value) -> Result<(), ApiError> {
 /// Replaces, patches or applies the scale.
 pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
     let (spec_path, _, _) = paths(context);
+    if context.request.verb == Verb::Update {
+        // What is sent is read before anybody looks for the object.
+        let scale = decode::decode(&context.content_type, body)?;
+        check_scale(&scale)?;
+        check_name(context, &scale)?;
+    }
     let make = |old: &Value| {
         let mut present = of(context, old);
         let owners = shown_owners(entries(old), &spec_path);
@@ -220,24 +237,6 @@ fn check_replicas(context: &Context, old: &Value, replicas: i64) -> Result<(), A
     Err(ApiError::invalid("autoscaling", "Scale", old.name(), &[error]))
 }
 
-/// Tells of unknown fields; where the client asked for strictness that is an error.
-fn unknown_fields(context: &Context, unknown: &[String]) -> Result<(), String> {
-    let complaints: Vec<String> = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
-    match context.params.field_validation {
-        FieldValidation::Strict if !complaints.is_empty() => {
-            Err(format!("strict decoding error: {}", complaints.join(", ")))
-        }
-        FieldValidation::Warn => {
-            context.warnings.tell(complaints);
-            Ok(())
-        }
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
-    }
-}
-
 /// The scale that the request makes of the present one, with its owners.
 fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, ApiError> {
     let schema = types::builtin(("autoscaling", "v1", "Scale")).ok_or_else(ApiError::method_not_allowed)?;
@@ -255,7 +254,7 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         let mut scale = decode::decode(&context.content_type, body)?;
         check_scale(&scale)?;
         let unknown = schema.prune(&mut scale);
-        unknown_fields(context, &unknown).map_err(|complaint| {
+        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
             ApiError::bad_request(format!(
                 "Scale in version \"v1\" cannot be handled as a Scale: {complaint}"
             ))
@@ -265,7 +264,7 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
         let patch = decode::yaml(body)?;
         let patched = match kind {
-            PatchKind::Apply if context.resource.is_custom() => {
+            PatchKind::Apply if context.resource.is_custom() && entries(present).is_empty() => {
                 let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
                            Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
                            autoscaling/v1";
@@ -281,14 +280,20 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
             PatchKind::Merge | PatchKind::Strategic => merge::apply(present, &patch),
         };
         let mut patched = patched.map_err(|error| refused(&error))?;
-        if let Err(problem) = scale_schema(&patched) {
-            let error = FieldError::invalid("patch", go_json(&patched, present), problem);
+        let problem = match kind {
+            // It is read into a scale, whatever it says that it is.
+            PatchKind::Strategic => scale_schema(&patched),
+            _ => registered(&patched).and_then(|()| scale_schema(&patched)),
+        };
+        let touched = merge::touches_metadata(kind == PatchKind::Json, &patch);
+        if let Err(problem) = problem {
+            let error = FieldError::invalid("patch", go_json(&patched, touched), problem);
             return Err(ApiError::invalid("", "", "", &[error]));
         }
         let shown = patched.clone();
         let unknown = schema.prune(&mut patched);
-        unknown_fields(context, &unknown).map_err(|complaint| {
-            let error = FieldError::invalid("patch", go_json(&shown, present), complaint);
+        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
+            let error = FieldError::invalid("patch", go_json(&shown, touched), complaint);
             ApiError::invalid("", "", "", &[error])
         })?;
         patched

@@ -56,6 +56,7 @@ pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, 
 const BINDING: Taken = Taken {
     kind: "Binding",
     package: "core",
+    group: "",
 };
 
 pub(super) fn success() -> Value {
@@ -219,7 +220,8 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         &Update {
             make: &make,
             sent: &|_| None,
-            ownership: Ownership::Tracked,
+            // The pod's own storage writes this, beside those who keep track of owners.
+            ownership: Ownership::Applied,
             unconditional: true,
             judged: true,
         },

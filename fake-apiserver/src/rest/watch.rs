@@ -86,6 +86,10 @@ pub(crate) async fn watch(
     options::check_list(params, true)?;
     let asked = asked_revision(&params.resource_version)?;
     let send_initial = params.send_initial_events == Some(true);
+    let from_anywhere = params.watch
+        && params.send_initial_events.is_none()
+        && params.resource_version_match.is_empty()
+        && matches!(params.resource_version.as_str(), "" | "0");
     let without_initial = params.send_initial_events == Some(false);
     let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
 
@@ -150,7 +154,9 @@ pub(crate) async fn watch(
     initial.retain(|stored| watch.selection.selects(stored));
     watch.ready(&initial).await?;
     watch.initial = initial.into_iter();
-    watch.initial_end = (send_initial && params.allow_watch_bookmarks && !watch.over).then_some(start);
+    // A watch that begins anywhere is sent what there is, as if that had been asked for.
+    watch.initial_end =
+        ((send_initial || from_anywhere) && params.allow_watch_bookmarks && !watch.over).then_some(start);
     Ok(stream::unfold(watch, |mut watch| async move {
         watch.some().await.map(|bytes| (bytes, watch))
     })

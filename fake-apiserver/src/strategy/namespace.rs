@@ -11,6 +11,10 @@ pub(crate) const FINALIZER: &str = "kubernetes";
 pub(super) struct NamespaceStrategy;
 
 impl Strategy for NamespaceStrategy {
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Active"});
         let mut finalizers = object

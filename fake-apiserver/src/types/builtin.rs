@@ -211,7 +211,18 @@ impl Registry {
             .and_then(Value::as_str)
             .and_then(|path| path.strip_prefix(DEFINITIONS));
         if let Some(definition) = reference.and_then(|name| self.definitions.get(name)) {
-            return Child::named(definition.clone());
+            let parted = facts.is_some_and(|facts| facts.map == Some("granular"));
+            let raw = self.generator.definitions().get(&*definition.name);
+            return match raw.filter(|_| parted) {
+                Some(raw) => {
+                    let mut schema = self.definition(&definition.name, raw.clone().into());
+                    if let Kind::Object(object) = &mut schema.kind {
+                        object.atomic = false;
+                    }
+                    schema.into()
+                }
+                None => Child::named(definition.clone()),
+            };
         }
         let mut schema = self.schema(schema, None);
         if let Some(facts) = facts {

@@ -65,10 +65,17 @@ pub(super) fn complaint(text: &str, micro: bool) -> Option<String> {
     if !rest.is_empty() {
         return Some(format!("parsing time {text:?}: extra text: {rest:?}"));
     }
-    // The day of a month that has fewer.
-    super::time::seconds(text)
-        .is_none()
-        .then(|| format!("parsing time {text:?}: day out of range"))
+    (!has_day(text)).then(|| format!("parsing time {text:?}: day out of range"))
+}
+
+/// Whether the month has as many days.
+fn has_day(text: &str) -> bool {
+    let number = |at: std::ops::Range<usize>| text.get(at).and_then(|digits| digits.parse::<i16>().ok());
+    let date = || {
+        let small = |at| number(at).and_then(|number| i8::try_from(number).ok());
+        jiff::civil::Date::new(number(0..4)?, small(5..7)?, small(8..10)?).ok()
+    };
+    date().is_some()
 }
 
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {

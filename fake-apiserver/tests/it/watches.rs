@@ -48,7 +48,7 @@ fn sees(query: &str, events: &[&str]) -> Value {
     "do": "GET /api/v1/watch/namespaces/default/configmaps?timeoutSeconds=1", "events": ["ADDED b"],
 })]))]
 #[case::bookmarks(json!([
-    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=150&allowWatchBookmarks=true", "events": ["BOOKMARK", "BOOKMARK"]},
+    {"do": "GET /api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=150&allowWatchBookmarks=true", "events": ["BOOKMARK", "BOOKMARK", "BOOKMARK"]},
 ]))]
 fn watches(#[case] steps: Value) {
     play(false, steps);

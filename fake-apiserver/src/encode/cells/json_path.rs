@@ -48,15 +48,19 @@ fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
             let inside = &after[..end];
             rest = &after[end + 1..];
             value = if let Some(filter) = inside
-                .strip_prefix("?(@.")
+                .strip_prefix("?(@")
                 .and_then(|filter| filter.strip_suffix(')'))
             {
                 let (field, wanted) = filter.split_once("==")?;
                 let wanted = wanted.trim().trim_matches(['"', '\'']);
-                value
-                    .as_array()?
-                    .iter()
-                    .find(|item| item.get(field.trim()).and_then(Value::as_str) == Some(wanted))?
+                let is_wanted = |item: &&Value| {
+                    let compared = match field.trim() {
+                        "" => Some(*item),
+                        field => field.strip_prefix('.').and_then(|field| item.get(field)),
+                    };
+                    compared.and_then(Value::as_str) == Some(wanted)
+                };
+                value.as_array()?.iter().find(is_wanted)?
             } else if inside == "*" {
                 value.as_array()?.first()?
             } else if let Some((first, _)) = inside.split_once(':') {
@@ -101,6 +105,7 @@ mod tests {
     #[case(".status.conditions[?(@.type==\"Ready\")].status", json!("True"))]
     #[case(".metadata.labels['a\\.b']", json!("x"))]
     #[case(".metadata.labels['a.b']", Value::Null)]
+    #[case(".words[?(@==\"b\")]", json!("b"))]
     #[case(".list[1]", json!(2))]
     #[case(".list[-1]", json!(2))]
     #[case(".list[0:2]", json!(1))]
@@ -108,7 +113,7 @@ mod tests {
     #[case(".nothing.here", Value::Null)]
     fn paths(#[case] path: &str, #[case] expected: Value) {
         let object = json!({
-            "spec": {"replicas": 3}, "list": [1, 2], "metadata": {"labels": {"a.b": "x"}},
+            "spec": {"replicas": 3}, "list": [1, 2], "words": ["a", "b"], "metadata": {"labels": {"a.b": "x"}},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
         assert_eq!(follow(&object, path).cloned().unwrap_or_default(), expected);

@@ -68,6 +68,9 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
         return Err(ApiError::method_not_allowed());
     }
     let subresource = context.request.subresource.as_str();
+    if subresource != "log" && !context.params.dry_run_given.is_empty() {
+        return Err(ApiError::bad_request("dryRun is not supported"));
+    }
     if let Some(asked) = query.options(subresource) {
         rest::subresource::judge_connection(context, asked).await?;
     }

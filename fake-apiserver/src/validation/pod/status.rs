@@ -50,6 +50,7 @@ pub(crate) fn update(pod: &Value, old: &Value, errors: &mut Errors) {
     ] {
         restarts(status, before, spec, field, &path.field(field), errors);
     }
+    claims(status, spec, &path.field("resourceClaimStatuses"), errors);
     addresses_of(status, before, "podIPs", &path, errors);
     let hosts = status.list("hostIPs");
     if let Some(first) = hosts.first()
@@ -72,6 +73,29 @@ pub(crate) fn update(pod: &Value, old: &Value, errors: &mut Errors) {
         for (index, status) in status.list(field).iter().enumerate() {
             let user = status.part("user").and_then(|user| user.part("linux"));
             security::linux_user(user, &at.index(index).field("user.linux"), errors);
+        }
+    }
+}
+
+/// Each claim of the pod is told of once.
+fn claims(status: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let told = status.list("resourceClaimStatuses");
+    for (index, claim) in told.iter().enumerate() {
+        let (at, name) = (path.index(index), claim.text("name"));
+        let is_named = |other: &Value| other.text("name") == name;
+        if !spec.list("resourceClaims").iter().any(is_named) {
+            let detail = "must match the name of an entry in `spec.resourceClaims`";
+            errors.invalid(&at.field("name"), name, detail);
+        }
+        if told.iter().take(index).any(is_named) {
+            errors.duplicate(&at.field("name"), name);
+        }
+        if let Some(made) = claim.text_if_set("resourceClaimName") {
+            errors.problems(
+                &at.field("resourceClaimName"),
+                made,
+                names::subdomain_problems(made),
+            );
         }
     }
 }
@@ -139,7 +163,11 @@ fn addresses_of(status: &Value, before: &Value, field: &str, path: &Path<'_>, er
             .collect();
         if list.len() > 2 || kinds.first() == kinds.get(1) {
             let detail = "may specify no more than one IP for each IP family";
-            errors.invalid(&at, list.to_vec(), detail);
+            let shown: Vec<Value> = list
+                .iter()
+                .map(|entry| shared_json::json!({"IP": entry.text("ip")}))
+                .collect();
+            errors.invalid(&at, shown, detail);
         }
     }
 }
