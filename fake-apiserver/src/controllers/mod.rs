@@ -27,6 +27,7 @@ mod service_accounts;
 mod statuses;
 mod subsets;
 mod tokens;
+mod topology;
 mod volumes;
 mod watching;
 mod workloads;
@@ -55,8 +56,8 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::CertificateApproval => Box::new(certificates::CertificateApproval),
         BuiltIn::CertificateCleaner => Box::new(certificate_cleaner::CertificateCleaner),
         BuiltIn::CertificateSigning => Box::new(certificates::CertificateSigning),
-        BuiltIn::Job => Box::new(workloads::job::Jobs),
-        BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),
+        BuiltIn::Job => Box::new(workloads::job::Jobs::default()),
+        BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs::default()),
         BuiltIn::TtlAfterFinished => Box::new(workloads::ttl::TtlAfterFinished),
         BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices::default()),
         BuiltIn::EndpointSliceMirroring => Box::new(mirroring::EndpointSliceMirroring),
