@@ -63,7 +63,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::EndpointSliceMirroring => Box::new(mirroring::EndpointSliceMirroring),
         BuiltIn::Disruption => Box::new(disruption::Disruption),
         BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
-        BuiltIn::PersistentVolume => Box::new(volumes::Volumes),
+        BuiltIn::PersistentVolume => Box::new(volumes::Volumes::default()),
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
         BuiltIn::EphemeralVolume => Box::new(ephemeral::EphemeralVolumes),
         BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),
