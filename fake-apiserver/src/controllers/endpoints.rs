@@ -12,6 +12,7 @@ use shared_json::{Value, json};
 use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
 use super::subsets::{Address, repack, sorted};
+use super::topology::{self, Shares, Zones};
 use super::workloads::pods::{is_over, owner_reference};
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::server::rfc3339;
@@ -35,6 +36,8 @@ pub(super) struct EndpointSlices {
     seen: BTreeMap<Key, Triggers>,
     /// How often each service has been looked at in vain.
     tries: BTreeMap<Key, u32>,
+    /// The zones that endpoints of services are for which asked for that by annotation.
+    zones: BTreeMap<Key, Zones>,
 }
 
 /// The moments that a service's endpoints were last written for.
@@ -126,7 +129,8 @@ fn endpoint(service: &Value, pod: &Value, node: Option<&Value>) -> Value {
         out["zone"] = zone.clone();
     }
     let near = text(service, "spec.trafficDistribution");
-    if matches!(near, "PreferClose" | "PreferSameZone" | "PreferSameNode")
+    if !topology::is_asked(service)
+        && matches!(near, "PreferClose" | "PreferSameZone" | "PreferSameNode")
         && (publish || (serving && !terminating))
     {
         let mut hints = json!({});
@@ -229,6 +233,14 @@ impl Controller for EndpointSlices {
                 .map(|name| Key::new(object.namespace(), name))
                 .into_iter()
                 .collect(),
+            Res::Nodes if old.is_none_or(|old| topology::place(old) != topology::place(object)) => {
+                let shares = shares(cache);
+                self.zones
+                    .iter()
+                    .filter(|(_, zones)| topology::is_overloaded(zones, shares.as_ref()))
+                    .map(|(key, _)| key.clone())
+                    .collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -237,6 +249,7 @@ impl Controller for EndpointSlices {
         let Some(service) = cx.cache.get(Res::Services, &key.namespace, &key.name).cloned() else {
             self.seen.remove(key);
             self.tries.remove(key);
+            self.zones.remove(key);
             // The collector takes the slices; Endpoints have no owner.
             if let Some(endpoints) = cx.cache.get(Res::Endpoints, &key.namespace, &key.name).cloned() {
                 cx.delete(Res::Endpoints, &endpoints, None).await?;
@@ -272,8 +285,16 @@ impl Controller for EndpointSlices {
             })
             .cloned()
             .collect();
-        let of_slices = wanted(&service, &placed, cx.cache);
+        let mut of_slices = wanted(&service, &placed, cx.cache);
+        let told = self.give_hints(&service, key, &mut of_slices, cx.cache);
         slices(cx, &service, &of_slices, trigger).await?;
+        match told {
+            Some((reason @ "TopologyAwareHintsEnabled", text)) => {
+                cx.normal(Res::Services, &service, reason, text);
+            }
+            Some((reason, text)) => cx.warning(Res::Services, &service, reason, text),
+            None => {}
+        }
         // And the older form cannot tell of one that is on none.
         if !pods
             .iter()
@@ -297,6 +318,51 @@ impl Controller for EndpointSlices {
                     .min(TRY_AFTER_MAX),
             )
         })
+    }
+}
+
+fn shares(cache: &Cache) -> Option<Shares> {
+    topology::shares(cache.all(Res::Nodes).map(AsRef::as_ref))
+}
+
+impl EndpointSlices {
+    /// Hints by annotation, and what is to be told of them: reason and message.
+    fn give_hints(
+        &mut self,
+        service: &Value,
+        key: &Key,
+        slices: &mut [(Vec<Value>, Vec<Value>)],
+        cache: &Cache,
+    ) -> Option<(&'static str, String)> {
+        let told = |text: &str| format!("{text}, addressType: IPv4");
+        if !topology::is_asked(service) {
+            self.zones.remove(key)?;
+            return Some((
+                "TopologyAwareHintsDisabled",
+                told("Topology Aware Hints has been disabled"),
+            ));
+        }
+        let mut endpoints: Vec<&mut Value> = slices
+            .iter_mut()
+            .flat_map(|(_, endpoints)| endpoints.iter_mut())
+            .collect();
+        match topology::give_hints(&mut endpoints, shares(cache).as_ref()) {
+            Ok(zones) => self.zones.insert(key.clone(), zones).is_none().then(|| {
+                (
+                    "TopologyAwareHintsEnabled",
+                    told("Topology Aware Hints has been enabled"),
+                )
+            }),
+            Err(why) => {
+                for endpoint in endpoints {
+                    if let Some(map) = endpoint.as_object_mut() {
+                        map.remove("hints");
+                    }
+                }
+                self.zones.remove(key);
+                Some(("TopologyAwareHintsDisabled", told(&why)))
+            }
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod service_accounts;
 mod statuses;
 mod subsets;
 mod tokens;
+mod topology;
 mod volumes;
 mod watching;
 mod workloads;
@@ -55,14 +56,14 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::CertificateApproval => Box::new(certificates::CertificateApproval),
         BuiltIn::CertificateCleaner => Box::new(certificate_cleaner::CertificateCleaner),
         BuiltIn::CertificateSigning => Box::new(certificates::CertificateSigning),
-        BuiltIn::Job => Box::new(workloads::job::Jobs),
-        BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs),
+        BuiltIn::Job => Box::new(workloads::job::Jobs::default()),
+        BuiltIn::CronJob => Box::new(workloads::cronjob::CronJobs::default()),
         BuiltIn::TtlAfterFinished => Box::new(workloads::ttl::TtlAfterFinished),
         BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices::default()),
         BuiltIn::EndpointSliceMirroring => Box::new(mirroring::EndpointSliceMirroring),
         BuiltIn::Disruption => Box::new(disruption::Disruption),
         BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
-        BuiltIn::PersistentVolume => Box::new(volumes::Volumes),
+        BuiltIn::PersistentVolume => Box::new(volumes::Volumes::default()),
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
         BuiltIn::EphemeralVolume => Box::new(ephemeral::EphemeralVolumes),
         BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use client_kit::{EventRecorder, EventType};
 use shared_json::{Value, json};
 
 use super::binding::{
     annotation, choose, class_of, default_class, fits, in_use, is_bound_to, mismatch, mode, size, waiting,
 };
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, involved, list, text};
 use crate::meta::{ObjectMeta as _, at};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -20,10 +21,16 @@ const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 /// What says that a class makes no volumes.
+/// What calls itself so tells of claims that grow.
+const EXPANDER: &str = "volume_expand";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The controller. Its keys are claims; a volume's has no namespace.
-pub(super) struct Volumes;
+#[derive(Default)]
+pub(super) struct Volumes {
+    /// Tells of claims that grow, in a name of its own.
+    expander: Option<EventRecorder>,
+}
 
 /// The volume that a provisioner would make for a claim.
 fn provisioned(class: &Value, claim: &Value) -> Value {
@@ -154,7 +161,7 @@ impl Controller for Volumes {
         } else if cx.cache.get(Res::Volumes, "", volume).is_none() {
             lose(cx, &claim).await?;
         } else {
-            resize(cx, &claim).await?;
+            self.resize(cx, &claim).await?;
         }
         Ok(Next::Change)
     }
@@ -339,48 +346,59 @@ async fn set_phase(
         .await
 }
 
-/// A bound claim that asks for more gets it, where its class allows that.
-async fn resize(cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
-    let wants = size(claim, "spec.resources.requests.storage");
-    if text(claim, "status.phase") != "Bound"
-        || wants.nanos() <= size(claim, "status.capacity.storage").nanos()
-    {
-        return Ok(());
+impl Volumes {
+    /// A bound claim that asks for more gets it, where its class allows that.
+    async fn resize(&mut self, cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
+        let wants = size(claim, "spec.resources.requests.storage");
+        if text(claim, "status.phase") != "Bound"
+            || wants.nanos() <= size(claim, "status.capacity.storage").nanos()
+        {
+            return Ok(());
+        }
+        let allowed = find_class(cx.cache, claim)
+            .is_some_and(|class| at(&class, "allowVolumeExpansion").and_then(Value::as_bool) == Some(true));
+        let Some(volume) = cx
+            .cache
+            .get(Res::Volumes, "", text(claim, "spec.volumeName"))
+            .cloned()
+        else {
+            return Ok(());
+        };
+        if !allowed {
+            return Ok(());
+        }
+        // What nobody here has made, somebody else must expand.
+        if annotation(&volume, PROVISIONED_BY).is_empty() {
+            let text = "waiting for an external controller to expand this PVC".to_owned();
+            let expander = self.expander.get_or_insert_with(|| {
+                EventRecorder::new(cx.client.clone(), EXPANDER, None, Arc::clone(cx.clock))
+                    .with_reporting(true)
+            });
+            expander.event(
+                &involved(Res::Claims, claim),
+                EventType::Normal,
+                "ExternalExpanding",
+                text,
+            );
+            return Ok(());
+        }
+        let storage = claim.pointer("/spec/resources/requests/storage");
+        cx.patch(
+            Res::Volumes,
+            &volume,
+            "",
+            json!({"spec": {"capacity": {"storage": storage}}}),
+        )
+        .await?;
+        cx.patch(
+            Res::Claims,
+            claim,
+            "/status",
+            json!({"status": {"capacity": {"storage": storage}}}),
+        )
+        .await?;
+        Ok(())
     }
-    let allowed = find_class(cx.cache, claim)
-        .is_some_and(|class| at(&class, "allowVolumeExpansion").and_then(Value::as_bool) == Some(true));
-    let Some(volume) = cx
-        .cache
-        .get(Res::Volumes, "", text(claim, "spec.volumeName"))
-        .cloned()
-    else {
-        return Ok(());
-    };
-    if !allowed {
-        return Ok(());
-    }
-    // What nobody here has made, somebody else must expand.
-    if annotation(&volume, PROVISIONED_BY).is_empty() {
-        let text = "waiting for an external controller to expand this PVC".to_owned();
-        cx.normal(Res::Claims, claim, "ExternalExpanding", text);
-        return Ok(());
-    }
-    let storage = claim.pointer("/spec/resources/requests/storage");
-    cx.patch(
-        Res::Volumes,
-        &volume,
-        "",
-        json!({"spec": {"capacity": {"storage": storage}}}),
-    )
-    .await?;
-    cx.patch(
-        Res::Claims,
-        claim,
-        "/status",
-        json!({"status": {"capacity": {"storage": storage}}}),
-    )
-    .await?;
-    Ok(())
 }
 
 async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {

@@ -249,6 +249,8 @@ mod tests {
         check(&all, taint("NoExecute"), &other, "NodeAffinity");
         check(&other[0], taint("NoExecute"), &other, "NodePorts");
         let lacking = Insufficient {
+            resource: "cpu".to_owned(),
+            missing: 1,
             reason: "OutOfcpu".to_owned(),
             message: "m".to_owned(),
         };

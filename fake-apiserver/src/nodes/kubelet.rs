@@ -24,6 +24,7 @@ use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
 use super::node::NodeSpec;
 use super::pod::PodWorker;
+use super::preemption;
 use super::pressure::{self, Eviction, Shortage};
 use super::resources::{Count, Insufficient, amounts, insufficient, requests};
 use super::status::condition_of;
@@ -311,8 +312,12 @@ impl Kubelet {
         active
     }
 
-    /// What the node has too little of for a pod, beside the others here; none if there is room.
+    /// What the node has too little of for a pod first, beside the others here; none if there is room.
     pub(super) fn room_for(&self, pod: &Value) -> Option<Insufficient> {
+        self.lacking(pod).into_iter().next()
+    }
+
+    fn lacking(&self, pod: &Value) -> Vec<Insufficient> {
         let waiting = lock(&self.waiting).clone();
         let mut others = Vec::new();
         for mailbox in lock(&self.pods).values() {
@@ -346,7 +351,42 @@ impl Kubelet {
             .map(|mailbox| Arc::clone(&mailbox.borrow().pod))
             .filter(|other| other.uid() != pod.uid() && !is_over(other))
             .collect();
-        admission::misfit(pod, &node, &others, self.room_for(pod))
+        let lacking = self.lacking(pod);
+        if lacking.is_empty() || !preemption::is_critical(pod) {
+            return admission::misfit(pod, &node, &others, lacking.into_iter().next());
+        }
+        if let Some(refusal) = admission::misfit(pod, &node, &others, None) {
+            return Some(refusal);
+        }
+        let mut others = self.active();
+        others.retain(|other| other.uid() != pod.uid());
+        match preemption::victims(pod, &others, &lacking) {
+            Ok(victims) => {
+                for victim in &victims {
+                    self.preempt(victim.uid()).await;
+                }
+                None
+            }
+            Err(why) => Some((
+                "UnexpectedAdmissionError".to_owned(),
+                format!("Unexpected error while attempting to recover from admission failure: {why}"),
+            )),
+        }
+    }
+
+    /// Has a pod end, and waits for that.
+    async fn preempt(&self, uid: &str) {
+        let Some(mut inbox) = lock(&self.pods).get(uid).map(|mailbox| {
+            mailbox.send_modify(|mail| mail.eviction = Some(Arc::new(preemption::eviction())));
+            mailbox.subscribe()
+        }) else {
+            return;
+        };
+        while !is_over(&inbox.borrow_and_update().pod) {
+            if inbox.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// The resize of a pod waits for room.

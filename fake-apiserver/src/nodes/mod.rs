@@ -13,6 +13,7 @@ mod kubelet;
 mod link;
 mod node;
 mod pod;
+mod preemption;
 mod pressure;
 mod programs;
 mod resources;

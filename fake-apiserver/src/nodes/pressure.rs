@@ -18,11 +18,11 @@ pub(super) const MONITORING_PERIOD: Duration = Duration::from_secs(10);
 /// How long a condition stays after what it is about has passed.
 pub(super) const TRANSITION_PERIOD: Duration = Duration::from_secs(300);
 /// How long an evicted pod has to end.
-pub(super) const EVICTION_GRACE: Duration = Duration::from_secs(1);
+const EVICTION_GRACE: Duration = Duration::from_secs(1);
 /// The reason of evictions.
 pub(super) const REASON: &str = "Evicted";
 /// Pods of this priority and above are never evicted.
-const CRITICAL: i64 = 2_000_000_000;
+pub(super) const CRITICAL: i64 = 2_000_000_000;
 /// Where figures are.
 const ANNOTATION: &str = "metrics.fake-apiserver/";
 /// The toleration with which a pod that guarantees nothing may come to a node that is short of memory.
@@ -181,8 +181,13 @@ pub(super) fn victim<'a, P: AsRef<Value>>(shortage: &Shortage, pods: &'a [P]) ->
 /// Why a pod has to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Eviction {
+    pub reason: &'static str,
     /// In the kubelet's words.
     pub message: String,
+    /// What the condition says that tells of it.
+    pub disruption: String,
+    /// How long the pod may take to end, if not as long as it says itself.
+    pub grace: Option<Duration>,
     /// The annotations of the event that tells of it.
     pub annotations: BTreeMap<String, String>,
 }
@@ -215,7 +220,10 @@ pub(super) fn eviction(shortage: &Shortage, pod: &Value) -> Eviction {
         ("offending_containers_usage", amounts.join(",")),
     ];
     Eviction {
+        reason: REASON,
+        disruption: out.clone(),
         message: out,
+        grace: Some(EVICTION_GRACE),
         annotations: annotations.map(|(key, value)| (key.to_owned(), value)).into(),
     }
 }

@@ -135,41 +135,45 @@ pub(super) fn scored(pod: &Value) -> [i128; 2] {
 /// Something that a node has too little of for a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Insufficient {
+    /// What there is too little of, and how much more is wanted: thousandths of processors, whole numbers of everything else.
+    pub resource: String,
+    pub missing: i128,
     /// The reason by which a pod is not taken (`OutOfcpu`).
     pub reason: String,
     /// What there is, in the kubelet's words.
     pub message: String,
 }
 
-/// The first thing that a node with `others` of these requests on it has too little of, in the order in which the kubelet
-/// looks; none if there is enough. What the node does not have at all does not count but for what every node has.
-pub(super) fn insufficient(
-    asked: &Amounts,
-    allocatable: &Amounts,
-    others: &[Amounts],
-) -> Option<Insufficient> {
+/// An amount as nodes compare it, rounded up: thousandths of processors, whole numbers of everything else.
+pub(super) fn in_units(resource: &str, amount: i128) -> i128 {
+    let part = if resource == "cpu" { THOUSANDTH } else { WHOLE };
+    amount.div_euclid(part) + i128::from(amount.rem_euclid(part) != 0)
+}
+
+/// What a node with `others` of these requests on it has too little of, in the order in which the kubelet looks. What the node
+/// does not have at all does not count but for what every node has.
+pub(super) fn insufficient(asked: &Amounts, allocatable: &Amounts, others: &[Amounts]) -> Vec<Insufficient> {
     let lacking = |name: &str, asked: i128, used: i128, capacity: i128| {
         let message = format!(
             "Node didn't have enough resource: {name}, requested: {asked}, used: {used}, capacity: {capacity}"
         );
         Some(Insufficient {
+            resource: name.to_owned(),
+            missing: asked + used - capacity,
             reason: format!("OutOf{name}"),
             message,
         })
     };
     let count = i128::try_from(others.len()).unwrap_or(i128::MAX);
     let room = allocatable.get("pods").map_or(i128::MAX, |room| room / WHOLE);
-    if count >= room {
-        return lacking("pods", 1, count, room);
-    }
+    let places = (count >= room).then(|| lacking("pods", 1, count, room)).flatten();
     let plain = ["cpu", "memory", "ephemeral-storage"];
     let more = asked
         .keys()
         .map(String::as_str)
         .filter(|name| !plain.contains(name) && allocatable.contains_key(*name));
-    plain.into_iter().chain(more).find_map(|name| {
-        let part = if name == "cpu" { THOUSANDTH } else { WHOLE };
-        let up = |amount: i128| amount.div_euclid(part) + i128::from(amount.rem_euclid(part) != 0);
+    let others = plain.into_iter().chain(more).filter_map(|name| {
+        let up = |amount: i128| in_units(name, amount);
         let asked = up(asked.get(name).copied().unwrap_or_default());
         let capacity = up(allocatable.get(name).copied().unwrap_or_default());
         let used = others
@@ -180,7 +184,8 @@ pub(super) fn insufficient(
             return None;
         }
         lacking(name, asked, used, capacity)
-    })
+    });
+    places.into_iter().chain(others).collect()
 }
 
 #[cfg(test)]
@@ -271,7 +276,7 @@ mod tests {
             .map(|cpu| amounts(Some(&json!({"cpu": cpu}))))
             .collect();
         let found = insufficient(&amounts(Some(&asked)), &amounts(Some(&allocatable)), &others);
-        let found = found.map(|found| {
+        let found = found.into_iter().next().map(|found| {
             format!(
                 "{} {}",
                 found.reason,

@@ -350,6 +350,7 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         if old.is_terminating() && held {
             return Ok(Outcome::Unchanged);
         }
+        // Also one that nobody holds is marked first, and goes when it is deleted again.
         if !old.is_terminating() {
             object["status"]["phase"] = Value::from("Terminating");
             object.set_meta("deletionTimestamp", context.state().now());

@@ -3,6 +3,7 @@
 mod absent;
 mod account_rows;
 mod autoscaling;
+mod by_hand;
 mod certificates;
 mod collections;
 mod collector_rows;

@@ -241,17 +241,7 @@ impl Cx<'_> {
         reason: &str,
         message: String,
     ) {
-        let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
-        let reference = ObjectReference {
-            api_version: text(res.api_version()),
-            kind: text(res.kind()),
-            name: text(object.name()),
-            namespace: text(object.namespace()),
-            uid: text(object.uid()),
-            resource_version: text(object.resource_version()),
-            field_path: None,
-        };
-        self.recorder.event(&reference, kind, reason, message);
+        self.recorder.event(&involved(res, object), kind, reason, message);
     }
 
     pub(in crate::controllers) fn normal(&self, res: Res, object: &Value, reason: &str, message: String) {
@@ -268,6 +258,20 @@ fn number_of(object: &Value) -> i64 {
         .pointer("/metadata/deletionGracePeriodSeconds")
         .and_then(Value::as_i64)
         .unwrap_or_default()
+}
+
+/// An object as events name it.
+pub(in crate::controllers) fn involved(res: Res, object: &Value) -> ObjectReference {
+    let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+    ObjectReference {
+        api_version: text(res.api_version()),
+        kind: text(res.kind()),
+        name: text(object.name()),
+        namespace: text(object.namespace()),
+        uid: text(object.uid()),
+        resource_version: text(object.resource_version()),
+        field_path: None,
+    }
 }
 
 /// Whether an object that was asked for is not there.

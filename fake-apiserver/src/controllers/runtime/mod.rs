@@ -13,7 +13,7 @@ mod queue;
 mod resource;
 
 pub(super) use cache::Cache;
-pub(super) use context::{Cx, is_not_found};
+pub(super) use context::{Cx, involved, is_not_found};
 pub use manager::{BuiltIn, ControllerManager};
 pub(super) use manager::{Controller, Next};
 pub(super) use queue::Queue;

@@ -1,5 +1,6 @@
 //! CronJobs: jobs by the clock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,11 @@ use crate::server::rfc3339;
 const MISSED_MAX: u32 = 100;
 
 /// The controller.
-pub(in crate::controllers) struct CronJobs;
+#[derive(Default)]
+pub(in crate::controllers) struct CronJobs {
+    /// By which schedule and in which zone each was looked at.
+    schedules: BTreeMap<Key, (String, String)>,
+}
 
 #[async_trait]
 impl Controller for CronJobs {
@@ -43,10 +48,20 @@ impl Controller for CronJobs {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(cron) = cx.cache.get(Res::CronJobs, &key.namespace, &key.name).cloned() else {
+            self.schedules.remove(key);
             return Ok(Next::Change);
         };
         if cron.is_terminating() {
             return Ok(Next::Change);
+        }
+        let (when, zone) = (text(&cron, "spec.schedule"), text(&cron, "spec.timeZone"));
+        let before = self
+            .schedules
+            .insert(key.clone(), (when.to_owned(), zone.to_owned()));
+        // One whose schedule has changed waits for the next time by the new one, whatever else has changed.
+        if before.is_some_and(|(old, old_zone)| (old.as_str(), old_zone.as_str()) != (when, zone)) {
+            let next = Schedule::parse(when, zone).and_then(|schedule| schedule.next(cx.now()));
+            return Ok(next.and_then(|next| until(next, cx.now())).into());
         }
         let mut status = cron.get("status").cloned().unwrap_or_else(|| json!({}));
         self.account(cx, &cron, &mut status).await?;
@@ -278,7 +293,17 @@ impl CronJobs {
                 active.push(reference(&job));
                 status["active"] = Value::Array(active);
             }
-            Err(kube::Error::Api(refused)) if refused.reason == "AlreadyExists" => {}
+            Err(kube::Error::Api(refused)) if refused.reason == "AlreadyExists" => {
+                let name = job_name(cron, due);
+                let own = cx.cache.owned(Res::Jobs, cron.uid());
+                // Of a job that is somebody else's nothing is said.
+                let Some(job) = own.iter().find(|job| job.name() == name) else {
+                    return Ok(());
+                };
+                let mut active = list(status, "active").to_vec();
+                active.push(reference(job));
+                status["active"] = Value::Array(active);
+            }
             Err(error) => {
                 cx.warning(
                     Res::CronJobs,

@@ -109,6 +109,19 @@ fn wanted(set: &Value, node: &Value) -> (bool, bool) {
     (run, stay)
 }
 
+/// Whether a node that has changed gives a set something to do: it lacks a pod, has one that may not stay, or some pods are said
+/// to be where they do not belong. Only pods that are bound to the node count.
+fn is_about(cache: &Cache, set: &Value, node: &Value) -> bool {
+    let (run, stay) = wanted(set, node);
+    let own = cache.owned(Res::Pods, set.uid());
+    let is_there = own.iter().any(|pod| text(pod, "spec.nodeName") == node.name());
+    if is_there {
+        !stay || number(set, "status.numberMisscheduled", 0) > 0
+    } else {
+        run
+    }
+}
+
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
@@ -305,20 +318,28 @@ impl View<'_> {
                 .into_iter()
                 .flatten()
                 .copied()
-                .filter(|pod| !pod.is_terminating())
+                .filter(|pod| !(pod.is_terminating() && is_over(pod)))
                 .collect();
             if !wanted(self.set, node).0 {
                 misscheduled += i64::from(!pods.is_empty());
                 continue;
             }
             desired += 1;
-            let Some(pod) = pods.iter().find(|pod| self.is_updated(pod)).or(pods.first()) else {
+            // Of several the oldest counts, of those that are on a node.
+            let age = |pod: &Value| {
+                (
+                    text(pod, "spec.nodeName").is_empty(),
+                    text(pod, "metadata.creationTimestamp").to_owned(),
+                    pod.name().to_owned(),
+                )
+            };
+            let Some(pod) = pods.iter().min_by_key(|pod| age(pod)) else {
                 continue;
             };
             current += 1;
             updated += i64::from(self.is_updated(pod));
-            ready += i64::from(pods.iter().any(|pod| is_ready(pod)));
-            available += i64::from(pods.iter().any(|pod| self.is_available(pod)));
+            ready += i64::from(is_ready(pod));
+            available += i64::from(availability(pod, min_ready, self.now).0);
             next = [next, availability(pod, min_ready, self.now).1]
                 .into_iter()
                 .flatten()
@@ -418,14 +439,21 @@ impl Controller for DaemonSets {
             Res::Nodes => {
                 let relevant = |node: &Value| {
                     (
-                        node.get("spec").cloned(),
+                        node.pointer("/spec/taints").cloned(),
                         node.pointer("/metadata/labels").cloned(),
                     )
                 };
                 if old.is_some_and(|old| relevant(old) == relevant(object)) {
                     return Vec::new();
                 }
-                cache.all(Res::DaemonSets).map(|set| Key::of(set)).collect()
+                // Nobody looks at a node that is gone.
+                if cache.get(Res::Nodes, "", object.name()).is_none() {
+                    return Vec::new();
+                }
+                let sets = cache.all(Res::DaemonSets);
+                sets.filter(|set| is_about(cache, set, object))
+                    .map(|set| Key::of(set))
+                    .collect()
             }
             _ => Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! Jobs: pods that run to their end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
 use super::job_plan::{
-    End, FAILURES, FINALIZER, INDEX, Plan, View, is_finished, is_indexed, is_limited_by_index,
+    End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_indexed,
+    is_limited_by_index,
 };
 use super::pods::{from_template, owner_reference};
 use super::replicaset::refusal;
@@ -21,9 +23,17 @@ use crate::meta::{ObjectMeta as _, at, string_map};
 const BATCH: Duration = Duration::from_secs(1);
 
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
+const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// How long the beginning of a generated name may be (the real one's).
+const MAX_PREFIX: usize = 58;
 
 /// The controller.
-pub(in crate::controllers) struct Jobs;
+#[derive(Default)]
+pub(in crate::controllers) struct Jobs {
+    /// What was seen of each job's failures.
+    failures: BTreeMap<Key, Failures>,
+}
 
 fn put_condition(
     conditions: &mut Vec<Value>,
@@ -44,18 +54,25 @@ fn put_condition(
     }
 }
 
-/// A pod of a job. `failures`: how often pods of its index have failed.
-fn new_pod(job: &Value, index: Option<i64>, failures: i64) -> Value {
+/// A pod of a job. `failures`: how often pods of its index have failed, and how often that was not counted.
+fn new_pod(job: &Value, index: Option<i64>, failures: (i64, i64)) -> Value {
     let mut pod = from_template(&job["spec"]["template"], owner_reference("batch/v1", "Job", job));
     pod["metadata"]["finalizers"] = json!([FINALIZER]);
     let Some(index) = index else {
         pod["metadata"]["generateName"] = Value::from(format!("{}-", job.name()));
         return pod;
     };
-    pod["metadata"]["generateName"] = Value::from(format!("{}-{index}-", job.name()));
+    let number = format!("-{index}-");
+    let room = MAX_PREFIX.saturating_sub(number.len());
+    let prefix = job.name().get(..room).unwrap_or_else(|| job.name());
+    pod["metadata"]["generateName"] = Value::from(format!("{prefix}{number}"));
     pod["metadata"]["annotations"][INDEX] = Value::from(index.to_string());
     if is_limited_by_index(job) {
-        pod["metadata"]["annotations"][FAILURES] = Value::from(failures.to_string());
+        let (counted, ignored) = failures;
+        pod["metadata"]["annotations"][FAILURES] = Value::from(counted.to_string());
+        if ignored > 0 {
+            pod["metadata"]["annotations"][IGNORED] = Value::from(ignored.to_string());
+        }
     }
     pod["metadata"]["labels"][INDEX] = Value::from(index.to_string());
     pod["spec"]["hostname"] = Value::from(format!("{}-{index}", job.name()));
@@ -70,8 +87,10 @@ fn new_pod(job: &Value, index: Option<i64>, failures: i64) -> Value {
                 .and_then(Value::as_array)
                 .cloned()
                 .unwrap_or_default();
-            env.push(json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": field}));
-            container["env"] = Value::Array(env);
+            if env.iter().all(|known| text(known, "name") != INDEX_VARIABLE) {
+                env.push(json!({"name": INDEX_VARIABLE, "valueFrom": field}));
+                container["env"] = Value::Array(env);
+            }
         }
     }
     pod
@@ -105,6 +124,7 @@ impl Controller for Jobs {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(job) = cx.cache.get(Res::Jobs, &key.namespace, &key.name).cloned() else {
+            self.failures.remove(key);
             let left = left_behind(cx.cache, key);
             return release(cx, &left).await.map(|()| Next::Change);
         };
@@ -122,6 +142,7 @@ impl Controller for Jobs {
             job: &job,
             pods: &pods,
             now: cx.now(),
+            known: self.failures.get(key).copied().unwrap_or_default(),
         }
         .plan();
         if job.is_terminating() {
@@ -129,10 +150,17 @@ impl Controller for Jobs {
             return release(cx, &left).await.map(|()| Next::Change);
         }
         if is_finished(&job) {
+            self.failures.remove(key);
             release(cx, &pods).await?;
             return Ok(Next::Change);
         }
-        self.run(cx, &job, &pods, plan).await
+        let row = plan.row;
+        let counts = !plan.count.is_empty();
+        let next = self.run(cx, &job, &pods, plan).await?;
+        if counts {
+            self.failures.insert(key.clone(), row);
+        }
+        Ok(next)
     }
 }
 
@@ -216,7 +244,11 @@ impl Jobs {
         if let Some((reason, message)) = told {
             cx.normal(Res::Jobs, job, reason, message.to_owned());
         }
-        let active = plan.active - deleted + created;
+        let active = if plan.waits {
+            0
+        } else {
+            plan.active - deleted + created
+        };
         let mut status = json!({"terminating": plan.terminating + deleted, "uncountedTerminatedPods": {}});
         for (field, value) in [
             ("startTime", start),
@@ -352,7 +384,7 @@ impl Jobs {
         }
         for index in &plan.create {
             let failures = index.and_then(|index| plan.failures.get(&index)).copied();
-            let pod = new_pod(job, *index, failures.unwrap_or(0));
+            let pod = new_pod(job, *index, failures.unwrap_or_default());
             match cx.create(Res::Pods, job.namespace(), pod).await {
                 Ok(pod) => {
                     created += 1;

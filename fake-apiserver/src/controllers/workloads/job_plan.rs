@@ -15,6 +15,8 @@ pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// How often pods of the index have failed before this one, where indexes have limits of their own.
 pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// How often they have failed without that being counted.
+pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 /// How long the first retry after a failure waits, and the longest that any waits.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
@@ -24,6 +26,16 @@ pub(super) struct View<'a> {
     pub job: &'a Value,
     pub pods: &'a [Arc<Value>],
     pub now: Timestamp,
+    /// What earlier passes have seen of its failures.
+    pub known: Failures,
+}
+
+/// Failures of a job since its last success, as they were seen: the next pod waits by them. They are remembered, for pods that
+/// were counted may be gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Failures {
+    pub in_a_row: i64,
+    pub last: Option<Timestamp>,
 }
 
 /// How a job ends.
@@ -49,12 +61,16 @@ pub(super) struct Plan {
     pub ready: i64,
     pub terminating: i64,
     pub next: Option<Duration>,
+    /// Whether new pods wait for their time. The job then counts as one without active pods.
+    pub waits: bool,
+    /// What is to be remembered, once what ended is counted.
+    pub row: Failures,
     /// Indexes that are done, as `0-3,5`.
     pub indexes: Option<String>,
     /// Indexes that have failed for good, where they have limits of their own.
     pub failed_indexes: Option<String>,
-    /// How often pods of an index have failed.
-    pub failures: BTreeMap<i64, i64>,
+    /// How often pods of an index have failed, and how often that was not counted.
+    pub failures: BTreeMap<i64, (i64, i64)>,
 }
 
 pub(super) fn is_finished(job: &Value) -> bool {
@@ -70,11 +86,21 @@ pub(super) fn is_limited_by_index(job: &Value) -> bool {
     is_indexed(job) && at(job, "spec.backoffLimitPerIndex").is_some_and(Value::is_number)
 }
 
-fn failures_of(pod: &Value) -> i64 {
-    let said = string_map(pod, "annotations").get(FAILURES);
+fn failures_of(pod: &Value, annotation: &str) -> i64 {
+    let said = string_map(pod, "annotations").get(annotation);
     said.and_then(Value::as_str)
         .and_then(|text| text.parse().ok())
+        .filter(|count| (0..=i64::from(i32::MAX)).contains(count))
         .unwrap_or(0)
+}
+
+/// The latest of the times at which these containers ended, if all have.
+fn last_end<'a>(mut statuses: impl Iterator<Item = &'a Value>) -> Option<Timestamp> {
+    statuses
+        .try_fold(None, |last: Option<Timestamp>, status| {
+            time(status, "state.terminated.finishedAt").map(|at| last.max(Some(at)))
+        })
+        .flatten()
 }
 
 fn count(numbers: &BTreeSet<i64>) -> i64 {
@@ -118,11 +144,15 @@ fn ranges(numbers: &BTreeSet<i64>) -> String {
 
 /// When the pod ended: its last container, or as much as is known of it.
 fn finished_at(pod: &Value) -> Option<Timestamp> {
-    let of_containers = list(pod, "status.containerStatuses")
+    let sidecars: Vec<&str> = list(pod, "spec.initContainers")
         .iter()
-        .map(|status| time(status, "state.terminated.finishedAt"))
-        .collect::<Option<Vec<Timestamp>>>()
-        .and_then(|times| times.into_iter().max());
+        .filter(|container| text(container, "restartPolicy") == "Always")
+        .map(|container| text(container, "name"))
+        .collect();
+    let of_sidecars = list(pod, "status.initContainerStatuses")
+        .iter()
+        .filter(|status| sidecars.contains(&text(status, "name")));
+    let of_containers = last_end(list(pod, "status.containerStatuses").iter()).max(last_end(of_sidecars));
     let unready = || {
         condition(pod, "Ready")
             .filter(|ready| text(ready, "status") == "False")
@@ -206,15 +236,14 @@ impl View<'_> {
         let completions = at(job, "spec.completions").and_then(Value::as_i64);
         let mut done = indexes(text(job, "status.completedIndexes"));
         // Those that a smaller number of completions has left out do not count any more.
+        plan.row = self.failures_in_a_row();
         let is_wanted = |index: i64| completions.is_none_or(|all| index < all);
         done.retain(|index| is_wanted(*index));
         let mut given_up = indexes(text(job, "status.failedIndexes"));
         given_up.retain(|index| is_wanted(*index));
         let by_index = is_limited_by_index(job);
         let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
-        let mut retries: BTreeMap<i64, Timestamp> = BTreeMap::new();
         let mut broken = None;
-        let mut last_failure: Option<Timestamp> = None;
         let mut restarts = 0;
         let mut active: Vec<&Arc<Value>> = Vec::new();
         for pod in self.pods {
@@ -226,22 +255,13 @@ impl View<'_> {
                 }
             }
             if is_over(pod) || failed {
-                if failed {
-                    last_failure = last_failure.max(finished_at(pod));
-                    if let Some(index) = index_of(pod).filter(|_| by_index) {
-                        let failures = failures_of(pod) + i64::from(!self.is_ignored(pod));
-                        let known = plan.failures.entry(index).or_insert(0);
-                        *known = failures.max(*known);
-                        if let Some(at) = finished_at(pod) {
-                            let last = retries.entry(index).or_insert(at);
-                            *last = at.max(*last);
-                        }
-                        // Pods that go because the job has failed say nothing of their indexes.
-                        let gives_up = !is_true(job, "FailureTarget")
-                            && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
-                        if gives_up && is_wanted(index) {
-                            given_up.insert(index);
-                        }
+                if failed && let Some(index) = index_of(pod).filter(|_| by_index) {
+                    let failures = failures_of(pod, FAILURES) + i64::from(!self.is_ignored(pod));
+                    // Pods that go because the job has failed say nothing of their indexes.
+                    let gives_up = !is_true(job, "FailureTarget")
+                        && (failures > per_index || matches!(self.policy(pod), Some(("FailIndex", _))));
+                    if gives_up && is_wanted(index) {
+                        given_up.insert(index);
                     }
                 }
                 if !self.uncounted(pod) {
@@ -332,35 +352,65 @@ impl View<'_> {
         } else {
             self.success_policy(&done)
         };
-        if plan.end.is_some() || suspended {
-            plan.delete = active.iter().map(|pod| pod.name().to_owned()).collect();
+        let all_active = || active.iter().map(|pod| pod.name().to_owned()).collect();
+        if plan.end.is_some() {
+            plan.delete = all_active();
+            return plan;
+        }
+        let mut closed = done;
+        closed.extend(&given_up);
+        let replaced = self.replaced(&active, &closed);
+        for pod in replaced.values() {
+            plan.count.retain(|name| name != pod.name());
+            plan.failed -= i64::from(!self.is_ignored(pod));
+        }
+        if suspended {
+            plan.delete = all_active();
             return plan;
         }
         plan.next = over.and_then(|at| until(at, self.now));
-        let mut closed = done;
-        closed.extend(&given_up);
-        if by_index {
-            // Each index waits for itself.
-            last_failure = None;
-            for (index, at) in retries {
-                let failures = plan.failures.get(&index).copied().unwrap_or(0);
-                if !closed.contains(&index)
-                    && let Some(left) = self.retry_in(at, failures)
-                {
-                    closed.insert(index);
-                    plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
-                }
-            }
-        }
         let ended = plan.succeeded + count(&given_up);
         self.fill(
             &mut plan,
             &active,
             completions.map(|all| (all, ended)),
             &closed,
-            last_failure,
+            &replaced,
         );
         plan
+    }
+
+    /// Where indexes have limits of their own: the failed pod of each index that gets another. It is not let go before that is
+    /// there, which takes over the number of failures.
+    fn replaced(&self, active: &[&Arc<Value>], closed: &BTreeSet<i64>) -> BTreeMap<i64, &Arc<Value>> {
+        let mut held: BTreeMap<i64, &Arc<Value>> = BTreeMap::new();
+        if !is_limited_by_index(self.job) {
+            return held;
+        }
+        let running: BTreeSet<i64> = active.iter().filter_map(|pod| index_of(pod)).collect();
+        let all = number(self.job, "spec.completions", 0);
+        let rank = |pod: &Value| {
+            let failures = failures_of(pod, FAILURES) + failures_of(pod, IGNORED);
+            (failures, finished_at(pod))
+        };
+        for pod in self
+            .pods
+            .iter()
+            .filter(|pod| self.uncounted(pod) && self.has_failed(pod))
+        {
+            let Some(index) = index_of(pod).filter(|index| *index < all) else {
+                continue;
+            };
+            if closed.contains(&index) || running.contains(&index) {
+                continue;
+            }
+            let last = held.entry(index).or_insert(pod);
+            let ((before, then), (failures, at)) = (rank(last), rank(pod));
+            if before <= failures && then <= at {
+                *last = pod;
+            }
+        }
+        held
     }
 
     /// How the job will end, if that has been told already.
@@ -377,26 +427,39 @@ impl View<'_> {
             .or_else(|| told("SuccessCriteriaMet").map(|(reason, message)| End::Complete { reason, message }))
     }
 
-    /// How many pods have failed since the last one that succeeded, those that do not count as failures included.
-    fn failures_in_a_row(&self, failed: i64) -> i64 {
-        let finished = |succeeded: bool| {
+    /// What is known of failures in a row, with those that are to be counted now. Those that do not count as failures are among
+    /// them.
+    fn failures_in_a_row(&self) -> Failures {
+        let all = number(self.job, "spec.completions", i64::MAX);
+        let told = |pod: &Value, word: &str| {
+            list(self.job, &format!("status.uncountedTerminatedPods.{word}"))
+                .iter()
+                .any(|uid| uid.as_str() == Some(pod.uid()))
+        };
+        let has_place = |pod: &Value| !is_indexed(self.job) || index_of(pod).is_some_and(|index| index < all);
+        let ends = |word: &str, is_one: &dyn Fn(&Value) -> bool| -> Vec<Timestamp> {
             self.pods
                 .iter()
-                .filter(move |pod| {
-                    if succeeded {
-                        text(pod, "status.phase") == "Succeeded"
-                    } else {
-                        self.has_failed(pod)
-                    }
-                })
+                .filter(|pod| self.uncounted(pod) && has_place(pod) && is_one(pod) && !told(pod, word))
                 .filter_map(|pod| finished_at(pod))
+                .collect()
         };
-        match finished(true).max() {
-            Some(last) => i64::try_from(finished(false).filter(|at| *at > last).count()).unwrap_or(i64::MAX),
-            // Some may have been removed since.
-            None => i64::try_from(finished(false).count())
-                .unwrap_or(i64::MAX)
-                .max(failed),
+        let succeeded = ends("succeeded", &|pod| text(pod, "status.phase") == "Succeeded");
+        let failed = ends("failed", &|pod| self.has_failed(pod));
+        let size = |ends: &[Timestamp]| i64::try_from(ends.len()).unwrap_or(i64::MAX);
+        match succeeded.into_iter().max() {
+            Some(last) => {
+                let since: Vec<Timestamp> = failed.into_iter().filter(|at| *at > last).collect();
+                Failures {
+                    in_a_row: size(&since),
+                    last: since.into_iter().max(),
+                }
+            }
+            None if failed.is_empty() => self.known,
+            None => Failures {
+                in_a_row: self.known.in_a_row + size(&failed),
+                last: failed.into_iter().max(),
+            },
         }
     }
 
@@ -475,14 +538,14 @@ impl View<'_> {
     }
 
     /// Makes or removes pods so that as many run as are wanted. `completions`: how many there are to be, and how many have
-    /// ended. `closed`: indexes that get no pod now.
+    /// ended. `closed`: indexes that get no pod any more, `replaced`: failed pods that others may follow.
     fn fill(
         &self,
         plan: &mut Plan,
         active: &[&Arc<Value>],
         completions: Option<(i64, i64)>,
         closed: &BTreeSet<i64>,
-        last_failure: Option<Timestamp>,
+        replaced: &BTreeMap<i64, &Arc<Value>>,
     ) {
         let parallelism = number(self.job, "spec.parallelism", 1);
         let wanted = match completions {
@@ -506,10 +569,14 @@ impl View<'_> {
         if missing == 0 {
             return;
         }
-        let failures = self.failures_in_a_row(plan.failed);
-        if let Some(left) = last_failure.and_then(|at| self.retry_in(at, failures)) {
-            plan.next = Some(plan.next.map_or(left, |next| next.min(left)));
-            return;
+        let by_index = is_limited_by_index(self.job);
+        let row = plan.row;
+        if let Some(left) = row
+            .last
+            .filter(|_| !by_index)
+            .and_then(|at| self.retry_in(at, row.in_a_row))
+        {
+            return plan.wait(left);
         }
         if !is_indexed(self.job) {
             plan.create = (0..missing).map(|_| None).collect();
@@ -521,11 +588,35 @@ impl View<'_> {
             .filter(|pod| !is_over(pod) && (!pod.is_terminating() || replaced_only_when_gone))
             .filter_map(|pod| Some((index_of(pod)?, ())))
             .collect();
-        plan.create = (0..completions.map_or(0, |(all, _)| all))
+        let indexes: Vec<i64> = (0..completions.map_or(0, |(all, _)| all))
             .filter(|index| !closed.contains(index) && !taken.contains_key(index))
             .take(usize::try_from(missing).unwrap_or_default())
-            .map(Some)
             .collect();
+        let mut first_left: Option<Duration> = None;
+        for index in indexes {
+            if let Some(pod) = replaced.get(&index).filter(|_| by_index) {
+                let (counted, ignored) = (failures_of(pod, FAILURES), failures_of(pod, IGNORED));
+                let at = finished_at(pod);
+                if let Some(left) = at.and_then(|at| self.retry_in(at, counted + ignored + 1)) {
+                    first_left = Some(first_left.map_or(left, |first| first.min(left)));
+                    continue;
+                }
+                let is_ignored = i64::from(self.is_ignored(pod));
+                plan.failures
+                    .insert(index, (counted + 1 - is_ignored, ignored + is_ignored));
+            }
+            plan.create.push(Some(index));
+        }
+        if let Some(left) = first_left.filter(|_| plan.create.is_empty()) {
+            plan.wait(left);
+        }
+    }
+}
+
+impl Plan {
+    fn wait(&mut self, left: Duration) {
+        self.waits = true;
+        self.next = Some(self.next.map_or(left, |next| next.min(left)));
     }
 }
 
@@ -545,7 +636,7 @@ mod tests {
     use super::*;
 
     /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
-    /// node, an exit code behind `!`, failures before it behind `~`.
+    /// node, an exit code behind `!` (and the second of its end behind `@`), failures before it behind `~`.
     fn pod(short: &str) -> Arc<Value> {
         let mut parts = short.split(' ');
         let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
@@ -558,8 +649,11 @@ mod tests {
                 pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:04:00Z");
                 pod["metadata"]["deletionGracePeriodSeconds"] = json!(300);
             } else if let Some(code) = part.strip_prefix('!') {
-                let code: i64 = code.parse().unwrap();
-                pod["status"]["containerStatuses"] = json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": "1970-01-01T00:00:00Z"}}}]);
+                let (code, at) = code.split_once('@').unwrap_or((code, "0"));
+                let (code, at): (i64, i64) = (code.parse().unwrap(), at.parse().unwrap());
+                let at = Timestamp::from_second(at).unwrap().to_string();
+                pod["status"]["containerStatuses"] =
+                    json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": at}}}]);
             } else if let Some(failures) = part.strip_prefix('~') {
                 pod["metadata"]["annotations"][FAILURES] = json!(failures);
             } else {
@@ -577,6 +671,9 @@ mod tests {
             .collect();
         out.extend(plan.delete.iter().map(|name| format!("-{name}")));
         out.extend(plan.count.iter().map(|name| format!("#{name}")));
+        if plan.waits {
+            out.push(format!("waits {}", plan.next.map_or(0, |next| next.as_secs())));
+        }
         out.extend(plan.end.iter().map(|end| match end {
             End::Complete { reason, .. } => format!("ok {reason}"),
             End::Failed { reason, .. } => format!("bad {reason}"),
@@ -617,7 +714,17 @@ mod tests {
         json!({}), &["a Succeeded 0"], "#a ok SuccessPolicy"
     )]
     #[case::index_retried(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
-        json!({}), &["a Failed 0 !1", "b Running 1"], "+0 #a")]
+        json!({}), &["a Failed 0 !1", "b Running 1"], "+0")]
+    #[case::index_followed(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+        json!({}), &["a Failed 0 !1", "b Running 1", "c Pending 0 ~1"], "#a")]
+    #[case::index_waits(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+        json!({}), &["a Failed 0 !1@295", "b Running 1"], "waits 5")]
+    #[case::index_waits_by_its_failures(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+        json!({}), &["a Failed 0 !1@295 ~2", "b Running 1"], "waits 35")]
+    #[case::index_that_need_not_wait(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+        json!({}), &["a Failed 0 !1@295"], "+1")]
+    #[case::next_index_waits_its_turn(json!({"completions": 2, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+        json!({}), &["a Failed 0 !1@295"], "waits 5")]
     #[case::index_given_up(json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
         json!({}), &["a Failed 0 ~1 !1", "b Running 1"], "+2 #a")]
     #[case::index_without_retry(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 0}),
@@ -642,9 +749,43 @@ mod tests {
             job: &job,
             pods: &pods,
             now,
+            known: Failures::default(),
         }
         .plan();
         assert_eq!(shown(&plan), expected);
+    }
+
+    #[rstest]
+    #[case::nothing(Some((2, 100)), &[], (2, Some(100)))]
+    #[case::first(None, &["a Failed !1@295"], (1, Some(295)))]
+    #[case::more(Some((2, 100)), &["a Failed !1@290", "b Failed !1@295"], (4, Some(295)))]
+    #[case::counted(Some((2, 100)), &["a Failed !1@290 c"], (2, Some(100)))]
+    #[case::success(Some((2, 100)), &["a Succeeded !0@295"], (0, None))]
+    #[case::success_before(Some((2, 100)), &["a Succeeded !0@290", "b Failed !1@295"], (1, Some(295)))]
+    #[case::success_after(Some((2, 100)), &["a Succeeded !0@295", "b Failed !1@290"], (0, None))]
+    #[case::success_at_once(None, &["a Succeeded !0@295", "b Failed !1@295"], (0, None))]
+    #[case::deleted(None, &["a Running t"], (1, Some(-60)))]
+    #[case::running(Some((1, 100)), &["a Running"], (1, Some(100)))]
+    fn failures_in_a_row(
+        #[case] known: Option<(i64, i64)>,
+        #[case] pods: &[&str],
+        #[case] expected: (i64, Option<i64>),
+    ) {
+        let job = json!({"metadata": {"name": "j"}, "spec": {"completions": 9, "parallelism": 9}});
+        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+        let known = known.map_or(Failures::default(), |(in_a_row, last)| Failures {
+            in_a_row,
+            last: Some(Timestamp::from_second(last).unwrap()),
+        });
+        let now = Timestamp::from_second(300).unwrap();
+        let view = View {
+            job: &job,
+            pods: &pods,
+            now,
+            known,
+        };
+        let row = view.plan().row;
+        assert_eq!((row.in_a_row, row.last.map(Timestamp::as_second)), expected);
     }
 
     #[rstest]

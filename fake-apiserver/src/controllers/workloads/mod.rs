@@ -14,4 +14,5 @@ pub(super) mod pods;
 pub(super) mod replicaset;
 pub(super) mod revisions;
 pub(super) mod statefulset;
+mod statefulset_claims;
 pub(super) mod ttl;

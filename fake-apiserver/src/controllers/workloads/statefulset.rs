@@ -12,6 +12,7 @@ use super::claim::{claim, concerned};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
 use super::replicaset::refusal;
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
+use super::statefulset_claims::{claim_name, ensure_claims, retain_claims};
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
@@ -46,7 +47,7 @@ pub(super) struct View<'a> {
 }
 
 /// The number at the end of a pod's name.
-fn ordinal(set: &Value, pod: &Value) -> Option<i64> {
+pub(super) fn ordinal(set: &Value, pod: &Value) -> Option<i64> {
     let rest = pod.name().strip_prefix(set.name())?.strip_prefix('-')?;
     rest.parse()
         .ok()
@@ -60,7 +61,8 @@ fn revision_of(pod: &Value) -> &str {
         .unwrap_or_default()
 }
 
-fn first(set: &Value) -> i64 {
+/// The number of the first pod.
+pub(super) fn first(set: &Value) -> i64 {
     number(set, "spec.ordinals.start", 0)
 }
 
@@ -162,6 +164,24 @@ impl View<'_> {
         steps
     }
 
+    /// Of which pods the claims are looked at again: of those that wait to be started, up to the first that holds up the others.
+    fn without_volumes(&self) -> Vec<i64> {
+        let (start, count) = (first(self.set), number(self.set, "spec.replicas", 1));
+        let mut pods: Vec<(i64, &Arc<Value>)> = self
+            .pods
+            .iter()
+            .filter_map(|pod| Some((ordinal(self.set, pod)?, pod)))
+            .filter(|(ordinal, _)| (start..start.saturating_add(count)).contains(ordinal))
+            .collect();
+        pods.sort_by_key(|(ordinal, _)| *ordinal);
+        let held_up = pods.iter().position(|(_, pod)| !self.is_healthy(pod));
+        if let Some(held_up) = held_up.filter(|_| !is_parallel(self.set)) {
+            pods.truncate(held_up + 1);
+        }
+        pods.retain(|(_, pod)| text(pod, "status.phase") == "Pending");
+        pods.into_iter().map(|(ordinal, _)| ordinal).collect()
+    }
+
     /// The last pod of another revision, unless one behind it is not available yet.
     fn updates(&self, start: i64, count: i64, pods: &BTreeMap<i64, &Arc<Value>>) -> Option<Step> {
         let set = self.set;
@@ -230,10 +250,6 @@ impl View<'_> {
     }
 }
 
-fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String {
-    format!("{}-{}-{ordinal}", text(template, "metadata.name"), set.name())
-}
-
 /// The pod with an ordinal.
 fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value {
     let mut pod = from_template(template, owner_reference("apps/v1", "StatefulSet", set));
@@ -270,115 +286,6 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     pod
 }
 
-/// Makes the claims of a pod that are not there; or tells why one is not to be had.
-async fn ensure_claims(cx: &mut Cx<'_>, set: &Value, ordinal: i64) -> Result<(), (String, kube::Error)> {
-    for template in list(set, "spec.volumeClaimTemplates") {
-        let name = claim_name(template, set, ordinal);
-        if let Some(claim) = cx.cache.get(Res::Claims, set.namespace(), &name) {
-            if claim.is_terminating() {
-                let why = format!("pvc {name} is being deleted");
-                let error = kube::Error::Api(kube::core::Status::failure(&why, "Conflict").boxed());
-                return Err((why, error));
-            }
-            continue;
-        }
-        let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        metadata["name"] = Value::from(name.clone());
-        metadata["namespace"] = Value::from(set.namespace());
-        let labels = set
-            .pointer("/spec/selector/matchLabels")
-            .and_then(Value::as_object);
-        for (key, value) in labels.into_iter().flatten() {
-            metadata["labels"][key] = value.clone();
-        }
-        if text(set, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted") == "Delete" {
-            metadata["ownerReferences"] = json!([owner_reference("apps/v1", "StatefulSet", set)]);
-        }
-        let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));
-        let pod = format!("{}-{ordinal}", set.name());
-        match cx
-            .create(
-                Res::Claims,
-                set.namespace(),
-                json!({"metadata": metadata, "spec": spec}),
-            )
-            .await
-        {
-            Ok(_) => {
-                let text = format!(
-                    "Create Claim {name} Pod {pod} in StatefulSet {} success",
-                    set.name()
-                );
-                cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
-            }
-            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
-            Err(error) => {
-                let why = refusal(&error);
-                let text = format!(
-                    "Create Claim {name} for Pod {pod} in StatefulSet {} failed error: {why}",
-                    set.name()
-                );
-                cx.warning(Res::StatefulSets, set, "FailedCreate", text);
-                return Err((format!("failed to create PVC {name}: {why}"), error));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Who a claim belongs to: nobody, the set, or, once its pod is too many, that pod, by what the set says is to become of it.
-fn claim_owner<'a>(set: &'a Value, pod: &'a Value) -> Option<(&'static str, &'static str, &'a Value)> {
-    let goes = |field: &str| {
-        let path = format!("spec.persistentVolumeClaimRetentionPolicy.{field}");
-        text(set, &path) == "Delete"
-    };
-    let (start, count) = (first(set), number(set, "spec.replicas", 1));
-    let is_condemned = ordinal(set, pod).is_some_and(|ordinal| ordinal < start || ordinal >= start + count);
-    if goes("whenScaled") && is_condemned {
-        Some(("v1", "Pod", pod))
-    } else {
-        goes("whenDeleted").then_some(("apps/v1", "StatefulSet", set))
-    }
-}
-
-/// Whether a reference is to the set or the pod, by name: perhaps to one that was there before it.
-fn names(owner: &Value, kind: &str, object: &Value) -> bool {
-    text(owner, "kind") == kind && text(owner, "name") == object.name()
-}
-
-/// Whether a claim whose owners matter is somebody else's.
-fn is_another_s(set: &Value, pod: &Value, claim: &Value) -> bool {
-    let policy = "spec.persistentVolumeClaimRetentionPolicy";
-    let goes = |field: &str| text(set, &format!("{policy}.{field}")) == "Delete";
-    let mut owners = list(claim, "metadata.ownerReferences").iter();
-    (goes("whenDeleted") || goes("whenScaled"))
-        && owners.any(|owner| {
-            if names(owner, "StatefulSet", set) {
-                text(owner, "uid") != set.uid()
-            } else if names(owner, "Pod", pod) {
-                text(owner, "uid") != pod.uid()
-            } else {
-                owner.get("controller").and_then(Value::as_bool) == Some(true)
-            }
-        })
-}
-
-/// The owners of a claim as they should be, if they are not.
-fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
-    let old = list(claim, "metadata.ownerReferences");
-    let is_ours = |owner: &Value| text(owner, "uid") == set.uid() || text(owner, "uid") == pod.uid();
-    let mut owners: Vec<Value> = old.iter().filter(|owner| !is_ours(owner)).cloned().collect();
-    let owner = claim_owner(set, pod).filter(|_| !is_another_s(set, pod, claim));
-    owners.extend(owner.map(|(version, kind, object)| owner_reference(version, kind, object)));
-    let uids = |owners: &[Value]| {
-        owners
-            .iter()
-            .map(|owner| text(owner, "uid").to_owned())
-            .collect::<Vec<_>>()
-    };
-    (uids(&owners) != uids(old)).then_some(owners)
-}
-
 /// Gives pods back the label that tells them apart; in order, those after one that is not ready are not looked at.
 async fn keep_names(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
     let mut pods: Vec<&Arc<Value>> = pods.iter().collect();
@@ -392,33 +299,6 @@ async fn keep_names(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result
         if named != Some(pod.name()) {
             let patch = json!({"metadata": {"labels": {NAME_LABEL: pod.name()}}});
             cx.patch(Res::Pods, pod, "", patch).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn retain_claims(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
-    let templates = list(set, "spec.volumeClaimTemplates");
-    for pod in pods.iter().filter(|_| !templates.is_empty()) {
-        let Some(ordinal) = ordinal(set, pod) else {
-            continue;
-        };
-        for template in templates {
-            let name = claim_name(template, set, ordinal);
-            let Some(claim) = cx.cache.get(Res::Claims, set.namespace(), &name).cloned() else {
-                continue;
-            };
-            if is_another_s(set, pod, &claim) {
-                let text = format!(
-                    "PersistentVolumeClaim {name} has a conflicting OwnerReference that acts as a manging controller, the \
-                     retention policy is ignored for this claim"
-                );
-                cx.warning(Res::StatefulSets, set, "ConflictingController", text);
-            }
-            if let Some(owners) = claim_owners(set, pod, &claim) {
-                let patch = json!({"metadata": {"ownerReferences": owners}});
-                cx.patch(Res::Claims, &claim, "", patch).await?;
-            }
         }
     }
     Ok(())
@@ -535,12 +415,22 @@ impl Controller for StatefulSets {
             now: cx.now(),
         };
         let steps = view.steps();
+        let unmade = if set.is_terminating() {
+            Vec::new()
+        } else {
+            view.without_volumes()
+        };
         let (status, next) = view.status(collisions, &steps);
         let (mut result, acts) = (Ok(()), !steps.is_empty());
         for step in steps {
             result = act(cx, &set, &pods, step, &history, &current).await;
             if result.is_err() {
                 break;
+            }
+        }
+        for ordinal in unmade {
+            if result.is_ok() {
+                result = ensure_claims(cx, &set, ordinal).await.map_err(|(_, error)| error);
             }
         }
         cx.set_status(Res::StatefulSets, &set, &status).await?;
@@ -614,42 +504,6 @@ mod tests {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
         Arc::new(pod)
-    }
-
-    /// Of the second pod's claim, under a policy when the set is deleted and one when it shrinks.
-    #[rstest]
-    #[case("Retain", "Retain", 2, "", None)]
-    #[case("Retain", "Retain", 2, "set", Some(""))]
-    #[case("Retain", "Retain", 1, "", None)]
-    #[case("Delete", "Retain", 2, "", Some("set"))]
-    #[case("Delete", "Retain", 1, "set", None)]
-    #[case("Retain", "Delete", 2, "", None)]
-    #[case("Retain", "Delete", 1, "", Some("pod"))]
-    #[case("Retain", "Delete", 2, "pod", Some(""))]
-    #[case("Delete", "Delete", 2, "", Some("set"))]
-    #[case("Delete", "Delete", 1, "set", Some("pod"))]
-    #[case("Delete", "Delete", 2, "pod", Some("set"))]
-    #[case("Delete", "Delete", 2, "other", Some("other set"))]
-    fn whose_claims(
-        #[case] deleted: &str,
-        #[case] scaled: &str,
-        #[case] replicas: i64,
-        #[case] owner: &str,
-        #[case] expected: Option<&str>,
-    ) {
-        let set = json!({"metadata": {"name": "s", "uid": "set"}, "spec": {"replicas": replicas,
-            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": deleted, "whenScaled": scaled}}});
-        let pod = json!({"metadata": {"name": "s-1", "uid": "pod"}});
-        let owners: Vec<Value> = owner
-            .split_terminator(' ')
-            .map(|uid| json!({"uid": uid}))
-            .collect();
-        let claim = json!({"metadata": {"ownerReferences": owners}});
-        let found = claim_owners(&set, &pod, &claim).map(|owners| {
-            let uids: Vec<&str> = owners.iter().map(|owner| text(owner, "uid")).collect();
-            uids.join(" ")
-        });
-        assert_eq!(found.as_deref(), expected);
     }
 
     #[rstest]

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::worker::PodWorker;
 use crate::meta::ObjectMeta as _;
-use crate::nodes::pressure::{self, Eviction};
+use crate::nodes::pressure::Eviction;
 use crate::nodes::status::Kind;
 
 impl PodWorker {
@@ -38,7 +38,7 @@ impl PodWorker {
             &self.reference(None),
             eviction.annotations.clone(),
             EventType::Warning,
-            pressure::REASON,
+            eviction.reason,
             eviction.message.clone(),
         );
     }

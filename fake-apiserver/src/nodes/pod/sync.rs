@@ -111,7 +111,7 @@ impl PodWorker {
 
     /// The sandbox: network and volumes. False if a volume is missing.
     async fn make_sandbox(&mut self) -> Result<bool, Gone> {
-        if !self.mount().await {
+        if !(self.has_claims().await && self.mount().await) {
             return Ok(false);
         }
         self.pause(self.timing().sandbox).await?;
@@ -171,14 +171,14 @@ impl PodWorker {
         self.complete().await
     }
 
-    /// The node is short of something, and the pod has to go.
+    /// The node is short of something, or needs the room for another, and the pod has to go.
     pub(super) async fn evict(&mut self, eviction: &pressure::Eviction) -> Result<(), Gone> {
         let message = &eviction.message;
         self.evicted_event(eviction);
         self.record.failed = true;
-        self.record.failure = Some((pressure::REASON.to_owned(), message.clone()));
-        self.record.disrupted = Some(message.clone());
-        self.complete_within(Some(pressure::EVICTION_GRACE)).await
+        self.record.failure = Some((eviction.reason.to_owned(), message.clone()));
+        self.record.disrupted = Some(eviction.disruption.clone());
+        self.complete_within(eviction.grace).await
     }
 
     /// The node does not take the pod.

@@ -9,6 +9,7 @@ mod devices;
 mod filters;
 mod message;
 mod preemption;
+mod queue;
 mod report;
 mod run;
 mod scores;

@@ -14,6 +14,7 @@ use super::devices;
 use super::filters::{Cycle, Hopeless, Refusal, claims_of, is_bound, waits_for_consumer};
 use super::message::{self, Preemption};
 use super::preemption;
+use super::queue::Queue;
 use super::report::{NAME, Reporter};
 use super::scores;
 use crate::meta::{ObjectMeta, at};
@@ -29,8 +30,8 @@ pub struct Scheduler {
     client: Client,
     clock: SharedClock,
     cluster: Cluster,
-    /// Pods without a node, by when they came.
-    waiting: Vec<Waiting>,
+    /// Pods without a node.
+    queue: Queue,
     /// Pods whose node is chosen and whose claims are being bound, by uid.
     binding: BTreeMap<String, (Arc<PodInfo>, String)>,
     reporter: Reporter,
@@ -67,12 +68,6 @@ impl Vain {
             ..Self::default()
         }
     }
-}
-
-struct Waiting {
-    pod: Arc<PodInfo>,
-    /// Whether anything has changed since it was tried that may help it.
-    again: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -115,7 +110,7 @@ impl Scheduler {
             client,
             clock,
             cluster: Cluster::default(),
-            waiting: Vec::new(),
+            queue: Queue::default(),
             binding: BTreeMap::new(),
             next_node: 0,
             wanted: BTreeMap::new(),
@@ -156,23 +151,20 @@ impl Scheduler {
     }
 
     fn retry_all(&mut self) {
-        for waiting in &mut self.waiting {
-            waiting.again = true;
-        }
+        self.queue.retry(self.clock.now(), |_| true);
     }
 
     /// What changes about volumes concerns only pods that have some.
     fn retry_with_claims(&mut self) {
-        for waiting in &mut self.waiting {
-            waiting.again |= !claims_of(&waiting.pod.object).is_empty();
-        }
+        self.queue
+            .retry(self.clock.now(), |pod| !claims_of(pod).is_empty());
     }
 
     /// What changes about devices concerns only pods that ask for some.
     fn retry_with_devices(&mut self) {
-        for waiting in &mut self.waiting {
-            waiting.again |= !list(&waiting.pod.object, "spec.resourceClaims").is_empty();
-        }
+        self.queue.retry(self.clock.now(), |pod| {
+            !list(pod, "spec.resourceClaims").is_empty()
+        });
     }
 
     fn present(&mut self, kind: Kind, object: Arc<Value>) {
@@ -248,7 +240,7 @@ impl Scheduler {
             Kind::Node => self.cluster.remove_node(name),
             Kind::Pod => {
                 let uid = object.uid();
-                self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+                self.queue.leave(uid);
                 self.binding.remove(uid);
                 self.reporter.forget(uid);
                 if self.cluster.withdraw(uid) {
@@ -303,52 +295,39 @@ impl Scheduler {
         let node = text(&pod, "spec.nodeName").to_owned();
         let over = matches!(text(&pod, "status.phase"), "Succeeded" | "Failed");
         if over {
-            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+            self.queue.leave(&uid);
             if self.cluster.is_placed(&uid) {
                 self.cluster.forget(&uid);
                 self.retry_all();
             }
         } else if !node.is_empty() {
-            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+            self.queue.leave(&uid);
             self.binding.remove(&uid);
             self.cluster.place(Arc::new(PodInfo::placed(&pod)), &node);
         } else if !is_ours(&pod) || pod.is_terminating() {
-            self.waiting.retain(|waiting| waiting.pod.object.uid() != uid);
+            self.queue.leave(&uid);
         } else if !self.cluster.is_placed(&uid) {
-            let known = self
-                .waiting
-                .iter_mut()
-                .find(|waiting| waiting.pod.object.uid() == uid);
-            match known {
-                Some(known) => {
-                    // Its status is ours; a change of anything else may help.
-                    let claims = "/status/resourceClaimStatuses";
-                    known.again |= known.pod.object.get("spec") != pod.get("spec")
-                        || known.pod.object.pointer(claims) != pod.pointer(claims)
-                        || known.pod.object.pointer("/metadata/labels") != pod.pointer("/metadata/labels");
-                    known.pod = Arc::new(PodInfo::new(pod));
-                }
-                None => self.waiting.push(Waiting {
-                    pod: Arc::new(PodInfo::new(pod)),
-                    again: true,
-                }),
-            }
+            // Its status is ours; a change of anything else may help.
+            self.queue.put(pod, self.clock.now(), |old, new| {
+                let claims = "/status/resourceClaimStatuses";
+                old.get("spec") != new.get("spec")
+                    || old.pointer(claims) != new.pointer(claims)
+                    || old.pointer("/metadata/labels") != new.pointer("/metadata/labels")
+            });
         }
     }
 
     async fn schedule(&mut self) {
-        let mut turn: Vec<Waiting> = std::mem::take(&mut self.waiting);
-        // The more important first; of equal ones those that came first.
-        turn.sort_by_key(|waiting| std::cmp::Reverse(waiting.pod.priority));
-        for mut waiting in turn {
+        for pod in self.queue.take() {
+            let uid = pod.object.uid();
             // One whose claims of devices are not there is not tried.
-            if waiting.again && devices::claims_of(&waiting.pod.object, &self.cluster).is_ok() {
-                waiting.again = false;
-                if self.try_one(&waiting.pod).await {
-                    continue;
-                }
+            if devices::claims_of(&pod.object, &self.cluster).is_err() {
+                self.queue.keep(uid, self.clock.now());
+            } else if self.try_one(&pod).await {
+                self.queue.leave(uid);
+            } else {
+                self.queue.failed(uid, self.clock.now());
             }
-            self.waiting.push(waiting);
         }
     }
 
