@@ -25,6 +25,7 @@ mod resizing;
 mod rules;
 mod runtime;
 mod served;
+mod sharing;
 mod streams;
 mod support;
 mod watches;

@@ -109,19 +109,6 @@ fn wanted(set: &Value, node: &Value) -> (bool, bool) {
     (run, stay)
 }
 
-/// Whether a node that has changed gives a set something to do: it lacks a pod, has one that may not stay, or some pods are said
-/// to be where they do not belong. Only pods that are bound to the node count.
-fn is_about(cache: &Cache, set: &Value, node: &Value) -> bool {
-    let (run, stay) = wanted(set, node);
-    let own = cache.owned(Res::Pods, set.uid());
-    let is_there = own.iter().any(|pod| text(pod, "spec.nodeName") == node.name());
-    if is_there {
-        !stay || number(set, "status.numberMisscheduled", 0) > 0
-    } else {
-        run
-    }
-}
-
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
@@ -325,11 +312,12 @@ impl View<'_> {
                 continue;
             }
             desired += 1;
-            // Of several the oldest counts, of those that are on a node.
+            // Of several the oldest counts, of those that are on a node. Of those of one second that is the one before the update.
             let age = |pod: &Value| {
                 (
                     text(pod, "spec.nodeName").is_empty(),
                     text(pod, "metadata.creationTimestamp").to_owned(),
+                    self.is_updated(pod),
                     pod.name().to_owned(),
                 )
             };
@@ -446,14 +434,7 @@ impl Controller for DaemonSets {
                 if old.is_some_and(|old| relevant(old) == relevant(object)) {
                     return Vec::new();
                 }
-                // Nobody looks at a node that is gone.
-                if cache.get(Res::Nodes, "", object.name()).is_none() {
-                    return Vec::new();
-                }
-                let sets = cache.all(Res::DaemonSets);
-                sets.filter(|set| is_about(cache, set, object))
-                    .map(|set| Key::of(set))
-                    .collect()
+                cache.all(Res::DaemonSets).map(|set| Key::of(set)).collect()
             }
             _ => Vec::new(),
         }

@@ -1,11 +1,11 @@
-//! Claims of volumes and devices that a pod waits for which no scheduler has placed: one would have waited for them.
+//! Claims of volumes and devices that a pod waits for.
 
 use client_kit::EventType;
 use shared_json::Value;
 
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at};
-use crate::nodes::status::{condition_of, items};
+use crate::nodes::status::items;
 
 fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
@@ -71,9 +71,6 @@ fn claim_of_devices<'a>(pod: &'a Value, entry: &'a Value) -> Result<Option<&'a s
 impl PodWorker {
     /// Whether everything is there that the pod claims. If not, it is told, and looked at again later.
     pub(super) async fn has_claims(&mut self) -> bool {
-        if condition_of(&self.pod, "PodScheduled").is_some() {
-            return true;
-        }
         let told = match self.without_volumes().await {
             Some(why) => Some(("FailedMount", why)),
             None => self.without_devices().await.map(|why| {

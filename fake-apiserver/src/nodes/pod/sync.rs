@@ -188,6 +188,7 @@ impl PodWorker {
         self.record.failed = true;
         self.record.failure = Some((reason.to_owned(), told));
         self.record.over = true;
+        self.record.refused = true;
         self.write_status().await;
     }
 

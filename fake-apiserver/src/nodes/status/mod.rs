@@ -23,7 +23,14 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
     let generation = pod.generation();
     let phase = phase::phase(record, pod);
     let mut out = Map::new();
-    let mut put = |field: &str, value: Value| out.insert(field.to_owned(), value);
+    let mut put = |field: &str, value: Value| out.insert(field, value);
+    if let (true, Some((reason, message))) = (record.refused, &record.failure) {
+        put("phase", Value::from(phase));
+        put("startTime", Value::from(record.start_time.clone()));
+        put("reason", Value::from(reason.clone()));
+        put("message", Value::from(message.clone()));
+        return out;
+    }
     put(
         "conditions",
         Value::Array(conditions::conditions(record, pod, phase, now)),

@@ -138,6 +138,8 @@ pub(in crate::nodes) struct PodRecord {
     pub failed: bool,
     /// Reason and message of the pod itself.
     pub failure: Option<(String, String)>,
+    /// The node has not taken the pod, and tells nothing else of it.
+    pub refused: bool,
     /// The node itself ended it, for this reason.
     pub disrupted: Option<String>,
     /// A resize that is wanted or under way.
@@ -177,6 +179,7 @@ impl PodRecord {
             stopped: false,
             failed: false,
             failure: None,
+            refused: false,
             disrupted: None,
             resizing: None,
         };

@@ -134,6 +134,10 @@ fn merge_field(
     value: &Value,
     schema: Option<&Schema>,
 ) -> Result<(), PatchError> {
+    // What says nothing new leaves everything where it is.
+    if !value.is_null() && target.get(name).is_some_and(|old| old.is_same(value)) {
+        return Ok(());
+    }
     if value.is_null() {
         target.remove(name);
         return Ok(());
