@@ -180,7 +180,7 @@ pub(crate) fn typed(json: &Json, schema: &Schema) -> Value {
     match (&schema.kind, json) {
         (Kind::Object(object), Json::Object(fields)) => {
             // A declared field that is null counts as absent.
-            let set = |(name, value): &(&Name, &Json)| !value.is_null() || !object.fields.contains_key(*name);
+            let set = |(name, value): &(&Name, &Json)| !value.is_null() || !object.fields.contains_key(name);
             map(fields.iter().filter(set).map(|(name, value)| {
                 match (object.fields.get(name), &object.additional) {
                     (Some(field), _) => (escape(name), typed(value, &field.schema)),

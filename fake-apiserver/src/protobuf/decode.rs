@@ -37,7 +37,7 @@ fn entries(
         match known.iter().find(|entry| entry.number() == number) {
             Some(Entry::Inline(_, inner)) => entries(inner, object, token.bytes()?, out, depth + 1)?,
             Some(Entry::Field(name, _)) => {
-                if let Some(field) = object.fields.get(*name) {
+                if let Some(field) = object.fields.get(name) {
                     read(name, field, &token, out, depth)?;
                 }
             }

@@ -22,7 +22,7 @@ fn entries(out: &mut Writer, entries_: &[Entry], object: &Object, value: &Value)
         match entry {
             Entry::Inline(number, inner) => out.message(*number, |out| entries(out, inner, object, value)),
             Entry::Field(name, number) => {
-                let Some(field) = object.fields.get(*name) else {
+                let Some(field) = object.fields.get(name) else {
                     continue;
                 };
                 match value.get(name).filter(|value| !value.is_null()) {

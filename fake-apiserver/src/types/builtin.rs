@@ -368,7 +368,7 @@ mod tests {
                     facts
                         .fields
                         .keys()
-                        .filter(|f| !object.fields.contains_key(**f))
+                        .filter(|f| !object.fields.contains_key(f))
                         .map(|f| format!("{}.{f}", schema.name.as_deref().unwrap_or_default())),
                 );
                 object

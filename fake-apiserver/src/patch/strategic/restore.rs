@@ -13,8 +13,8 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
     let (object, old, new) = match (&schema.kind, before, value) {
         (Kind::Object(object), Value::Object(old), Value::Object(new)) => (object, old, new),
         (Kind::Array(array), Value::Array(old), Value::Array(new)) => {
-            let fresh = new.iter().filter(|item| !old.iter().any(|old| old.is_same(item)));
-            return fresh.map(|item| check(&array.items, item)).collect();
+            let mut fresh = new.iter().filter(|item| !old.iter().any(|old| old.is_same(item)));
+            return fresh.try_for_each(|item| check(&array.items, item));
         }
         _ => return check(schema, value),
     };

@@ -117,7 +117,7 @@ fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
             && map
                 .get(*field)
                 .is_some_and(|value| value.as_str() == Some("") || value.as_i64() == Some(0))
-            && object.fields.get(*field).is_some_and(|field| !field.pointer)
+            && object.fields.get(field).is_some_and(|field| !field.pointer)
         {
             // What Go does not hold behind a pointer is unset when it is empty.
             map.remove(*field);
