@@ -35,6 +35,8 @@ pub struct LocalObjects {
     /// Nobody looks at the answer.
     is_unheard: bool,
     told: Arc<Mutex<VecDeque<LocalEvent>>>,
+    /// Whether a server has answered by it.
+    is_met: Arc<AtomicBool>,
 }
 
 /// The line that stands for an object.
@@ -56,6 +58,7 @@ impl LocalObjects {
 
     /// The answer of one object that is there: leaves that, if anybody looks at it.
     pub fn answer(&self, object: impl FnOnce() -> Arc<Value>) -> Bytes {
+        self.is_met.store(true, Ordering::Relaxed);
         if self.is_unheard {
             return Bytes::from_static(LINE);
         }
@@ -139,12 +142,12 @@ impl ObjectClient {
         } else {
             Body::from(shared_json::to_vec(&object).map_err(kube::Error::SerdeError)?)
         };
+        let is_met = Arc::clone(&local.is_met);
         head.extensions.insert(local);
         let request = http::Request::from_parts(head, body);
         let answer = accepted(self.client.send(request).await?).await?;
         let body = answer.into_body().collect().await?.to_bytes();
-        // Nobody else answers so.
-        if *body == *LINE {
+        if is_met.load(Ordering::Relaxed) {
             self.is_local.store(true, Ordering::Relaxed);
         }
         Ok(body)

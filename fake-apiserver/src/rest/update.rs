@@ -291,13 +291,12 @@ pub(crate) fn commit(
     } else {
         Change::Put(object)
     };
-    let committed = state
-        .store
-        .commit(context.table(), &existing.key, Some(existing.revision), change);
-    if matches!(committed, Err(CommitError::TooLarge)) {
-        return Err(ApiError::too_large_to_store());
-    }
-    let committed = committed.ok();
+    let before = Some(existing.revision);
+    let committed = match state.store.commit(context.table(), &existing.key, before, change) {
+        Ok(stored) => Some(stored),
+        Err(CommitError::Stale) => None,
+        Err(CommitError::TooLarge) => return Err(ApiError::too_large_to_store()),
+    };
     if let Some(stored) = committed.as_ref().filter(|_| !ends) {
         state.expiry.note(context.table(), stored, state.clock.now());
     }

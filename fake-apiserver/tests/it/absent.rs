@@ -40,3 +40,39 @@ fn what_is_taken_as_it_comes() {
         assert_eq!(code, 201, "{answer}");
     });
 }
+
+/// The real authorizer for nodes lets a node get itself.
+#[test]
+fn nodes_may_what_roles_allow() {
+    simulate(|| async {
+        let cluster = Cluster::builder().start().await.expect("a cluster");
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": "system:node:node1", "groups": ["system:nodes"],
+                "resourceAttributes": {"verb": "get", "resource": "nodes", "name": "node1"}},
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let (code, answer) = request(&cluster, "POST", path, &review).await;
+        assert_eq!(
+            (code, &answer["status"]["allowed"]),
+            (201, &json!(false)),
+            "{answer}"
+        );
+    });
+}
+
+/// The real server keeps `1e3`.
+#[test]
+fn amounts_that_are_numbers_lose_their_exponent() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers":
+            [{"name": "c", "image": "i", "resources": {"limits": {"cpu": 1e3}}}]}}"#;
+        let post = http::Request::post("/api/v1/namespaces/default/pods")
+            .header("content-type", "application/json")
+            .body(pod.as_bytes().to_vec())
+            .expect("a request");
+        let made: Value = cluster.client().request(post).await.expect("made");
+        assert_eq!(made["spec"]["containers"][0]["resources"]["limits"]["cpu"], "1k");
+    });
+}

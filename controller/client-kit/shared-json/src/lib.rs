@@ -2,8 +2,8 @@
 //!
 //! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object is the object: what is written through
 //! one of them is copied then, one level at a time, so that two versions of a document have in common what they have in common.
-//! And an object is a sorted row of its fields, whose
-//! names are kept once for the whole process ([`Name`]), which takes a fraction of the memory of a tree. Two objects in the same memory
+//! And an object is a sorted row of its fields, whose names
+//! are kept once for the whole process ([`Name`]); it takes a fraction of the memory of a tree. Two objects in the same memory
 //! are equal at a glance.
 //!
 //! Text is read and written by `serde_json` itself, whose functions are here, too.

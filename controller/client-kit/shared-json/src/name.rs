@@ -100,12 +100,6 @@ impl Hasher for Words {
     }
 }
 
-fn number_of(text: &str) -> u64 {
-    let mut hasher = Words::default();
-    hasher.write(text.as_bytes());
-    hasher.finish()
-}
-
 /// Whether a name looks like one that many objects have: letters, and no number or identifier among them.
 fn is_common(text: &str) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || b"./:-_".contains(byte);
@@ -140,7 +134,7 @@ fn keep(text: &str) -> Option<Kept> {
         return None;
     }
     let text: &'static str = Box::leak(text.into());
-    let number = number_of(text);
+    let number = Name::number_of(text);
     let kept: Kept = Box::leak(Box::new(KeptText { text, number }));
     all.insert(text, kept);
     Some(kept)
@@ -158,7 +152,9 @@ impl Name {
     /// The number of the name with this text.
     #[must_use]
     pub fn number_of(text: &str) -> u64 {
-        number_of(text)
+        let mut hasher = Words::default();
+        hasher.write(text.as_bytes());
+        hasher.finish()
     }
 
     /// A number for its text: the same for the same text, as long as the process runs.
@@ -166,7 +162,7 @@ impl Name {
     pub fn number(&self) -> u64 {
         match &self.0 {
             Text::Kept(_, kept) => kept.number,
-            Text::Own(_, text) => number_of(text),
+            Text::Own(_, text) => Self::number_of(text),
         }
     }
 

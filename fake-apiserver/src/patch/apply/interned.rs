@@ -108,13 +108,9 @@ pub(super) fn decode(fields: &Value) -> Result<FieldSet, String> {
     }
     let set = FieldSet::decode(fields)?;
     let met = KNOWN.with_borrow_mut(|known| {
-        let same = |member: u64| {
+        let mut same = |member: u64| {
             let number = mix(set.number()?, member);
-            let pair = known
-                .now
-                .pairs
-                .get(&number)
-                .or_else(|| known.before.pairs.get(&number))?;
+            let pair = known.get(number)?;
             (pair.set == set).then(|| pair.set.clone())
         };
         same(0).or_else(|| same(1))

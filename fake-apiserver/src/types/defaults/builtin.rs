@@ -4,7 +4,7 @@ use super::{apps, autoscaling, batch, core, others, pod, table};
 use crate::types::Quantity;
 use crate::types::decode::item_of;
 use crate::types::schema::{Defaults, Kind, Object, Schema};
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
 ///
@@ -15,12 +15,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
         return;
     }
     match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map))
-            if object
-                .additional
-                .as_ref()
-                .is_some_and(|values| matches!(values.kind, Kind::Quantity)) =>
-        {
+        (Kind::Object(object), Value::Object(map)) if holds_amounts(object) => {
             map.values_mut().for_each(round_up);
         }
         (Kind::Object(object), Value::Object(map)) => {
@@ -29,14 +24,7 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
             }
             let old = old.and_then(Value::as_object);
             for (index, (field, value)) in map.iter_mut().enumerate() {
-                let child = object
-                    .fields
-                    .named(field)
-                    .map(|field| &*field.schema)
-                    .or(object.additional.as_deref());
-                if let Some(child) = child
-                    && (value.is_object() || value.is_array())
-                {
+                if let Some(child) = child(object, field, value) {
                     apply(child, value, old.and_then(|old| old.get_named(field, index)));
                 }
             }
@@ -49,6 +37,21 @@ pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
         }
         _ => {}
     }
+}
+
+/// Whether an object is a map of amounts of resources.
+fn holds_amounts(object: &Object) -> bool {
+    let values = object.additional.as_ref();
+    values.is_some_and(|values| matches!(values.kind, Kind::Quantity))
+}
+
+/// The type of a field's value, if that has parts.
+fn child<'s>(object: &'s Object, field: &Name, value: &Value) -> Option<&'s Schema> {
+    if !value.is_object() && !value.is_array() {
+        return None;
+    }
+    let declared = object.fields.named(field).map(|field| &*field.schema);
+    declared.or(object.additional.as_deref())
 }
 
 /// Amounts of resources are kept to the thousandth.
@@ -64,15 +67,9 @@ pub(super) fn needs(schema: &Schema, value: &Value, old: Option<&Value>) -> bool
         return false;
     }
     match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map))
-            if object
-                .additional
-                .as_ref()
-                .is_some_and(|values| matches!(values.kind, Kind::Quantity)) =>
-        {
-            map.values()
-                .any(|amount| Quantity::of(amount).in_thousandths().is_some())
-        }
+        (Kind::Object(object), Value::Object(map)) if holds_amounts(object) => map
+            .values()
+            .any(|amount| Quantity::of(amount).in_thousandths().is_some()),
         (Kind::Object(object), Value::Object(map)) => {
             if let Some(name) = &schema.name {
                 let mut filled = map.clone();
@@ -83,16 +80,8 @@ pub(super) fn needs(schema: &Schema, value: &Value, old: Option<&Value>) -> bool
             }
             let old = old.and_then(Value::as_object);
             map.iter().enumerate().any(|(index, (field, value))| {
-                let parts = value.is_object() || value.is_array();
-                parts
-                    && object
-                        .fields
-                        .named(field)
-                        .map(|field| &*field.schema)
-                        .or(object.additional.as_deref())
-                        .is_some_and(|child| {
-                            needs(child, value, old.and_then(|old| old.get_named(field, index)))
-                        })
+                child(object, field, value)
+                    .is_some_and(|child| needs(child, value, old.and_then(|old| old.get_named(field, index))))
             })
         }
         (Kind::Array(array), Value::Array(items)) => items

@@ -1,0 +1,168 @@
+//! What becomes of a job: pods in short, and the plan in short.
+
+use rstest::rstest;
+
+use super::*;
+
+/// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
+/// node, an exit code behind `!` (and the second of its end behind `@`), failures before it behind `~`.
+fn pod(short: &str) -> Arc<Value> {
+    let mut parts = short.split(' ');
+    let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
+    let mut pod = json!({"metadata": {"name": name, "namespace": "d", "finalizers": [FINALIZER]}, "status": {"phase": phase}});
+    for part in parts {
+        if part == "c" {
+            pod["metadata"]["finalizers"] = json!([]);
+        } else if part == "t" {
+            pod["spec"]["nodeName"] = json!("n");
+            pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:04:00Z");
+            pod["metadata"]["deletionGracePeriodSeconds"] = json!(300);
+        } else if let Some(code) = part.strip_prefix('!') {
+            let (code, at) = code.split_once('@').unwrap_or((code, "0"));
+            let (code, at): (i64, i64) = (code.parse().unwrap(), at.parse().unwrap());
+            let at = Timestamp::from_second(at).unwrap().to_string();
+            pod["status"]["containerStatuses"] =
+                json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": at}}}]);
+        } else if let Some(failures) = part.strip_prefix('~') {
+            pod["metadata"]["annotations"][FAILURES] = json!(failures);
+        } else {
+            pod["metadata"]["annotations"][INDEX] = json!(part);
+        }
+    }
+    Arc::new(pod)
+}
+
+fn shown(plan: &Plan) -> String {
+    let mut out: Vec<String> = plan
+        .create
+        .iter()
+        .map(|index| index.map_or("+".to_owned(), |index| format!("+{index}")))
+        .collect();
+    out.extend(plan.delete.iter().map(|name| format!("-{name}")));
+    out.extend(plan.count.iter().map(|name| format!("#{name}")));
+    if plan.waits {
+        out.push(format!("waits {}", plan.next.map_or(0, |next| next.as_secs())));
+    }
+    out.extend(plan.end.iter().map(|end| match end {
+        End::Complete { reason, .. } => format!("ok {reason}"),
+        End::Failed { reason, .. } => format!("bad {reason}"),
+    }));
+    out.join(" ")
+}
+
+#[rstest]
+#[case(json!({"completions": 1, "parallelism": 1}), json!({}), &[], "+")]
+#[case(json!({"completions": 5, "parallelism": 2}), json!({}), &["a Running"], "+")]
+#[case(json!({"completions": 5, "parallelism": 3}), json!({"succeeded": 4}), &[], "+")]
+#[case(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Running"], "")]
+#[case(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Succeeded"], "#a ok CompletionsReached")]
+#[case(json!({"completions": 2, "parallelism": 1}), json!({}), &["a Succeeded"], "+ #a")]
+#[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 0}), json!({}), &["a Failed !1"], "#a bad BackoffLimitExceeded")]
+#[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}), json!({}), &["a Failed !1"], "+ #a")]
+#[case(json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}), json!({"failed": 1}), &["a Failed !1 c", "b Failed !1"], "#b bad BackoffLimitExceeded")]
+#[case(json!({"parallelism": 2}), json!({}), &[], "+ +")]
+#[case(json!({"parallelism": 2}), json!({}), &["a Succeeded", "b Running"], "#a")]
+#[case(json!({"parallelism": 2}), json!({}), &["a Succeeded", "b Succeeded"], "#a #b ok CompletionsReached")]
+#[case(json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}), json!({}), &["a Running 1"], "+0 +2")]
+#[case(json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"}), json!({"completedIndexes": "0-1"}), &["a Succeeded 2"], "#a ok CompletionsReached")]
+#[case(json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed"}), json!({}), &["a Succeeded 0"], "+1 #a")]
+#[case(json!({"completions": 1, "parallelism": 1, "suspend": true}), json!({}), &["a Running"], "-a")]
+#[case(json!({"completions": 5, "parallelism": 1}), json!({}), &["a Running", "b Running"], "-a")]
+#[case(json!({"completions": 1, "parallelism": 1, "activeDeadlineSeconds": 10}), json!({"startTime": "1970-01-01T00:00:00Z"}), &["a Running"], "-a bad DeadlineExceeded")]
+#[case(json!({"completions": 1, "parallelism": 1, "activeDeadlineSeconds": 1000}), json!({"startTime": "1970-01-01T00:00:00Z"}), &["a Running"], "")]
+#[case(
+    json!({"completions": 1, "parallelism": 1, "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+    json!({}), &["a Failed !42"], "#a bad PodFailurePolicy"
+)]
+#[case(
+    json!({"completions": 1, "parallelism": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "NotIn", "values": [42]}}]}}),
+    json!({}), &["a Failed !1"], "+ #a"
+)]
+#[case(
+    json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed", "successPolicy": {"rules": [{"succeededIndexes": "0", "succeededCount": 1}]}}),
+    json!({}), &["a Succeeded 0"], "#a ok SuccessPolicy"
+)]
+#[case::index_retried(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+    json!({}), &["a Failed 0 !1", "b Running 1"], "+0")]
+#[case::index_followed(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+    json!({}), &["a Failed 0 !1", "b Running 1", "c Pending 0 ~1"], "#a")]
+#[case::index_waits(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+    json!({}), &["a Failed 0 !1@295", "b Running 1"], "waits 5")]
+#[case::index_waits_by_its_failures(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+    json!({}), &["a Failed 0 !1@295 ~2", "b Running 1"], "waits 35")]
+#[case::index_that_need_not_wait(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+    json!({}), &["a Failed 0 !1@295"], "+1")]
+#[case::next_index_waits_its_turn(json!({"completions": 2, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 3}),
+    json!({}), &["a Failed 0 !1@295"], "waits 5")]
+#[case::index_given_up(json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+    json!({}), &["a Failed 0 ~1 !1", "b Running 1"], "+2 #a")]
+#[case::index_without_retry(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 0}),
+    json!({"completedIndexes": "1"}), &["a Failed 0 !1"], "#a bad FailedIndexes")]
+#[case::too_many_indexes(json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 1}),
+    json!({"failedIndexes": "3"}), &["a Failed 0 !1", "b Running 1"], "-b #a bad MaxFailedIndexesExceeded")]
+#[case::index_by_policy(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 5,
+    "podFailurePolicy": {"rules": [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+    json!({}), &["a Failed 0 !42", "b Running 1"], "#a")]
+#[case::index_that_failed_before(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+    json!({"failedIndexes": "0"}), &["b Running 1"], "")]
+#[case::deleted_counts(json!({"completions": 1, "parallelism": 1}), json!({}), &["a Running t"], "+ #a")]
+#[case::deleted_is_waited_for(json!({"completions": 1, "parallelism": 1, "podReplacementPolicy": "Failed"}), json!({}), &["a Running t"], "")]
+#[case::too_many_of_an_index(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed"}),
+    json!({}), &["a Running 0", "b Running 1", "c Running 2"], "-c")]
+#[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
+fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
+    let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});
+    let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+    let now = Timestamp::from_second(300).unwrap();
+    let plan = View {
+        job: &job,
+        pods: &pods,
+        now,
+        known: Failures::default(),
+    }
+    .plan();
+    assert_eq!(shown(&plan), expected);
+}
+
+#[rstest]
+#[case::nothing(Some((2, 100)), &[], (2, Some(100)))]
+#[case::first(None, &["a Failed !1@295"], (1, Some(295)))]
+#[case::more(Some((2, 100)), &["a Failed !1@290", "b Failed !1@295"], (4, Some(295)))]
+#[case::counted(Some((2, 100)), &["a Failed !1@290 c"], (2, Some(100)))]
+#[case::success(Some((2, 100)), &["a Succeeded !0@295"], (0, None))]
+#[case::success_before(Some((2, 100)), &["a Succeeded !0@290", "b Failed !1@295"], (1, Some(295)))]
+#[case::success_after(Some((2, 100)), &["a Succeeded !0@295", "b Failed !1@290"], (0, None))]
+#[case::success_at_once(None, &["a Succeeded !0@295", "b Failed !1@295"], (0, None))]
+#[case::deleted(None, &["a Running t"], (1, Some(-60)))]
+#[case::running(Some((1, 100)), &["a Running"], (1, Some(100)))]
+fn failures_in_a_row(
+    #[case] known: Option<(i64, i64)>,
+    #[case] pods: &[&str],
+    #[case] expected: (i64, Option<i64>),
+) {
+    let job = json!({"metadata": {"name": "j"}, "spec": {"completions": 9, "parallelism": 9}});
+    let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+    let known = known.map_or(Failures::default(), |(in_a_row, last)| Failures {
+        in_a_row,
+        last: Some(Timestamp::from_second(last).unwrap()),
+    });
+    let now = Timestamp::from_second(300).unwrap();
+    let view = View {
+        job: &job,
+        pods: &pods,
+        now,
+        known,
+    };
+    let row = view.plan().row;
+    assert_eq!((row.in_a_row, row.last.map(Timestamp::as_second)), expected);
+}
+
+#[rstest]
+#[case(&[], "")]
+#[case(&[0, 1, 2, 5], "0-2,5")]
+#[case(&[1, 2], "1,2")]
+fn lists_of_indexes(#[case] numbers: &[i64], #[case] text: &str) {
+    let numbers: BTreeSet<i64> = numbers.iter().copied().collect();
+    assert_eq!(ranges(&numbers), text);
+    assert_eq!(indexes(text), numbers);
+}
