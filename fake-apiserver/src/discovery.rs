@@ -275,7 +275,7 @@ fn aggregated_entry(resource: &Resource) -> Value {
         })
         .collect();
     if !subresources.is_empty() {
-        entry["subresources"] = Value::Array(subresources);
+        entry["subresources"] = Value::from(subresources);
     }
     entry
 }

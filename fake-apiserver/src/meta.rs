@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use crate::store::Revision;
 
@@ -69,7 +69,7 @@ pub(crate) trait ObjectMeta {
         let list = self
             .metadata_mut()
             .entry("finalizers")
-            .or_insert_with(|| Value::Array(Vec::new()));
+            .or_insert_with(|| Value::Array(Array::new()));
         if let Some(list) = list.as_array_mut() {
             list.push(Value::from(finalizer));
         }

@@ -264,7 +264,7 @@ pub(crate) fn details(group: &str, kind: &str, name: &str, causes: &[Value]) -> 
         }
     }
     if !causes.is_empty() {
-        out.insert("causes".to_owned(), Value::Array(causes.to_vec()));
+        out.insert("causes".to_owned(), Value::from(causes.to_vec()));
     }
     Value::Object(out)
 }

@@ -1,6 +1,6 @@
 //! JSON pointers with wildcards: `*` is any key or index, `**` any depth.
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 fn tokens(pointer: &str) -> Vec<String> {
     if matches!(pointer, "" | "/") {
@@ -61,8 +61,8 @@ pub(super) fn find<'a>(value: &'a Value, pointer: &str) -> Vec<&'a Value> {
 }
 
 /// Calls `act` with every list at a pointer.
-pub(super) fn for_each_list(value: &mut Value, pointer: &str, act: &mut impl FnMut(&mut Vec<Value>)) {
-    fn go(value: &mut Value, tokens: &[String], act: &mut impl FnMut(&mut Vec<Value>)) {
+pub(super) fn for_each_list(value: &mut Value, pointer: &str, act: &mut impl FnMut(&mut Array)) {
+    fn go(value: &mut Value, tokens: &[String], act: &mut impl FnMut(&mut Array)) {
         let Some((token, rest)) = tokens.split_first() else {
             if let Value::Array(items) = value {
                 act(items);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::case::Step;
 use super::compare::sorted_text;
@@ -86,7 +86,7 @@ impl Variables {
             Some(Value::Object(map)) => {
                 let mut pairs = form_urlencoded::Serializer::new(String::new());
                 for (name, value) in &map {
-                    for value in value.as_array().unwrap_or(&vec![value.clone()]) {
+                    for value in value.as_array().unwrap_or(&Array::from([value.clone()])) {
                         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                         pairs.append_pair(name, &text);
                     }

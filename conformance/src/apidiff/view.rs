@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::compare::sorted_text;
 use super::encoded::Expression;
@@ -234,7 +234,7 @@ fn shape(value: &Value, depth: u32) -> Value {
                     shapes.push(shape);
                 }
             }
-            Value::Array(shapes)
+            Value::from(shapes)
         }
         Value::String(_) => Value::from("string"),
         Value::Bool(_) => Value::from("boolean"),
@@ -273,7 +273,7 @@ fn schema_structure(schema: &Value) -> Value {
         Some(Value::from(name))
     };
     let mut out: BTreeMap<String, Value> = BTreeMap::new();
-    let only = map.get("allOf").and_then(Value::as_array).map(Vec::as_slice);
+    let only = map.get("allOf").and_then(Value::as_array).map(Array::as_slice);
     if let Some([only]) = only
         && let Some(name) = reference(only)
     {

@@ -1,6 +1,6 @@
 //! Tables in the manner of `kubectl get`.
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use crate::history::{State, number, text};
 
@@ -114,7 +114,7 @@ pub(super) fn pods(state: &State) -> String {
 fn statuses(pod: &Value) -> &[Value] {
     pod.pointer("/status/containerStatuses")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default()
 }
 
@@ -130,7 +130,7 @@ fn ready(pod: &Value) -> String {
     let total = pod
         .pointer("/spec/containers")
         .and_then(Value::as_array)
-        .map_or(0, Vec::len);
+        .map_or(0, Array::len);
     let ready = statuses(pod)
         .iter()
         .filter(|status| status.get("ready") == Some(&Value::Bool(true)))

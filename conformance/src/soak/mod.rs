@@ -174,7 +174,7 @@ async fn count(client: &Client, path: &str) -> u64 {
     let shown = page
         .get("items")
         .and_then(|items| items.as_array())
-        .map_or(0, Vec::len);
+        .map_or(0, shared_json::Array::len);
     let left = page
         .pointer("/metadata/remainingItemCount")
         .and_then(|count| count.as_u64());

@@ -1,6 +1,6 @@
 //! LimitRanger: what containers ask for where they do not say, and what they may ask for.
 
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::amounts::{self, Amounts};
 use super::{Attributes, Operation};
@@ -19,7 +19,7 @@ fn is_concerned(attributes: &Attributes) -> bool {
 }
 
 /// The limits of the namespace, one list for every object that holds some.
-fn ranges(server: &ServerState, attributes: &Attributes) -> Result<Vec<Vec<Value>>, ApiError> {
+fn ranges(server: &ServerState, attributes: &Attributes) -> Result<Vec<Array>, ApiError> {
     if attributes.resource.group.is_empty() && is_concerned(attributes) {
         let table = GroupResource::new("", "limitranges");
         let all = server.store.list(&table, Some(&attributes.namespace), None, None);

@@ -1,6 +1,6 @@
 //! Which requests a policy is about: `MatchResources`.
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::Attributes;
 use crate::meta::{at, string_map};
@@ -26,7 +26,7 @@ pub(super) fn matches(rules: &Value, attributes: &Attributes, namespace: Option<
             .filter(|list| !list.is_empty())
     };
     let equivalent = rules.get("matchPolicy").and_then(Value::as_str) != Some("Exact");
-    let chosen = |list: &Vec<Value>| list.iter().any(|rule| is_about(rule, attributes, equivalent));
+    let chosen = |list: &Array| list.iter().any(|rule| is_about(rule, attributes, equivalent));
     selects_namespace(rules, attributes, namespace)
         && selects_object(rules, attributes)
         && !listed("excludeResourceRules").is_some_and(chosen)
@@ -37,7 +37,7 @@ fn is_empty(selector: &Value) -> bool {
     selector.as_object().is_none_or(|parts| {
         parts
             .values()
-            .all(|part| part.is_null() || part.as_array().is_some_and(Vec::is_empty))
+            .all(|part| part.is_null() || part.as_array().is_some_and(Array::is_empty))
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, authorizer, values};
@@ -23,7 +23,7 @@ pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
 pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     at(value, path)
         .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+        .map_or(&[], Array::as_slice)
 }
 
 pub(super) fn all_of(server: &ServerState, plural: &str) -> Result<Vec<Arc<Stored>>, ApiError> {

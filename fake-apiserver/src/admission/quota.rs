@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::amounts::{self, Amounts};
 use super::{Attributes, Operation};
@@ -416,7 +416,7 @@ fn of_resource_claim(claim: &Value, out: &mut Amounts) {
 fn of_service(service: &Value, out: &mut Amounts) {
     let ports = at(service, "spec.ports")
         .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
+        .map_or(&[][..], Array::as_slice);
     let count = |number: usize| Quantity::count(i64::try_from(number).unwrap_or(i64::MAX));
     let kind = at(service, "spec.type")
         .and_then(Value::as_str)

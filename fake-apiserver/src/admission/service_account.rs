@@ -1,6 +1,8 @@
 //! ServiceAccount: every pod runs as one, and carries its token in a projected volume.
 
-use shared_json::{Value, json};
+use std::sync::LazyLock;
+
+use shared_json::{Array, Value, json};
 
 use super::Attributes;
 use crate::meta::string_map;
@@ -11,6 +13,21 @@ use crate::store::{GroupResource, ObjectKey};
 /// How the names of tokens' volumes begin.
 const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// What a token's volume has in it. All pods have it in the same memory.
+static PROJECTED: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "defaultMode": 420,
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{
+                "path": "namespace",
+                "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+            }]}},
+        ],
+    })
+});
 
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let pods = attributes.resource.group_resource();
@@ -45,7 +62,7 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
         let empty = spec
             .get("imagePullSecrets")
             .and_then(Value::as_array)
-            .is_none_or(Vec::is_empty);
+            .is_none_or(Array::is_empty);
         if empty {
             spec.insert("imagePullSecrets".to_owned(), secrets.clone());
         }
@@ -136,16 +153,6 @@ fn mount_token(spec: &mut shared_json::Map, volume: &str, new: bool) {
     };
     volumes.push(json!({
         "name": volume,
-        "projected": {
-            "defaultMode": 420,
-            "sources": [
-                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-                {"downwardAPI": {"items": [{
-                    "path": "namespace",
-                    "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-                }]}},
-            ],
-        },
+        "projected": *PROJECTED,
     }));
 }

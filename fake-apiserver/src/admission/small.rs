@@ -215,7 +215,7 @@ pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -
     if let Some(more) = at(&stored.value, "scheduling.tolerations").and_then(Value::as_array) {
         let given = spec.get("tolerations").and_then(Value::as_array);
         let all: Vec<Value> = given.into_iter().flatten().chain(more).cloned().collect();
-        spec["tolerations"] = Value::Array(widest(&all));
+        spec["tolerations"] = Value::from(widest(&all));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::token::ISSUER;
 use super::user::{CREDENTIAL_ID, User};
@@ -177,7 +177,9 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
     let given = at(&request, "spec.audiences")
         .and_then(Value::as_array)
         .filter(|list| !list.is_empty());
-    let audiences = given.cloned().unwrap_or_else(|| vec![Value::from(ISSUER)]);
+    let audiences = given
+        .cloned()
+        .unwrap_or_else(|| Array::from([Value::from(ISSUER)]));
     let state = context.state();
     let (namespace, name) = (&context.request.namespace, &context.request.name);
     let now = state.clock.now_seconds();

@@ -1,7 +1,7 @@
 //! Nobody gives away more than they have: roles and bindings that grant what their writer may not do are refused,
 //! unless the writer may `escalate` roles or `bind` the role in question.
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::{Act, allows, is_master, rbac};
 use crate::meta::{ObjectMeta as _, at};
@@ -96,7 +96,7 @@ fn is_same(object: &Value, old: &Value) -> bool {
         .all(|field| object.get(field) == old.get(field))
 }
 
-fn rules_of(role: &Value) -> Vec<Value> {
+fn rules_of(role: &Value) -> Array {
     role.get("rules")
         .and_then(Value::as_array)
         .cloned()

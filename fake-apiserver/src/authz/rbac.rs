@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use super::Act;
 use crate::authn::User;
@@ -196,7 +196,7 @@ fn covers(rule: &Value, act: &Act) -> bool {
     let named = rule
         .get("resourceNames")
         .and_then(Value::as_array)
-        .is_none_or(Vec::is_empty);
+        .is_none_or(Array::is_empty);
     has("apiGroups", &|group| group == "*" || group == act.group)
         && has("resources", &resource)
         && (named || has("resourceNames", &|name| name == act.name))

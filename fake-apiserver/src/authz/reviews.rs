@@ -1,6 +1,6 @@
 //! Reviews: questions about users and what they may do. They are created and never kept.
 
-use shared_json::{Map, Name, Value, json};
+use shared_json::{Array, Map, Name, Value, json};
 
 use super::{Act, is_master, rbac};
 use crate::authn::{self, User};
@@ -158,7 +158,7 @@ fn requirements<'a>(resource: &'a Value, name: &str) -> &'a [Value] {
     let list = resource
         .get(name)
         .and_then(|selector| selector.get("requirements"));
-    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    list.and_then(Value::as_array).map_or(&[], Array::as_slice)
 }
 
 /// What is wrong with a selector that narrows what is asked about. Operators that nobody knows are let through.
@@ -186,7 +186,7 @@ fn selector_errors(resource: &Value, name: &str) -> Vec<FieldError> {
         let values = requirement
             .get("values")
             .and_then(Value::as_array)
-            .map_or(0, Vec::len);
+            .map_or(0, Array::len);
         match requirement
             .get("operator")
             .and_then(Value::as_str)

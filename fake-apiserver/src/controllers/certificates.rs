@@ -145,7 +145,7 @@ fn with_condition(object: &Value, kind: &str, reason: &str, message: &str, stamp
     let mut changed = object.clone();
     changed["apiVersion"] = Value::from(Res::CertificateRequests.api_version());
     changed["kind"] = Value::from(Res::CertificateRequests.kind());
-    changed["status"]["conditions"] = Value::Array(conditions);
+    changed["status"]["conditions"] = Value::from(conditions);
     changed
 }
 

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::CRD_FINALIZER;
 use super::watching::{Change, watch};
@@ -77,7 +77,7 @@ async fn delete_objects(client: &Client, definition: &Value) -> Result<usize, ku
     let text = |path: &str| at(definition, path).and_then(Value::as_str).unwrap_or_default();
     let versions = at(definition, "spec.versions")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default();
     let served = versions
         .iter()

@@ -171,7 +171,7 @@ fn wanted(service: &Value, pods: &[Arc<Value>], cache: &Cache) -> Vec<(Vec<Value
         let node = cache.get(Res::Nodes, "", text(pod, "spec.nodeName"));
         let entry = endpoint(service, pod, node.map(AsRef::as_ref));
         groups
-            .entry(Value::Array(ports.clone()).to_string())
+            .entry(Value::from(ports.clone()).to_string())
             .or_insert_with(|| (ports, Vec::new()))
             .1
             .push(entry);
@@ -433,8 +433,8 @@ async fn slices(
             let mut changed = Value::clone(&slice);
             set_trigger(&mut changed, trigger);
             changed["metadata"]["labels"] = labels.clone();
-            changed["endpoints"] = Value::Array(endpoints.clone());
-            changed["ports"] = Value::Array(ports.clone());
+            changed["endpoints"] = Value::from(endpoints.clone());
+            changed["ports"] = Value::from(ports.clone());
             changed["apiVersion"] = json!(Res::Slices.api_version());
             changed["kind"] = json!(Res::Slices.kind());
             cx.update(Res::Slices, &changed).await?;
@@ -516,7 +516,7 @@ async fn endpoints(
                 return Ok(());
             }
             let mut changed = Value::clone(&present);
-            changed["subsets"] = Value::Array(subsets);
+            changed["subsets"] = Value::from(subsets);
             changed["metadata"]["labels"] = labels;
             set_trigger(&mut changed, trigger);
             changed["apiVersion"] = json!("v1");

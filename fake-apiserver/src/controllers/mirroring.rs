@@ -71,7 +71,7 @@ fn wanted(endpoints: &Value) -> Vec<Wanted> {
             .into_iter()
             .chain(of("notReadyAddresses", false));
         for (family, entry) in entries.take(ADDRESSES_MAX) {
-            let key = (family, Value::Array(ports.clone()).to_string());
+            let key = (family, Value::from(ports.clone()).to_string());
             let slice = out.entry(key).or_insert_with(|| Wanted {
                 family,
                 ports: ports.clone(),

@@ -63,7 +63,7 @@ fn failed(pod: &Value, condition: Option<Value>) -> Option<Value> {
         let mut conditions = list(pod, "status.conditions").to_vec();
         conditions.retain(|known| known["type"] != condition["type"]);
         conditions.push(condition);
-        status["conditions"] = Value::Array(conditions);
+        status["conditions"] = Value::from(conditions);
     }
     Some(status)
 }

@@ -44,7 +44,7 @@ impl Controller for AdmissionPolicies {
         let warnings = warnings(cx, &policy).await?;
         let mut checking = json!({});
         if !warnings.is_empty() {
-            checking["expressionWarnings"] = Value::Array(warnings);
+            checking["expressionWarnings"] = Value::from(warnings);
         }
         let status = json!({"observedGeneration": policy.generation(), "typeChecking": checking});
         cx.set_status(Res::AdmissionPolicies, &policy, &status).await?;

@@ -234,7 +234,7 @@ async fn reserve(cx: &mut Cx<'_>, pod: &Value) -> Result<(), kube::Error> {
         let mut reserved = reserved.to_vec();
         reserved.push(json!({"resource": "pods", "name": pod.name(), "uid": pod.uid()}));
         let mut changed = Value::clone(&found);
-        changed["status"]["reservedFor"] = Value::Array(reserved);
+        changed["status"]["reservedFor"] = Value::from(reserved);
         cx.put_status(Res::ResourceClaims, changed).await?;
     }
     Ok(())
@@ -310,7 +310,7 @@ fn release(status: &mut Map, remaining: Vec<Value>, unused: bool) {
     if remaining.is_empty() {
         status.remove("reservedFor");
     } else {
-        status.insert("reservedFor".to_owned(), Value::Array(remaining));
+        status.insert("reservedFor".to_owned(), Value::from(remaining));
     }
     if unused {
         status.remove("allocation");

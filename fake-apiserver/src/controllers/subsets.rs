@@ -50,7 +50,7 @@ pub(super) fn repack(served: &[(Vec<Value>, Vec<Address>)]) -> Vec<Value> {
             }
         }
         if !ports.is_empty() {
-            subset["ports"] = Value::Array(sorted(ports.into_iter().cloned().collect(), port_hash));
+            subset["ports"] = Value::from(sorted(ports.into_iter().cloned().collect(), port_hash));
         }
         subset
     };

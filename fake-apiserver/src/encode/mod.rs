@@ -200,7 +200,7 @@ impl Encoder {
                 let items = if items.is_empty() {
                     Value::Null
                 } else {
-                    Value::Array(items)
+                    Value::from(items)
                 };
                 Bytes::from(
                     json!({

@@ -56,7 +56,7 @@ pub(super) fn table(
     let rows = if rows.is_empty() && !is_printed {
         Value::Null
     } else {
-        Value::Array(rows)
+        Value::from(rows)
     };
     json!({
         "kind": "Table",

@@ -229,7 +229,7 @@ impl<'de> Visitor<'de> for At<'_> {
             };
             match items.next_element_seed(item)? {
                 Some(value) => out.push(value),
-                None => return Ok(Value::Array(out)),
+                None => return Ok(Value::from(out)),
             }
         }
     }

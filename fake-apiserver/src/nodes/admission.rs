@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use super::resources::Insufficient;
 use super::scheduler::{node_matches, ports_clash, tolerates_all};
@@ -61,7 +61,7 @@ pub(super) fn misfit(
         );
     }
     let taints = at(node, "spec.taints").and_then(Value::as_array);
-    let taints = taints.map_or(&[][..], Vec::as_slice);
+    let taints = taints.map_or(&[][..], Array::as_slice);
     if !tolerates_all(pod, taints, &["NoExecute"]) {
         return predicate(
             "TaintToleration",

@@ -2,7 +2,7 @@
 //!
 //! Of the paths only the methods, their parameters and the kinds they are of are written: nothing else is read of them.
 
-use shared_json::{Map, Name, Value};
+use shared_json::{Array, Map, Name, Value};
 
 use crate::wire::Writer;
 
@@ -35,7 +35,7 @@ fn entries(value: Option<&Value>) -> impl Iterator<Item = (&Name, &Value)> {
 fn list(value: Option<&Value>) -> &[Value] {
     value
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default()
 }
 

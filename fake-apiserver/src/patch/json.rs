@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn limits_operations() {
         let patch = vec![json!({"op": "add", "path": "/a", "value": 1}); OPERATIONS_MAX + 1];
-        let error = apply(&json!({}), &Value::Array(patch)).unwrap_err();
+        let error = apply(&json!({}), &Value::from(patch)).unwrap_err();
         assert_eq!(error.code(), 413);
         assert_eq!(
             error.to_string(),

@@ -6,7 +6,7 @@ use shared_json::{Name, Value};
 pub(crate) fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(go_print).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
             let fields: Vec<String> = map

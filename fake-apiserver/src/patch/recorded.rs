@@ -166,7 +166,7 @@ fn check(
                 return Some(format!("{message:?} is not {wanted:?}"));
             }
             return match step.get("causes") {
-                Some(wanted) if *wanted != Value::Array(causes.clone()) => Some(format!("causes {causes:?}")),
+                Some(wanted) if *wanted != Value::from(causes.clone()) => Some(format!("causes {causes:?}")),
                 _ => None,
             };
         }

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::fields::{self, Entry};
 use crate::types::{Field, Kind, Object, Schema, Written};
@@ -51,7 +51,7 @@ fn entries(
 fn read(name: &str, field: &Field, token: &Token<'_>, out: &mut Map, depth: usize) -> Result<(), Malformed> {
     match &field.schema.kind {
         Kind::Array(array) => {
-            let list = out.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            let list = out.entry(name).or_insert_with(|| Value::Array(Array::new()));
             if let Some(list) = list.as_array_mut() {
                 items(&array.items, token, list, depth)?;
             }
@@ -89,7 +89,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// The items of a list: one a field, or (of numbers) several packed into one.
-fn items(schema: &Schema, token: &Token<'_>, list: &mut Vec<Value>, depth: usize) -> Result<(), Malformed> {
+fn items(schema: &Schema, token: &Token<'_>, list: &mut Array, depth: usize) -> Result<(), Malformed> {
     if let (Kind::Integer | Kind::Boolean, Token::Bytes(packed)) = (&schema.kind, token) {
         let mut reader = Reader::new(packed);
         while !reader.is_empty() {
@@ -106,7 +106,7 @@ fn map_entry(schema: &Schema, bytes: &[u8], depth: usize) -> Result<(String, Val
     let mut key = String::new();
     let mut value = match &schema.kind {
         Kind::String | Kind::Bytes => Value::from(""),
-        Kind::Array(_) => Value::Array(Vec::new()),
+        Kind::Array(_) => Value::Array(Array::new()),
         Kind::Object(_) => Value::Object(Map::new()),
         _ => Value::Null,
     };
@@ -115,12 +115,12 @@ fn map_entry(schema: &Schema, bytes: &[u8], depth: usize) -> Result<(String, Val
         match (number, &schema.kind) {
             (1, _) => key = token.text()?,
             (2, Kind::Array(array)) => {
-                let mut list = Vec::new();
+                let mut list = Array::new();
                 let mut inner = Reader::new(token.bytes()?);
                 while let Some((_, token)) = inner.next()? {
                     items(&array.items, &token, &mut list, depth + 1)?;
                 }
-                value = Value::Array(list);
+                value = Value::from(list);
             }
             (2, _) => value = single(schema, &token, depth)?,
             _ => {}
@@ -211,5 +211,5 @@ fn any(schema: &Schema, bytes: &[u8], depth: usize) -> Result<Value, Malformed> 
             _ => {}
         }
     }
-    Ok(if list.is_empty() { out } else { Value::Array(list) })
+    Ok(if list.is_empty() { out } else { Value::from(list) })
 }

@@ -1,6 +1,6 @@
 //! The protobuf form of discovery, whose kinds have no published description.
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use crate::wire::Writer;
 
@@ -122,7 +122,7 @@ pub(super) fn body(out: &mut Writer, kind: &str, document: &Value) -> Option<()>
 fn message(out: &mut Writer, fields: &[Field], value: &Value) {
     for (name, number, shape) in fields {
         let found = value.get(name).unwrap_or(&Value::Null);
-        let items = found.as_array().map_or(&[][..], Vec::as_slice);
+        let items = found.as_array().map_or(&[][..], Array::as_slice);
         match shape {
             Text => out.string(*number, found.as_str().unwrap_or_default()),
             Flag => out.varint(*number, u64::from(found.as_bool().unwrap_or_default())),

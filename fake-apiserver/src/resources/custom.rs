@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use super::columns;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
@@ -46,7 +46,7 @@ pub(super) fn resources(
     let kind = text(definition, "spec.names.kind");
     let versions = at(definition, "spec.versions")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default();
     let stored_at = versions
         .iter()

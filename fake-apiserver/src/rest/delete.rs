@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::read::{self, Page};
@@ -112,7 +112,7 @@ impl DeleteOptions {
         let said = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let listed = at(body, "dryRun")
             .and_then(Value::as_array)
-            .map(Vec::as_slice)
+            .map(Array::as_slice)
             .unwrap_or_default();
         let mut dry_run: Vec<String> = listed
             .iter()

@@ -213,7 +213,7 @@ fn check_builtin(
 fn text(map: &Map, field: &str) -> Result<String, Mismatch> {
     match map.get(field) {
         None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::String(text)) => Ok(text.to_string()),
         Some(other) => Err(Mismatch::Unrecognized(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of type \
              string",

@@ -1,6 +1,6 @@
 //! `metadata`: validated and filled in by the server.
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, string_map};
@@ -268,7 +268,7 @@ fn validate_owners(object: &Value, errors: &mut Vec<FieldError>) {
         .metadata()
         .and_then(|meta| meta.get("ownerReferences"))
         .and_then(Value::as_array);
-    let owners = owners.map(Vec::as_slice).unwrap_or_default();
+    let owners = owners.map(Array::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -357,8 +357,8 @@ pub(crate) fn dedup_owners(object: &mut Value) -> Option<String> {
         .pointer_mut("/metadata/ownerReferences")
         .and_then(Value::as_array_mut)?;
     let mut twice = Vec::new();
-    let mut kept: Vec<Value> = Vec::new();
-    for owner in owners.drain(..) {
+    let mut kept = Array::with_capacity(owners.len());
+    for owner in std::mem::take(owners) {
         if kept.contains(&owner) {
             twice.push(
                 owner

@@ -4,7 +4,7 @@
 //! and back, so that an apply of a scale conflicts with whoever else sets the replicas.
 
 use http::StatusCode;
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
 use super::conversion;
@@ -164,7 +164,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
         let mut present = of(context, old);
         let owners = shown_owners(entries(old), &spec_path);
         if !owners.is_empty() {
-            present["metadata"]["managedFields"] = Value::Array(owners);
+            present["metadata"]["managedFields"] = Value::from(owners);
         }
         let scale = changed(context, &present, body)?;
         check_name(context, &scale)?;
@@ -205,7 +205,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
             &context.resource.api_version(),
         );
         if !owners.is_empty() {
-            object["metadata"]["managedFields"] = server_side::sorted(&Value::Array(owners));
+            object["metadata"]["managedFields"] = server_side::sorted(&Value::from(owners));
         }
         Ok(object)
     };
@@ -307,7 +307,7 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
 
 fn entries(object: &Value) -> &[Value] {
     let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
-    entries.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    entries.and_then(Value::as_array).map_or(&[], Array::as_slice)
 }
 
 /// `/f:spec/f:replicas`

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use shared_json::{Name, Value};
+use shared_json::{Array, Name, Value};
 
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
@@ -495,7 +495,7 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 fn is_unchanged(object: &Value, old: &Value) -> bool {
     fn entries(object: &Value) -> &[Value] {
         let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
-        entries.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        entries.and_then(Value::as_array).map_or(&[], Array::as_slice)
     }
     fn timeless(entry: &Value) -> impl Iterator<Item = (&Name, &Value)> {
         entry

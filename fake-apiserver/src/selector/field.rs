@@ -185,7 +185,7 @@ fn field_text(object: &Value, field: &str) -> String {
         _ => at(object, field),
     };
     match value {
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => text.to_string(),
         Some(Value::Bool(_) | Value::Number(_)) => value.map(Value::to_string).unwrap_or_default(),
         _ => match field {
             "spec.hostNetwork" | "spec.unschedulable" => "false".to_owned(),

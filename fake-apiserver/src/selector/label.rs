@@ -1,6 +1,6 @@
 //! Label selectors: `app=x,tier in (a, b),!env`.
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::lexer::{Lexer, Token};
 use crate::field_error::FieldError;
@@ -205,7 +205,7 @@ fn make(operator: Token, key: String, values: Vec<String>) -> Result<Requirement
     let mut errors = Vec::new();
     if matches!(operator, Token::In | Token::NotIn) && values.is_empty() {
         let detail = "for 'in', 'notin' operators, values set can't be empty";
-        errors.push(FieldError::invalid("values", Value::Array(Vec::new()), detail));
+        errors.push(FieldError::invalid("values", Value::Array(Array::new()), detail));
     }
     let bound = values.first().and_then(|value| value.parse::<i64>().ok());
     if matches!(operator, Token::Greater | Token::Less) && bound.is_none() {

@@ -1,6 +1,6 @@
 //! `metav1.LabelSelector`: the selector of a workload.
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 /// Whether labels match a `LabelSelector` value; none matches nothing, an empty one everything.
 pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn matches_selector(selector: Option<&Value>, labels: &Map) -> bool {
             let values = expression
                 .get("values")
                 .and_then(Value::as_array)
-                .map(Vec::as_slice)
+                .map(Array::as_slice)
                 .unwrap_or_default();
             match text("operator") {
                 "In" => label.is_some_and(|label| values.contains(label)),

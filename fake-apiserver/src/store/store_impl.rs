@@ -277,7 +277,7 @@ impl Store {
 
 fn set_resource_version(value: &mut Value, revision: Revision) {
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+        metadata.insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
     }
 }
 

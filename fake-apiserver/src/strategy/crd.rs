@@ -238,7 +238,7 @@ pub(crate) fn settled(definition: &Value, taken: &[&Value], now: &str) -> Option
         !matches!(kind, "NamesAccepted" | "Established")
     });
     let conditions: Vec<Value> = [of_names, established].into_iter().chain(kept.cloned()).collect();
-    out["status"]["conditions"] = Value::Array(conditions);
+    out["status"]["conditions"] = Value::from(conditions);
     Some(out)
 }
 

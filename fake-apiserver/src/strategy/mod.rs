@@ -157,7 +157,7 @@ pub(crate) fn one_and_list(map: &mut Map, one: &str, list: &str, item: fn(&str) 
         }
         Some(first) if first == item(&given) => {}
         _ => {
-            map.insert(list.to_owned(), Value::Array(vec![item(&given)]));
+            map.insert(list.to_owned(), Value::from(vec![item(&given)]));
         }
     }
 }

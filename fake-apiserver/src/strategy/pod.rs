@@ -1,6 +1,6 @@
 //! Pods: their phase and QoS class at birth, what may change later, and how they end.
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
 use crate::meta::{ObjectMeta, at};
@@ -127,7 +127,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 fn containers<'a>(pod: &'a Value, list: &str) -> &'a [Value] {
     let found = pod.get("spec").and_then(|spec| spec.get(list)?.as_array());
-    found.map_or(&[], Vec::as_slice)
+    found.map_or(&[], Array::as_slice)
 }
 
 /// Of a pod that was sent to one of its parts, only that part is taken.
@@ -163,7 +163,7 @@ pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
                 continue;
             };
             if !same_names {
-                *present = sent.to_vec();
+                *present = sent.iter().cloned().collect();
                 continue;
             }
             for (container, other) in present.iter_mut().zip(sent) {

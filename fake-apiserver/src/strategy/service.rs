@@ -233,7 +233,7 @@ fn families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<FieldErr
             continue;
         }
         if address.contains(':') {
-            let shown = Value::Array(spec.list("clusterIPs").to_vec());
+            let shown = Value::from(spec.list("clusterIPs").to_vec());
             let path = format!("spec.clusterIPs[{index}]");
             errors.push(invalid(path, shown, "IPv6 is not configured on this cluster"));
         } else {
@@ -255,7 +255,7 @@ fn families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<FieldErr
             };
             known.push(Value::from(other));
         }
-        set(spec, "ipFamilies", Some(Value::Array(known)));
+        set(spec, "ipFamilies", Some(Value::from(known)));
         return Ok(());
     }
     if policy == "RequireDualStack" {
@@ -274,7 +274,7 @@ fn families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<FieldErr
     if known.is_empty() {
         known.push(Value::from("IPv4"));
     }
-    set(spec, "ipFamilies", Some(Value::Array(known)));
+    set(spec, "ipFamilies", Some(Value::from(known)));
     Ok(())
 }
 
@@ -290,7 +290,7 @@ fn addresses(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Resul
         draw_address(pool)
     } else {
         let refuse = |why: &str| {
-            let shown = Value::Array(spec.list("clusterIPs").to_vec());
+            let shown = Value::from(spec.list("clusterIPs").to_vec());
             let detail = format!("failed to allocate IP {asked}: {why}");
             Err(vec![invalid("spec.clusterIPs", shown, detail)])
         };
@@ -388,7 +388,7 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
             out.push(port);
         }
         if !out.is_empty() {
-            set(spec, "ports", Some(Value::Array(out)));
+            set(spec, "ports", Some(Value::from(out)));
         }
     }
     let checked = before.is_some_and(needs_health_check);

@@ -1,6 +1,6 @@
 //! CertificateSigningRequests: what was asked stays, a verdict comes by `approval`, a certificate by `status`.
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::{Strategy, copy_field};
 use crate::authn::User;
@@ -39,7 +39,7 @@ impl Strategy for SigningStrategy {
 
 fn conditions(object: &Value) -> &[Value] {
     let list = object.pointer("/status/conditions").and_then(Value::as_array);
-    list.map_or(&[], Vec::as_slice)
+    list.map_or(&[], Array::as_slice)
 }
 
 fn is(condition: &Value, kind: &str) -> bool {

@@ -253,7 +253,7 @@ impl Registry {
             _ => Kind::Any,
         };
         let description = match schema.remove("description") {
-            Some(Value::String(text)) => Some(text.into()),
+            Some(Value::String(text)) => Some(text.as_str().into()),
             _ => None,
         };
         Schema {

@@ -3,6 +3,7 @@
 use super::decode::item_of;
 use super::quantity;
 use super::schema::{Field, Kind, Object, Schema, Written};
+use super::settled::settled;
 use super::time;
 use shared_json::{Map, Name, Value};
 
@@ -83,6 +84,10 @@ fn canonicalize(schema: &Schema, value: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.is_same(value)) {
         return;
     }
+    // What has the form already stays where it is, and is not copied if others have it, too.
+    if (value.is_object() || value.is_array()) && settled(schema, value, old) {
+        return;
+    }
     match &schema.kind {
         Kind::Object(object) if object.fields.is_empty() => canonicalize_map(object, value, old),
         Kind::Object(object) => canonicalize_struct(schema, object, value, old),
@@ -99,7 +104,7 @@ fn canonicalize(schema: &Schema, value: &mut Value, old: Option<&Value>) {
         }
         Kind::Quantity => {
             if let Some(text) = quantity::canonical(value) {
-                *value = Value::String(text);
+                *value = Value::from(text);
             }
         }
         Kind::Time => rewrite(value, |text| {
@@ -121,7 +126,7 @@ fn canonicalize(schema: &Schema, value: &mut Value, old: Option<&Value>) {
 
 fn rewrite(value: &mut Value, form: impl Fn(&str) -> Option<String>) {
     if let Some(text) = value.as_str().and_then(form) {
-        *value = Value::String(text);
+        *value = Value::from(text);
     }
 }
 

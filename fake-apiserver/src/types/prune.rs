@@ -19,6 +19,10 @@ impl Schema {
 
     /// The same of what is not the same memory as in `old`, which was pruned.
     pub(crate) fn prune_changed(&self, value: &mut Value, old: Option<&Value>) -> Vec<String> {
+        // Nearly always all is known, and nothing need be copied to see that.
+        if is_known(self, value, old) {
+            return Vec::new();
+        }
         let mut unknown = Unknown::default();
         prune(self, value, old, &mut String::new(), &mut unknown);
         unknown.paths.append(&mut unknown.in_embedded_metadata);
@@ -38,6 +42,37 @@ impl Schema {
 struct Unknown {
     paths: Vec<String>,
     in_embedded_metadata: Vec<String>,
+}
+
+/// Whether a type declares all fields of a value. What is the same memory as in `old` is known.
+fn is_known(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
+    if old.is_some_and(|old| old.is_same(value)) {
+        return true;
+    }
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            let old = old.and_then(Value::as_object);
+            map.iter().enumerate().all(|(index, (name, value))| {
+                let old = || old.and_then(|old| old.get_named(name, index));
+                if let Some(field) = object.fields.named(name) {
+                    is_known(&field.schema, value, old())
+                } else if object.embedded_resource && name == "metadata" {
+                    is_known(&object_meta(), value, old())
+                } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
+                    true
+                } else if let Some(values) = &object.additional {
+                    is_known(values, value, old())
+                } else {
+                    object.preserve_unknown
+                }
+            })
+        }
+        (Kind::Array(array), Value::Array(items)) => items
+            .iter()
+            .enumerate()
+            .all(|(index, item)| is_known(&array.items, item, item_of(old, index, item))),
+        _ => true,
+    }
 }
 
 fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut String, unknown: &mut Unknown) {

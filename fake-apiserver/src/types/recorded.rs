@@ -86,7 +86,7 @@ fn custom_resources_and_their_schemas() {
             .cloned()
             .unwrap_or_default();
         wanted.sort_by_key(Value::to_string);
-        if causes(&errors) != wanted {
+        if causes(&errors) != wanted.to_vec() {
             wrong.push(format!(
                 "{}: {:?}\n  not {wanted:?}",
                 row["case"],

@@ -16,7 +16,8 @@ impl Schema {
     }
 }
 
-fn settled(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
+/// The same of any part.
+pub(super) fn settled(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
     if old.is_some_and(|old| old.is_same(value)) {
         return true;
     }
@@ -132,7 +133,7 @@ mod tests {
                     field,
                     "eventTime" | "renewTime" | "acquireTime" | "lastObservedTime"
                 );
-                *text = format!("2026-01-02T03:04:05{}Z", if micro { ".000000" } else { "" });
+                *text = format!("2026-01-02T03:04:05{}Z", if micro { ".000000" } else { "" }).into();
             }
             _ => {}
         }

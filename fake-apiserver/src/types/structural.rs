@@ -149,7 +149,7 @@ impl Reader {
             allowed: map
                 .get("enum")
                 .and_then(Value::as_array)
-                .cloned()
+                .map(|allowed| allowed.to_vec())
                 .unwrap_or_default(),
             format: map.get("format").and_then(Value::as_str).map(Arc::from),
             description: map.get("description").and_then(Value::as_str).map(Arc::from),
@@ -158,7 +158,7 @@ impl Reader {
             validations: map
                 .get("x-kubernetes-validations")
                 .and_then(Value::as_array)
-                .cloned()
+                .map(|rules| rules.to_vec())
                 .unwrap_or_default(),
             untyped: map.get("type").and_then(Value::as_str).is_none_or(str::is_empty)
                 && !flag(map, "x-kubernetes-int-or-string"),
@@ -393,7 +393,7 @@ impl Reader {
             let schemas = map
                 .get(name)
                 .and_then(Value::as_array)
-                .map_or(&[][..], Vec::as_slice);
+                .map_or(&[][..], |items| items.as_slice());
             let read = schemas.iter().enumerate();
             read.map(|(i, schema)| self.read(schema, &at(path, &format!("{name}[{i}]")), position))
                 .collect()
@@ -467,7 +467,9 @@ fn forbidden_in_logic(name: &str) -> &'static str {
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
-    let items = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let items = value
+        .and_then(Value::as_array)
+        .map_or(&[][..], |items| items.as_slice());
     items
         .iter()
         .filter_map(Value::as_str)

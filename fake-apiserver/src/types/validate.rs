@@ -107,7 +107,7 @@ fn check_object(object: &Object, map: &Map, path: &str, errors: &mut Vec<FieldEr
 /// A value that is none of those that are allowed, which are all shown as texts.
 fn unsupported(schema: &Schema, value: &Value, path: &str) -> FieldError {
     let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         other => other.to_string(),
     };
     let allowed: Vec<String> = schema.allowed.iter().map(text).collect();

@@ -469,7 +469,7 @@ fn quota_spec(object: &Value, errors: &mut Errors) {
             .count()
     };
     let at = path.field("scopes");
-    let shown = || Value::Array(spec.list("scopes").to_vec());
+    let shown = || Value::from(spec.list("scopes").to_vec());
     for scope in spec.texts("scopes") {
         if !SCOPES.contains(&scope) {
             errors.invalid(&at, shown(), "unsupported scope");

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 static NO_FIELDS: LazyLock<Map> = LazyLock::new(Map::new);
 
@@ -33,7 +33,7 @@ pub(crate) trait Fields {
     fn list(&self, field: &str) -> &[Value] {
         self.part(field)
             .and_then(Value::as_array)
-            .map(Vec::as_slice)
+            .map(Array::as_slice)
             .unwrap_or_default()
     }
     fn map(&self, field: &str) -> &Map {

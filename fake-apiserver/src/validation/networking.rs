@@ -438,7 +438,7 @@ pub(super) fn service_cidr_update(new: &Value, old: &Value, errors: &mut Errors)
     }
     if old_list.len() != new_list.len() {
         let shown = Some(new_list).filter(|list| !list.is_empty());
-        return errors.invalid(&path, shown.map_or(Value::Null, Value::Array), IMMUTABLE);
+        return errors.invalid(&path, Value::from(shown), IMMUTABLE);
     }
     for (index, (new, old)) in new_list.iter().zip(&old_list).enumerate() {
         if new != old {

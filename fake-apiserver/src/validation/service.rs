@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::addresses::{self, parse};
 use super::errors::Errors;
@@ -224,7 +224,7 @@ fn cluster_addresses(spec: &Value, before: Option<&Value>, path: &Path<'_>, erro
     }
     let at = path.field("clusterIPs");
     let all = spec.list("clusterIPs");
-    let shown = || Value::Array(all.to_vec());
+    let shown = || Value::from(all.to_vec());
     let first = spec.text("clusterIP");
     match (first.is_empty(), all.first()) {
         (false, None) => errors.required(&at, ""),
@@ -397,7 +397,7 @@ fn addresses_stay(spec: &Value, before: &Value, errors: &mut Errors) {
     let (new, old) = (spec.list("clusterIPs"), before.list("clusterIPs"));
     let path = Path::new("spec.clusterIPs");
     const STAY: &str = "may not change once set";
-    let shown = || Value::Array(new.to_vec());
+    let shown = || Value::from(new.to_vec());
     if old.len() == new.len() {
         for (index, (new, old)) in new.iter().zip(old).enumerate() {
             if new != old {
@@ -427,7 +427,7 @@ fn families_stay(spec: &Value, before: &Value, errors: &mut Errors) {
     let (new, old) = (spec.list("ipFamilies"), before.list("ipFamilies"));
     let path = Path::new("spec.ipFamilies");
     const STAY: &str = "may not change once set";
-    let addresses = || Value::Array(spec.list("clusterIPs").to_vec());
+    let addresses = || Value::from(spec.list("clusterIPs").to_vec());
     if old.len() == new.len() {
         for (new_family, old_family) in new.iter().zip(old) {
             if new_family != old_family {
@@ -468,7 +468,7 @@ pub(super) fn status(service: &Value, old: &Value, errors: &mut Errors) {
 
 /// Points of ingress; `balanced` says whether a service may have any.
 pub(super) fn ingress(object: &Value, old: &Value, balanced: Option<bool>, errors: &mut Errors) {
-    let of = |object: &Value| -> Vec<Value> {
+    let of = |object: &Value| -> Array {
         object
             .pointer("/status/loadBalancer/ingress")
             .and_then(Value::as_array)

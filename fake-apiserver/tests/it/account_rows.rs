@@ -19,7 +19,7 @@ fn check(steps: &[Value], path: &str, code: u16, has: Value) {
         all.push(step);
     }
     all.push(json!({"wait": 3, "do": format!("GET {path}"), "code": code, "has": has}));
-    play(true, Value::Array(all));
+    play(true, Value::from(all));
 }
 
 fn delete(path: &str) -> Value {

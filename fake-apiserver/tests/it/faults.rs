@@ -6,7 +6,7 @@ use fake_apiserver::Cluster;
 use fake_apiserver::faults::{Effect, Fault, Requests};
 use futures::StreamExt as _;
 use rstest::rstest;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use crate::support::{request, simulate};
 
@@ -208,7 +208,7 @@ fn a_deployment_comes_up(#[case] text: &str) {
             deployment["status"]
         );
         let (_, pods) = request(&cluster, "GET", "/api/v1/namespaces/default/pods", &Value::Null).await;
-        assert_eq!(pods["items"].as_array().map(Vec::len), Some(3));
+        assert_eq!(pods["items"].as_array().map(Array::len), Some(3));
     });
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use crate::support::{request, send, simulate};
 
@@ -262,7 +262,7 @@ fn a_node_short_of_memory_evicts() {
             let found = conditions
                 .into_iter()
                 .find(|condition| condition["type"] == "MemoryPressure");
-            let taints = node["spec"]["taints"].as_array().map_or(0, Vec::len);
+            let taints = node["spec"]["taints"].as_array().map_or(0, Array::len);
             (found.map(|found| found["reason"].clone()), taints)
         };
         assert_eq!(pressure().await, (Some(json!("KubeletHasInsufficientMemory")), 1));

@@ -1,7 +1,7 @@
 //! What the tests share: requests as JSON, and a cluster on virtual time.
 
 use fake_apiserver::Cluster;
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 /// Runs a test's body on a paused clock in a fresh thread whose entropy is seeded.
 pub(crate) fn simulate<F>(body: impl FnOnce() -> F + Send)
@@ -70,7 +70,7 @@ pub(crate) fn play(controllers: bool, steps: Value) {
             let place = format!("step {index}: {asked}\n{text}");
             assert_eq!(u64::from(code), step["code"].as_u64().unwrap_or(200), "{place}");
             if let Some(expected) = step["events"].as_array() {
-                let lines: Vec<Value> = text.lines().map(event).collect();
+                let lines: Array = text.lines().map(event).collect();
                 assert_eq!(&lines, expected, "{place}");
                 continue;
             }

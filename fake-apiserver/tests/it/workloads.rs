@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use crate::support::{request, send, simulate};
 
@@ -41,7 +41,7 @@ async fn merge(cluster: &Cluster, path: &str, patch: Value) {
     assert_eq!(code, 200, "{answer}");
 }
 
-fn items(list: &Value) -> Vec<Value> {
+fn items(list: &Value) -> Array {
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
@@ -489,11 +489,11 @@ fn services_know_their_pods() {
         run(&cluster, 5).await;
         let slices = items(&get(&cluster, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Ds").await);
         assert_eq!(slices.len(), 1, "{slices:#?}");
-        assert_eq!(slices[0]["endpoints"].as_array().map(Vec::len), Some(2));
+        assert_eq!(slices[0]["endpoints"].as_array().map(Array::len), Some(2));
         assert_eq!(slices[0]["ports"][0]["port"], 8080);
         let endpoints = get(&cluster, &format!("{CORE}/endpoints/s")).await;
         assert_eq!(
-            endpoints["subsets"][0]["addresses"].as_array().map(Vec::len),
+            endpoints["subsets"][0]["addresses"].as_array().map(Array::len),
             Some(2),
             "{endpoints:#}"
         );
@@ -530,7 +530,7 @@ fn pods_leave_a_node_that_fails() {
         run(&cluster, 10).await;
         let node = get(&cluster, "/api/v1/nodes/node1").await;
         assert_eq!(
-            node["spec"]["taints"].as_array().map(Vec::len),
+            node["spec"]["taints"].as_array().map(Array::len),
             Some(2),
             "{node:#}"
         );

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Number;
 
-use crate::{Map, Name, Value};
+use crate::{Array, Map, Name, Text, Value};
 
 impl From<serde_json::Value> for Value {
     fn from(value: serde_json::Value) -> Self {
@@ -12,7 +12,7 @@ impl From<serde_json::Value> for Value {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(is) => Self::Bool(is),
             serde_json::Value::Number(number) => Self::Number(number),
-            serde_json::Value::String(text) => Self::String(text),
+            serde_json::Value::String(text) => Self::String(text.into()),
             serde_json::Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
             serde_json::Value::Object(map) => Self::Object(map.into()),
         }
@@ -25,7 +25,7 @@ impl From<Value> for serde_json::Value {
             Value::Null => Self::Null,
             Value::Bool(is) => Self::Bool(is),
             Value::Number(number) => Self::Number(number),
-            Value::String(text) => Self::String(text),
+            Value::String(text) => Self::String(text.into()),
             Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
             Value::Object(map) => Self::Object(map.into()),
         }
@@ -86,37 +86,49 @@ impl From<bool> for Value {
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<Text> for Value {
+    fn from(text: Text) -> Self {
         Self::String(text)
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::String(text.to_owned())
+        Self::String(text.into())
     }
 }
 
 impl<'a> From<Cow<'a, str>> for Value {
     fn from(text: Cow<'a, str>) -> Self {
-        Self::String(text.into_owned())
+        Self::String(text.into())
     }
 }
 
 impl From<Name> for Value {
     fn from(name: Name) -> Self {
-        Self::String(name.into())
+        Self::String(name.as_str().into())
     }
 }
 
 impl From<&Name> for Value {
     fn from(name: &Name) -> Self {
-        Self::String(name.into())
+        Self::String(name.as_str().into())
     }
 }
 
 impl From<Map> for Value {
     fn from(map: Map) -> Self {
         Self::Object(map)
+    }
+}
+
+impl From<Array> for Value {
+    fn from(items: Array) -> Self {
+        Self::Array(items)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAcces
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Number;
 
-use crate::{Map, Name, Value};
+use crate::{Array, Map, Name, Value};
 
 impl Serialize for Map {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -57,7 +57,6 @@ impl<'de> Visitor<'de> for Object {
             sorted &= fields.last().is_none_or(|(last, _)| *last < name);
             fields.push((name, value));
         }
-        fields.shrink_to_fit();
         Ok(if sorted {
             Map::from_fields(fields)
         } else {
@@ -110,11 +109,11 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
+        Ok(Value::String(value.into()))
     }
 
     fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
+        Ok(Value::String(value.into()))
     }
 
     fn visit_none<E>(self) -> Result<Value, E> {
@@ -134,8 +133,7 @@ impl<'de> Visitor<'de> for Any {
         while let Some(item) = elements.next_element()? {
             items.push(item);
         }
-        items.shrink_to_fit();
-        Ok(Value::Array(items))
+        Ok(Value::Array(Array::from(items)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Value, A::Error> {

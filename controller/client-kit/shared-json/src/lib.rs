@@ -1,13 +1,13 @@
 //! JSON whose copies share memory.
 //!
-//! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object is the object: what is written through
-//! one of them is copied then, one level at a time, so that two versions of a document have in common what they have in common.
-//! And an object is a sorted row of its fields, whose names
-//! are kept once for the whole process ([`Name`]); it takes a fraction of the memory of a tree. Two objects in the same memory
-//! are equal at a glance.
+//! [`Value`] is `serde_json`'s, method by method, but for two things. A copy of an object, an array or a long text is that in the
+//! same memory: what is written through one of them is copied then, one level at a time, so that two versions of a document have
+//! in common what they have in common. And an object is a sorted row of its fields, whose names are kept once for the whole process
+//! ([`Name`]); it takes a fraction of the memory of a tree. What is the same memory is equal at a glance, and a short text takes none.
 //!
 //! Text is read and written by `serde_json` itself, whose functions are here, too.
 
+mod array;
 mod convert;
 mod de;
 mod index;
@@ -20,7 +20,9 @@ mod ser;
 mod tests;
 mod value;
 
+pub use array::Array;
 pub use de::from_value;
+pub use ecow::EcoString as Text;
 pub use index::Index;
 pub use map::{Entry, IntoIter, Map, OccupiedEntry, VacantEntry};
 pub use name::Name;
@@ -35,5 +37,4 @@ pub use value::Value;
 pub mod private {
     //! What the macro writes.
     pub use crate::literal::{Expression, Serialised, Shared};
-    pub use std::vec;
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Map, Value};
+use crate::{Array, Map, Text, Value};
 
 /// An expression in a literal.
 pub struct Expression<'a, T: ?Sized>(pub &'a T);
@@ -58,4 +58,4 @@ macro_rules! shared {
     )*};
 }
 
-shared!(Value, Map, Vec<Value>, String, &str, bool);
+shared!(Value, Map, Array, Vec<Value>, Text, String, &str, bool);

@@ -13,8 +13,8 @@ macro_rules! json {
 #[macro_export]
 macro_rules! json_internal {
     // Elements of an array: what is done, then what is left.
-    (@array [$($done:expr,)*]) => { $crate::private::vec![$($done,)*] };
-    (@array [$($done:expr),*]) => { $crate::private::vec![$($done),*] };
+    (@array [$($done:expr,)*]) => { $crate::Array::from([$($done,)*]) };
+    (@array [$($done:expr),*]) => { $crate::Array::from([$($done),*]) };
     (@array [$($done:expr,)*] null $($rest:tt)*) => {
         $crate::json_internal!(@array [$($done,)* $crate::json_internal!(null)] $($rest)*)
     };
@@ -33,6 +33,10 @@ macro_rules! json_internal {
     (@array [$($done:expr),*] , $($rest:tt)*) => {
         $crate::json_internal!(@array [$($done,)*] $($rest)*)
     };
+
+    // How many commas a token is: an object has a field more than it has commas, or as many.
+    (@comma ,) => { 1 };
+    (@comma $other:tt) => { 0 };
 
     // Fields of an object: the name so far, what is left, and a copy of that for messages.
     (@object $object:ident () () ()) => {};
@@ -68,12 +72,12 @@ macro_rules! json_internal {
     (null) => { $crate::Value::Null };
     (true) => { $crate::Value::Bool(true) };
     (false) => { $crate::Value::Bool(false) };
-    ([]) => { $crate::Value::Array($crate::private::vec![]) };
+    ([]) => { $crate::Value::Array($crate::Array::new()) };
     ([ $($array:tt)+ ]) => { $crate::Value::Array($crate::json_internal!(@array [] $($array)+)) };
     ({}) => { $crate::Value::Object($crate::Map::new()) };
     ({ $($map:tt)+ }) => {
         $crate::Value::Object({
-            let mut object = $crate::Map::new();
+            let mut object = $crate::Map::with_capacity(1 $(+ $crate::json_internal!(@comma $map))+);
             $crate::json_internal!(@object object () ($($map)+) ($($map)+));
             object
         })

@@ -4,7 +4,8 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Index, IndexMut};
-use std::sync::Arc;
+
+use ecow::EcoVec;
 
 use crate::name::Glance;
 use crate::{Name, Value};
@@ -12,8 +13,8 @@ use crate::{Name, Value};
 /// A JSON object: its fields ordered by name. A copy costs nothing until one of both is written.
 #[derive(Clone, Default)]
 pub struct Map {
-    /// None for an object without fields, which takes no memory.
-    fields: Option<Arc<Vec<Field>>>,
+    /// Without any they take no memory.
+    fields: EcoVec<Field>,
 }
 
 type Field = (Name, Value);
@@ -54,51 +55,37 @@ impl Map {
     /// An object without fields.
     #[must_use]
     pub const fn new() -> Self {
-        Self { fields: None }
+        Self {
+            fields: EcoVec::new(),
+        }
     }
 
     /// An object without fields, and with room for some.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
-            fields: (capacity > 0).then(|| Arc::new(Vec::with_capacity(capacity))),
+            fields: EcoVec::with_capacity(capacity),
         }
     }
 
     fn slice(&self) -> &[Field] {
-        self.fields.as_deref().map_or(&[], Vec::as_slice)
+        self.fields.as_slice()
     }
 
     fn slice_mut(&mut self) -> &mut [Field] {
-        match &mut self.fields {
-            Some(fields) => Arc::make_mut(fields).as_mut_slice(),
-            None => &mut [],
-        }
-    }
-
-    fn owned(&mut self) -> &mut Vec<Field> {
-        Arc::make_mut(self.fields.get_or_insert_default())
-    }
-
-    /// Takes the fields, which are copied if another object has them, too.
-    fn into_fields(self) -> Vec<Field> {
-        self.fields.map(Arc::unwrap_or_clone).unwrap_or_default()
+        self.fields.make_mut()
     }
 
     pub(crate) fn from_fields(fields: Vec<Field>) -> Self {
         Self {
-            fields: (!fields.is_empty()).then(|| Arc::new(fields)),
+            fields: fields.into(),
         }
     }
 
     /// Whether both are the same memory, and so equal.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        match (&self.fields, &other.fields) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, None) => true,
-            _ => false,
-        }
+        self.len() == other.len() && (self.is_empty() || self.slice().as_ptr() == other.slice().as_ptr())
     }
 
     /// Whether both have the same fields with what is the same memory, or small and alike. False says nothing.
@@ -113,7 +100,7 @@ impl Map {
     /// Where in memory the fields are: no other object has them there while this one is. None without fields.
     #[must_use]
     pub fn address(&self) -> Option<usize> {
-        self.fields.as_ref().map(|fields| Arc::as_ptr(fields).addr())
+        (!self.is_empty()).then(|| self.slice().as_ptr().addr())
     }
 
     /// How many fields it has.
@@ -130,7 +117,7 @@ impl Map {
 
     /// Takes out all fields.
     pub fn clear(&mut self) {
-        self.fields = None;
+        self.fields = EcoVec::new();
     }
 
     /// A field's value.
@@ -190,7 +177,7 @@ impl Map {
                 Some(std::mem::replace(present, value))
             }
             Err(index) => {
-                self.owned().insert(index, (name, value));
+                self.fields.insert(index, (name, value));
                 None
             }
         }
@@ -204,11 +191,11 @@ impl Map {
     /// Takes out a field with its name.
     pub fn remove_entry(&mut self, name: &(impl Borrow<str> + ?Sized)) -> Option<(Name, Value)> {
         let index = find(self.slice(), name.borrow())?;
-        let fields = self.fields.as_mut()?;
-        if fields.len() == 1 {
-            return self.fields.take().map(Arc::unwrap_or_clone)?.pop();
+        let field = self.fields.remove(index);
+        if self.is_empty() {
+            self.clear();
         }
-        Some(Arc::make_mut(fields).remove(index))
+        Some(field)
     }
 
     /// Takes all fields of another object, which is without any then.
@@ -221,9 +208,9 @@ impl Map {
         if self.is_empty() {
             return;
         }
-        self.owned().retain_mut(|(name, value)| keep(name, value));
+        self.fields.retain(|(name, value)| keep(name, value));
         if self.is_empty() {
-            self.fields = None;
+            self.clear();
         }
     }
 
@@ -267,12 +254,12 @@ impl Map {
 
     /// The values in the order of their names.
     pub fn into_values(self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator {
-        self.into_fields().into_iter().map(|(_, value)| value)
+        self.fields.into_iter().map(|(_, value)| value)
     }
 
     /// The names in order.
     pub fn into_keys(self) -> impl DoubleEndedIterator<Item = Name> + ExactSizeIterator {
-        self.into_fields().into_iter().map(|(name, _)| name)
+        self.fields.into_iter().map(|(name, _)| name)
     }
 }
 
@@ -301,14 +288,14 @@ pub type Keys<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &N
 /// An object's values.
 pub type Values<'a> = std::iter::Map<std::slice::Iter<'a, Field>, fn(&Field) -> &Value>;
 /// The fields of what was an object.
-pub type IntoIter = std::vec::IntoIter<Field>;
+pub type IntoIter = ecow::vec::IntoIter<Field>;
 
 impl IntoIterator for Map {
     type Item = (Name, Value);
     type IntoIter = IntoIter;
 
     fn into_iter(self) -> IntoIter {
-        self.into_fields().into_iter()
+        self.fields.into_iter()
     }
 }
 
@@ -344,7 +331,7 @@ impl<K: Into<Name>> FromIterator<(K, Value)> for Map {
         let mut map = Self::with_capacity(fields.size_hint().0);
         map.extend(fields);
         if map.is_empty() {
-            map.fields = None;
+            map.clear();
         }
         map
     }
@@ -438,16 +425,15 @@ impl<'a> OccupiedEntry<'a> {
     /// Takes it out.
     #[must_use]
     pub fn remove(self) -> Value {
-        self.map.owned().remove(self.index).1
+        self.map.fields.remove(self.index).1
     }
 }
 
 impl<'a> VacantEntry<'a> {
     /// Sets it.
     pub fn insert(self, value: Value) -> &'a mut Value {
-        let fields = self.map.owned();
-        fields.insert(self.index, (self.name, value));
-        &mut fields[self.index].1
+        self.map.fields.insert(self.index, (self.name, value));
+        &mut self.map.slice_mut()[self.index].1
     }
 }
 

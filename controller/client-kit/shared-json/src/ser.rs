@@ -3,7 +3,7 @@
 use serde::ser::{self, Error as _, Serialize};
 use serde_json::Error;
 
-use crate::{Map, Name, Value};
+use crate::{Array, Map, Name, Value};
 
 /// Writes a type into a value.
 ///
@@ -18,7 +18,7 @@ struct Writer;
 /// Elements, and the variant of an enumeration that has them.
 struct Elements {
     variant: Option<&'static str>,
-    items: Vec<Value>,
+    items: Array,
 }
 
 /// Fields, the name of the next one, and the variant of an enumeration that has them.
@@ -39,7 +39,7 @@ impl Elements {
     fn new(variant: Option<&'static str>, length: usize) -> Self {
         Self {
             variant,
-            items: Vec::with_capacity(length),
+            items: Array::with_capacity(length),
         }
     }
 
@@ -78,7 +78,7 @@ impl Fields {
 /// The name that a key is written as.
 fn name(key: &(impl Serialize + ?Sized)) -> Result<Name, Error> {
     match key.serialize(Writer)? {
-        Value::String(text) => Ok(text.into()),
+        Value::String(text) => Ok(text.as_str().into()),
         Value::Number(number) => Ok(number.to_string().into()),
         Value::Bool(is) => Ok(is.to_string().into()),
         Value::Null | Value::Array(_) | Value::Object(_) => Err(Error::custom("key must be a string")),
@@ -110,7 +110,7 @@ impl ser::Serializer for Writer {
     );
 
     fn serialize_char(self, value: char) -> Result<Value, Error> {
-        Ok(Value::String(value.to_string()))
+        Ok(Value::String(value.into()))
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<Value, Error> {

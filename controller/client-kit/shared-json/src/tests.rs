@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-use crate::{Map, Name, Value, from_slice, from_str, from_value, json, to_string, to_value};
+use crate::{Array, Map, Name, Value, from_slice, from_str, from_value, json, to_string, to_value};
 
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -123,6 +123,44 @@ fn a_copy_is_the_same_memory_until_it_is_written() {
     assert_eq!(object["metadata"]["name"], "a");
     let within = json!({"whole": object, "part": object["spec"]});
     assert!(within["whole"].is_same(&object) && within["part"].is_same(&object["spec"]));
+}
+
+#[test]
+fn arrays_and_long_texts_are_the_same_memory_until_they_are_written() {
+    let long = "a text that does not fit into its place";
+    let value = json!([{"name": "a"}, long, ["x"]]);
+    let mut copy = value.clone();
+    let (Some(one), Some(other)) = (value.as_array(), copy.as_array()) else {
+        panic!("arrays");
+    };
+    assert!(one.is_same(other));
+    assert_eq!(one[1].as_str().map(str::as_ptr), other[1].as_str().map(str::as_ptr));
+    let items = copy.as_array_mut().expect("an array");
+    items[2] = json!(["y"]);
+    items.push(json!(1));
+    // What was not written is still shared.
+    assert!(copy[0].is_same(&value[0]));
+    assert_eq!(copy, json!([{"name": "a"}, long, ["y"], 1]));
+    assert_eq!(value, json!([{"name": "a"}, long, ["x"]]));
+    assert!(Array::new().is_same(&Array::with_capacity(3)) && !one.is_same(&Array::new()));
+}
+
+#[test]
+fn arrays_are_vectors() {
+    let mut array: Array = (0..5).map(Value::from).collect();
+    let before = array.clone();
+    array.retain(|item| item != 1);
+    array.insert(1, json!("x"));
+    assert_eq!((array.pop(), array.remove(0)), (Some(json!(4)), json!(0)));
+    array.extend([json!(7), json!(6)]);
+    array.sort_by_key(Value::to_string);
+    assert_eq!(Value::from(array.clone()), json!(["x", 2, 3, 6, 7]));
+    array.truncate(2);
+    for item in &mut array {
+        *item = Value::Null;
+    }
+    assert_eq!(Vec::from(array), [Value::Null, Value::Null]);
+    assert_eq!(Value::from(before), json!([0, 1, 2, 3, 4]));
 }
 
 #[test]

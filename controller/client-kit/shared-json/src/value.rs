@@ -5,7 +5,7 @@ use std::{fmt, mem, str};
 
 use serde_json::Number;
 
-use crate::{Index, Map};
+use crate::{Array, Index, Map, Text};
 
 /// Any JSON value.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub enum Value {
     /// A number.
     Number(Number),
     /// Text.
-    String(String),
+    String(Text),
     /// A row of values.
-    Array(Vec<Value>),
+    Array(Array),
     /// Named values.
     Object(Map),
 }
@@ -68,7 +68,7 @@ impl Value {
 
     /// The array that it is.
     #[must_use]
-    pub fn as_array(&self) -> Option<&Vec<Value>> {
+    pub fn as_array(&self) -> Option<&Array> {
         match self {
             Self::Array(items) => Some(items),
             _ => None,
@@ -76,7 +76,7 @@ impl Value {
     }
 
     /// The array that it is, to be written.
-    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+    pub fn as_array_mut(&mut self) -> Option<&mut Array> {
         match self {
             Self::Array(items) => Some(items),
             _ => None,
@@ -226,7 +226,9 @@ impl Value {
         match (self, other) {
             (Self::Object(one), Self::Object(other)) => one.is_same(other),
             (Self::Array(one), Self::Array(other)) => {
-                one.len() == other.len() && std::iter::zip(one, other).all(|(one, other)| one.is_same(other))
+                one.is_same(other)
+                    || one.len() == other.len()
+                        && std::iter::zip(one, other).all(|(one, other)| one.is_same(other))
             }
             (one, other) => one == other,
         }

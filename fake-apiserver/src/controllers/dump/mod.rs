@@ -10,7 +10,7 @@ mod table;
 
 use std::fmt::Write as _;
 
-use shared_json::{Map, Name, Value};
+use shared_json::{Array, Map, Name, Value};
 
 use table::{Definition, Field, definition};
 
@@ -131,7 +131,7 @@ fn write_struct(out: &mut String, fields: &[Field], value: &Value) {
 }
 
 fn write_list(out: &mut String, item: &str, value: &Value) {
-    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    let items = value.as_array().map(Array::as_slice).unwrap_or_default();
     if items.is_empty() {
         out.push_str("<nil>");
         return;

@@ -22,7 +22,7 @@ pub(super) use resource::{Key, Res};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use crate::meta::at;
 
@@ -50,7 +50,7 @@ pub(super) fn number(object: &Value, path: &str, default: i64) -> i64 {
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     at(object, path)
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::job_plan::FINALIZER;
 use super::pods::{is_over, owner_reference};
@@ -24,7 +24,7 @@ fn selects(res: Res, owner: &Value, object: &Value) -> bool {
         let is_empty = |field: &str| {
             selector.get(field).is_none_or(|part| {
                 part.as_object().is_none_or(shared_json::Map::is_empty)
-                    && part.as_array().is_none_or(Vec::is_empty)
+                    && part.as_array().is_none_or(Array::is_empty)
             })
         };
         is_empty("matchLabels") && is_empty("matchExpressions")

@@ -167,7 +167,7 @@ impl CronJobs {
             Some(map) if active.is_empty() => {
                 map.remove("active");
             }
-            _ => status["active"] = Value::Array(active),
+            _ => status["active"] = Value::from(active),
         }
         for (kind, field, default) in [
             ("Complete", "spec.successfulJobsHistoryLimit", 3),
@@ -291,7 +291,7 @@ impl CronJobs {
                 );
                 let mut active = list(status, "active").to_vec();
                 active.push(reference(&job));
-                status["active"] = Value::Array(active);
+                status["active"] = Value::from(active);
             }
             Err(kube::Error::Api(refused)) if refused.reason == "AlreadyExists" => {
                 let name = job_name(cron, due);
@@ -302,7 +302,7 @@ impl CronJobs {
                 };
                 let mut active = list(status, "active").to_vec();
                 active.push(reference(job));
-                status["active"] = Value::Array(active);
+                status["active"] = Value::from(active);
             }
             Err(error) => {
                 cx.warning(

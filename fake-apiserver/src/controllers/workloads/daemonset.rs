@@ -55,7 +55,7 @@ fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
             tolerations.push(toleration);
         }
     }
-    pod["spec"]["tolerations"] = Value::Array(tolerations);
+    pod["spec"]["tolerations"] = Value::from(tolerations);
     // The scheduler binds it, but to that node only.
     let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";

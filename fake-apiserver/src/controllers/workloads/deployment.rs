@@ -181,7 +181,7 @@ async fn check_paused(cx: &mut Cx<'_>, d: Arc<Value>) -> Result<Arc<Value>, kube
     condition["status"] = json!("Unknown");
     set_condition(&mut conditions, condition);
     let mut status = d.get("status").cloned().unwrap_or_else(|| json!({}));
-    status["conditions"] = Value::Array(conditions);
+    status["conditions"] = Value::from(conditions);
     cx.set_status(Res::Deployments, &d, &status).await?;
     Ok(cx
         .cache
@@ -292,7 +292,7 @@ async fn tell(
     if let Some((reason, message)) = progress {
         let mut conditions = list(d, "status.conditions").to_vec();
         set_condition(&mut conditions, new_set_condition(reason, message, &cx.stamp()));
-        changed["status"]["conditions"] = Value::Array(conditions);
+        changed["status"]["conditions"] = Value::from(conditions);
     }
     if changed == **d {
         return Ok(());

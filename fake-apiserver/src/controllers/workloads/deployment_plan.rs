@@ -351,7 +351,7 @@ pub(super) fn status(view: &View<'_>) -> (Value, Option<Duration>) {
     } else {
         None
     };
-    status["conditions"] = Value::Array(conditions);
+    status["conditions"] = Value::from(conditions);
     (status, next)
 }
 

@@ -120,7 +120,7 @@ pub(super) fn status(
         Some(_) => {}
     }
     if !conditions.is_empty() {
-        status["conditions"] = Value::Array(conditions);
+        status["conditions"] = Value::from(conditions);
     }
     (status, next)
 }

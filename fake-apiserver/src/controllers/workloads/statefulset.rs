@@ -281,7 +281,7 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     });
     volumes.extend(own.cloned());
     if !volumes.is_empty() {
-        pod["spec"]["volumes"] = Value::Array(volumes);
+        pod["spec"]["volumes"] = Value::from(volumes);
     }
     pod
 }

@@ -1,7 +1,7 @@
 //! Reading an object's fields by path.
 
 use jiff::Timestamp;
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::age::age;
 use super::{NONE, UNSET};
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
     /// The list at a path; empty if there is none.
     pub(super) fn list(self, path: &str) -> &'a [Value] {
         let list = self.get(path).and_then(Value::as_array);
-        list.map(Vec::as_slice).unwrap_or_default()
+        list.map(Array::as_slice).unwrap_or_default()
     }
 
     /// The parts of a list.
@@ -91,7 +91,7 @@ pub(super) fn or(text: &str, fallback: &str) -> Value {
 /// A number or text (such as a quantity, or an int-or-string) as text.
 pub(super) fn plain(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(text.to_string()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

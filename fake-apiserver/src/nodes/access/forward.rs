@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use shared_json::Value;
+use shared_json::{Array, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::nodes::programs::Run;
@@ -23,7 +23,7 @@ const ROOTS: [&str; 3] = [
 
 /// Whether the program of a container answers on a port: on those that the container names, on any if it names none.
 pub(super) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
-    let ports = spec.get("ports").and_then(Value::as_array).map(Vec::as_slice);
+    let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
     let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
     run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at, string_map};
@@ -15,7 +15,7 @@ impl PodWorker {
         let list = |field: &str| {
             spec.get(field)
                 .and_then(Value::as_array)
-                .map(Vec::as_slice)
+                .map(Array::as_slice)
                 .unwrap_or_default()
                 .to_vec()
         };

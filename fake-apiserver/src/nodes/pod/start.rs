@@ -269,7 +269,7 @@ impl PodWorker {
             containers.started(self.pod.uid(), info, handle);
         }
         self.probes.add(name, spec, &process);
-        self.processes.insert(name.to_owned(), process);
+        self.processes.insert(name.to_owned(), Box::new(process));
     }
 
     async fn post_start(

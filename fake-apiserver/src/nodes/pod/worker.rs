@@ -52,7 +52,7 @@ pub(in crate::nodes) struct PodWorker {
     pub(super) pod: Arc<Value>,
     pub(super) record: PodRecord,
     pub(super) random: Random,
-    pub(super) processes: BTreeMap<String, Process>,
+    pub(super) processes: BTreeMap<String, Box<Process>>,
     pub(super) exits: Exits,
     /// When each container last ended.
     pub(super) ended_at: BTreeMap<String, Instant>,
@@ -163,21 +163,28 @@ impl PodWorker {
         self.kubelet.access.forget(self.pod.uid());
     }
 
+    /// Takes the pod, or refuses it.
+    async fn admit(&mut self) -> Result<(), Gone> {
+        self.pause(self.timing().admit).await?;
+        if let Some((reason, message)) = self.refusal().await {
+            self.refuse(&reason, message).await;
+        }
+        Ok(())
+    }
+
+    /// A pod waits for most of its life: what it does now and then has memory of its own only while it is done.
     async fn live(&mut self) -> Result<(), Gone> {
         if !self.record.over {
-            self.pause(self.timing().admit).await?;
-            if let Some((reason, message)) = self.refusal().await {
-                self.refuse(&reason, message).await;
-            }
+            Box::pin(self.admit()).await?;
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
             self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         }
         loop {
             if self.is_terminating() {
-                return self.terminate().await;
+                return Box::pin(self.terminate()).await;
             }
             if let Some(eviction) = self.eviction.take().filter(|_| !self.record.failed) {
-                self.evict(&eviction).await?;
+                Box::pin(self.evict(&eviction)).await?;
             } else if self.record.over {
                 match self.rewrite_at {
                     Some(at) => self.until(at).await?,
@@ -185,10 +192,10 @@ impl PodWorker {
                 }
                 self.refresh()?;
                 if self.rewrite_at.is_some_and(|at| at <= Instant::now()) {
-                    self.write_status().await;
+                    Box::pin(self.write_status()).await;
                 }
             } else if self.pending && self.may_sync_at() <= Instant::now() {
-                self.pass().await?;
+                Box::pin(self.pass()).await?;
             } else {
                 self.wait().await?;
             }
@@ -296,7 +303,7 @@ impl PodWorker {
                 self.take_update()?;
             }
             Some((run, exit)) = self.exits.1.next() => self.note_exit(&run, exit),
-            () = timer::until(due) => self.on_time(list).await?,
+            () = timer::until(due) => Box::pin(self.on_time(list)).await?,
         }
         Ok(())
     }

@@ -1,12 +1,17 @@
 //! The files of a container: in memory, with places that outlive it or are shared with others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How large a file may become; what is written beyond is lost.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// How many files a tree may have.
 const FILES_MAX: usize = 10_000;
+
+/// The directories that every image has.
+const FOLDERS: [&str; 9] = [
+    "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
+];
 
 /// A directory tree: absolute path to content; a directory has none.
 #[derive(Debug, Default)]
@@ -25,7 +30,8 @@ impl Volume {
 /// What a container sees: a root of its own and volumes mounted over it.
 #[derive(Debug, Clone)]
 pub(in crate::nodes) struct Files {
-    root: Volume,
+    /// Made when somebody first looks: most containers never do.
+    root: Arc<OnceLock<Volume>>,
     /// Mount path (without a slash at its end) to volume, longest first.
     mounts: Vec<(String, Volume)>,
 }
@@ -80,42 +86,71 @@ fn parent(path: &str) -> &str {
     }
 }
 
+/// A path without doubled slashes, after all above it but the root.
+fn with_parents(path: &str) -> Vec<String> {
+    let mut at = String::new();
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            at = format!("{at}/{part}");
+            at.clone()
+        })
+        .collect()
+}
+
+/// What of a path is below another.
+fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
+    path.strip_prefix(above)
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl Files {
     /// A fresh root with `mounts` (path and volume) over it.
     pub(in crate::nodes) fn with_mounts(mut mounts: Vec<(String, Volume)>) -> Self {
         mounts.sort_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
         let files = Self {
-            root: Volume::default(),
+            root: Arc::default(),
             mounts,
         };
-        for folder in [
-            "/bin", "/dev", "/etc", "/home", "/root", "/tmp", "/usr/bin", "/var/run", "/var/log",
-        ] {
-            files.make_dirs(folder);
-        }
-        let paths: Vec<String> = files.mounts.iter().map(|(path, _)| path.clone()).collect();
-        for path in paths {
-            files.make_dirs(&path);
+        // What is mounted below another mount is below a directory there.
+        for (path, _) in &files.mounts {
+            let is_above = |other: &str| other != path && below(path, other).is_some();
+            if files.mounts.iter().any(|(other, _)| is_above(other)) {
+                files.make_dirs(path);
+            }
         }
         files
     }
 
-    fn volume(&self, path: &str) -> (&Volume, String) {
+    /// The root with the directories that every image has, and those in which something is mounted.
+    fn root(&self) -> &Volume {
+        self.root.get_or_init(|| {
+            let mounts = self.mounts.iter().map(|(path, _)| path.as_str());
+            let all = FOLDERS.into_iter().chain(mounts).flat_map(with_parents);
+            let own = all.filter(|path| self.mounted(path).is_none());
+            let tree = Tree(own.map(|path| (path, None)).collect());
+            Volume(Arc::new(Mutex::new(tree)))
+        })
+    }
+
+    /// The volume that is mounted at a path or above it, and the path there.
+    fn mounted(&self, path: &str) -> Option<(&Volume, String)> {
         for (mount, volume) in &self.mounts {
-            if let Some(rest) = path.strip_prefix(mount.as_str())
-                && (rest.is_empty() || rest.starts_with('/'))
-            {
+            if let Some(rest) = below(path, mount) {
                 let inner = if rest.is_empty() { "/" } else { rest };
-                return (volume, inner.to_owned());
+                return Some((volume, inner.to_owned()));
             }
         }
-        (&self.root, path.to_owned())
+        None
+    }
+
+    fn volume(&self, path: &str) -> (&Volume, String) {
+        self.mounted(path)
+            .unwrap_or_else(|| (self.root(), path.to_owned()))
     }
 
     fn make_dirs(&self, path: &str) {
-        let mut at = String::new();
-        for part in path.split('/').filter(|part| !part.is_empty()) {
-            at = format!("{at}/{part}");
+        for at in with_parents(path) {
             let (volume, inner) = self.volume(&at);
             volume.lock().0.entry(inner).or_insert(None);
         }
@@ -277,5 +312,20 @@ mod tests {
         assert_eq!(one.write("/tmp/x", b"1", false), Ok(()));
         let other = Files::with_mounts(mounts());
         assert!(other.is_file("/dev/shm/x") && !other.exists("/tmp/x"));
+    }
+
+    #[test]
+    fn a_mount_below_a_mount_is_in_a_directory_there() {
+        let (outer, inner) = (Volume::default(), Volume::default());
+        let mounts = vec![
+            ("/data".to_owned(), outer.clone()),
+            ("/data/a/b".to_owned(), inner),
+        ];
+        let files = Files::with_mounts(mounts);
+        let other = Files::with_mounts(vec![("/x".to_owned(), outer)]);
+        assert!(other.is_dir("/x/a") && !other.exists("/x/a/b"));
+        assert_eq!(files.write("/data/a/b/c", b"1", false), Ok(()));
+        assert_eq!(files.list("/data/a/b"), Ok(vec!["c".to_owned()]));
+        assert_eq!(files.list("/var"), Ok(vec!["log".to_owned(), "run".to_owned()]));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
 pub(super) use crate::nodes::resources::Amounts;
@@ -14,7 +14,7 @@ use crate::selector::matches_selector;
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
     at(object, path)
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default()
 }
 

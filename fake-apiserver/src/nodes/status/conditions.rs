@@ -1,6 +1,6 @@
 //! The kubelet's conditions of a pod.
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::record::{Kind, PodRecord, ResizeCondition};
 use crate::meta::{ObjectMeta, at};
@@ -168,7 +168,7 @@ fn names(record: &PodRecord, kinds: &[Kind], lacking: impl Fn(&super::ContainerR
 fn gates(pod: &Value) -> Condition {
     let gates = at(pod, "spec.readinessGates")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default();
     let mut messages = Vec::new();
     for kind in gates

@@ -1,6 +1,6 @@
 //! The status of containers.
 
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use super::record::{ContainerRecord, Instance, Kind, PodRecord};
 use crate::meta::at;
@@ -10,7 +10,7 @@ pub(in crate::nodes) fn items<'a>(pod: &'a Value, field: &str) -> &'a [Value] {
     at(pod, "spec")
         .and_then(|spec| spec.get(field))
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default()
 }
 
@@ -106,7 +106,7 @@ fn container_status(pod_record: &PodRecord, record: &ContainerRecord, spec: &Val
     let mounts = spec
         .get("volumeMounts")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default();
     if !mounts.is_empty() {
         status["volumeMounts"] = mounts.iter().map(mount_status).collect();

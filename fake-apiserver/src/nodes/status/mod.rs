@@ -33,7 +33,7 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
     }
     put(
         "conditions",
-        Value::Array(conditions::conditions(record, pod, phase, now)),
+        Value::from(conditions::conditions(record, pod, phase, now)),
     );
     for (field, kinds) in [
         ("initContainerStatuses", &[Kind::Init, Kind::Sidecar][..]),
@@ -42,7 +42,7 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
     ] {
         let statuses = containers::statuses(record, pod, kinds);
         if !statuses.is_empty() {
-            put(field, Value::Array(statuses));
+            put(field, Value::from(statuses));
         }
     }
     // A phase that is never left is told only when nothing of the pod runs any more.

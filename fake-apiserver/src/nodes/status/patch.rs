@@ -1,6 +1,6 @@
 //! The patch that brings a status into the pod.
 
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::conditions::condition_of;
 use crate::meta::{ObjectMeta, at};
@@ -30,7 +30,7 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
     let new = status
         .get("conditions")
         .and_then(Value::as_array)
-        .map(Vec::as_slice)
+        .map(Array::as_slice)
         .unwrap_or_default();
     let kind_of = |condition: &Value| {
         condition
@@ -39,7 +39,7 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
             .unwrap_or_default()
             .to_owned()
     };
-    let mut differing: Vec<Value> = new
+    let mut differing: Array = new
         .iter()
         .filter(|c| condition_of(pod, &kind_of(c)) != Some(*c))
         .cloned()
@@ -56,18 +56,18 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
     if !differing.is_empty() {
         let old = at(pod, "status.conditions")
             .and_then(Value::as_array)
-            .map(Vec::as_slice)
+            .map(Array::as_slice)
             .unwrap_or_default();
         let others = old
             .iter()
             .map(kind_of)
             .filter(|kind| !KUBELET_CONDITIONS.contains(&kind.as_str()));
-        let order: Vec<Value> = others
+        let order: Array = others
             .chain(new.iter().map(kind_of))
             .map(|kind| json!({"type": kind}))
             .collect();
         // A field that a condition no longer has must be taken away by name.
-        let differing: Vec<Value> = differing.into_iter().map(|c| with_removals(pod, c)).collect();
+        let differing: Array = differing.into_iter().map(|c| with_removals(pod, c)).collect();
         changed.insert("$setElementOrder/conditions".to_owned(), Value::Array(order));
         changed.insert("conditions".to_owned(), Value::Array(differing));
     }

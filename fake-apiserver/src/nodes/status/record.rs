@@ -194,7 +194,10 @@ impl PodRecord {
             ("containers", Kind::Regular),
             ("ephemeralContainers", Kind::Ephemeral),
         ] {
-            for spec in items(pod, field) {
+            let specs = items(pod, field);
+            self.containers
+                .reserve_exact(specs.len().saturating_sub(self.containers.len()));
+            for spec in specs {
                 let always = spec.get("restartPolicy").and_then(Value::as_str) == Some("Always");
                 let kind = if kind == Kind::Init && always {
                     Kind::Sidecar

@@ -3,7 +3,7 @@
 use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -196,7 +196,7 @@ fn walk_pair(list: List<'_>, old: &[&Value], new: &[&Value]) -> Found {
 }
 
 fn items(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value.and_then(Value::as_array).map_or(&[], Array::as_slice)
 }
 
 fn kind(shape: Shape<'_>) -> u8 {

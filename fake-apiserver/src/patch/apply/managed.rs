@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::interned;
 use crate::types::unix_seconds;
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The most managers of plain updates that are kept apart; the oldest beyond it are merged.
@@ -69,7 +69,7 @@ impl Managed {
     /// Reads `managedFields`; the error says which entry cannot be read and why.
     pub(super) fn decode(entries: Option<&Value>) -> Result<Managed, String> {
         let mut managed = BTreeMap::new();
-        let entries = entries.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let entries = entries.and_then(Value::as_array).map_or(&[][..], Array::as_slice);
         for (at, entry) in entries.iter().enumerate() {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
             let applies = match text("operation") {

@@ -2,7 +2,7 @@
 
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type};
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The live value with the applied one laid over it: parts owned as one are replaced, the rest merges.
@@ -21,8 +21,8 @@ pub(super) fn merge(of: Type<'_>, live: Option<&Value>, applied: Option<&Value>)
             Some(merge_fields(map, live, applied))
         }
         (Shape::List(list), live, Value::Array(applied)) if !list.atomic() => {
-            let live = live.as_array().map_or(&[][..], Vec::as_slice);
-            Some(Value::Array(merge_items(list, live, applied)))
+            let live = live.as_array().map_or(&[][..], Array::as_slice);
+            Some(Value::from(merge_items(list, live, applied)))
         }
         // Null applied to a map or list that has parts leaves the parts to their owners.
         (Shape::Map(map), Value::Object(fields), Value::Null) if !map.atomic && !fields.is_empty() => {

@@ -8,7 +8,7 @@ use super::types::{Type, same};
 use super::versions::{Changes, Versions, Views};
 use super::{check, last_applied, merge, owners, to_set};
 use crate::types::Schema;
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 use std::sync::LazyLock;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -373,7 +373,7 @@ pub fn sorted(entries: &Value) -> Value {
 
 /// An empty list, or one empty entry.
 fn is_reset(entries: &Value) -> bool {
-    match entries.as_array().map(Vec::as_slice) {
+    match entries.as_array().map(Array::as_slice) {
         Some([]) => true,
         Some([only]) => only.as_object().is_some_and(Map::is_empty),
         _ => false,

@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::path::PathElement;
 use super::types::{Shape, Type};
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 /// The value without the fields of a set. A map or list that loses its last part becomes null, and stays, empty, if it lost
 /// parts of its parts, as the real server has it.
@@ -54,7 +54,7 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
             if left.is_empty() && !entered {
                 Value::Null
             } else {
-                Value::Array(left)
+                Value::from(left)
             }
         }
         (Shape::Scalar(_), value) => value,
@@ -66,7 +66,7 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
 fn emptied(of: Type<'_>, value: Value, below: &FieldSet) -> Value {
     let empty = match &value {
         Value::Object(_) => Value::Object(Map::new()),
-        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Array(_) => Value::Array(Array::new()),
         _ => Value::Null,
     };
     match remove_fields(of, value, below) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::types::builtin;
 use rstest::rstest;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
@@ -48,7 +48,7 @@ fn applied(live: Option<&Value>, applied: Value, manager: &str, force: bool) -> 
 fn managers(object: &Value) -> Vec<(&str, &str)> {
     let entries = object["metadata"]["managedFields"]
         .as_array()
-        .map_or(&[][..], Vec::as_slice);
+        .map_or(&[][..], Array::as_slice);
     entries
         .iter()
         .map(|entry| {

@@ -4,7 +4,7 @@ use super::map::{self, DIRECTIVE, unknown_directive};
 use crate::patch::PatchError;
 use crate::patch::print::go_print;
 use crate::types::Schema;
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 /// How a list merges.
 pub(super) struct ListMerge<'s> {
@@ -18,15 +18,11 @@ pub(super) struct ListMerge<'s> {
 
 /// Merges `change` into `before`: objects by key, scalars as a set. The patch's items keep the patch's order, the others
 /// theirs.
-pub(super) fn merge(
-    before: &[Value],
-    change: &[Value],
-    how: &ListMerge<'_>,
-) -> Result<Vec<Value>, PatchError> {
+pub(super) fn merge(before: &[Value], change: &[Value], how: &ListMerge<'_>) -> Result<Array, PatchError> {
     check_alike(before, change)?;
     let objects = before.iter().chain(change).next().is_some_and(Value::is_object);
     if !objects {
-        let mut merged: Vec<Value> = Vec::with_capacity(before.len() + change.len());
+        let mut merged = Array::with_capacity(before.len() + change.len());
         for item in before.iter().chain(change) {
             if !merged.contains(item) {
                 merged.push(item.clone());
@@ -70,7 +66,7 @@ fn check_alike(before: &[Value], change: &[Value]) -> Result<(), PatchError> {
     if types().zip(types().skip(1)).all(|(one, next)| one == next) {
         return Ok(());
     }
-    let both = Value::Array(vec![Value::Array(before.to_vec()), Value::Array(change.to_vec())]);
+    let both = Value::from(vec![Value::from(before.to_vec()), Value::from(change.to_vec())]);
     Err(PatchError::Internal(format!(
         "list element types are not identical: {}",
         go_print(&both)
@@ -85,8 +81,8 @@ fn directives<'p>(
     before: &[Value],
     change: &'p [Value],
     key: &str,
-) -> Result<(Vec<Value>, Items<'p>), PatchError> {
-    let mut left = before.to_vec();
+) -> Result<(Array, Items<'p>), PatchError> {
+    let mut left: Array = before.iter().cloned().collect();
     let mut plain = Vec::new();
     let mut replace = false;
     for item in change {
@@ -156,11 +152,11 @@ fn position(list: &[Value], item: &Value, key: Option<&str>) -> Option<usize> {
 /// Sorts a merged list: items of the patch in the patch's order, items only the server knows in the server's order, and the two
 /// interleaved so that both orders hold, a patch item that the server did not know going first.
 pub(super) fn in_order(
-    merged: Vec<Value>,
+    merged: Array,
     patch_order: &[Value],
     server_order: &[Value],
     key: Option<&str>,
-) -> Result<Vec<Value>, PatchError> {
+) -> Result<Array, PatchError> {
     if let Some(key) = key
         && let Some(item) = merged
             .iter()
@@ -174,7 +170,7 @@ pub(super) fn in_order(
         .partition(|item| position(patch_order, item, key).is_some());
     patched.sort_by_key(|item| position(patch_order, item, key));
     server_only.sort_by_key(|item| position(server_order, item, key));
-    let mut result = Vec::with_capacity(patched.len() + server_only.len());
+    let mut result = Array::with_capacity(patched.len() + server_only.len());
     let mut patched = patched.into_iter().peekable();
     let mut server_only = server_only.into_iter().peekable();
     while let (Some(ours), Some(theirs)) = (patched.peek(), server_only.peek()) {
@@ -192,9 +188,9 @@ pub(super) fn in_order(
 
 /// The order of the server's list as the real server sees it after a patch. There an item that the patch adds takes the place in
 /// memory of one that it deletes, so that as many added items as there are deleted ones count as the server's own last items.
-pub(super) fn order_after(before: &[Value], change: Option<&Vec<Value>>, key: Option<&str>) -> Vec<Value> {
+pub(super) fn order_after(before: &[Value], change: Option<&Array>, key: Option<&str>) -> Vec<Value> {
     let deletes = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
-    let change = change.map_or(&[][..], Vec::as_slice);
+    let change = change.map_or(&[][..], Array::as_slice);
     let deleted: Vec<&Value> = change.iter().filter(|item| deletes(item)).collect();
     let is_deleted = |item: &Value| {
         deleted
@@ -230,7 +226,7 @@ pub(super) fn check_order(change: &[Value], order: &[Value], key: Option<&str>) 
             return Err(no_key(map, key));
         }
         if !listed.any(|other| identity(other, key) == identity(item, key)) {
-            let (change, order) = (Value::Array(change.to_vec()), Value::Array(order.to_vec()));
+            let (change, order) = (Value::from(change.to_vec()), Value::from(order.to_vec()));
             return Err(PatchError::Internal(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
                 go_print(&change),
@@ -244,17 +240,31 @@ pub(super) fn check_order(change: &[Value], order: &[Value], key: Option<&str>) 
 /// A value that is new to the object: without the parts that carry a `$patch` directive and without nulls in objects. None if
 /// the value itself carries a directive.
 pub(super) fn without_directives(value: &Value) -> Option<Value> {
+    if is_plain(value) {
+        return Some(value.clone());
+    }
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
-        Value::Object(map) => Some(Value::Object(
-            map.iter()
-                .filter(|(_, value)| !value.is_null())
-                .filter_map(|(name, value)| Some((name.clone(), without_directives(value)?)))
-                .collect(),
-        )),
+        Value::Object(map) => {
+            let mut plain = Map::with_capacity(map.len());
+            let fields = map.iter().filter(|(_, value)| !value.is_null());
+            plain.extend(fields.filter_map(|(name, value)| Some((name.clone(), without_directives(value)?))));
+            Some(Value::Object(plain))
+        }
         Value::Array(items) => Some(Value::Array(
             items.iter().filter_map(without_directives).collect(),
         )),
         other => Some(other.clone()),
+    }
+}
+
+/// Whether nothing in a value is a directive, or null in an object.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .all(|(name, value)| name != DIRECTIVE && !value.is_null() && is_plain(value)),
+        Value::Array(items) => items.iter().all(is_plain),
+        _ => true,
     }
 }

@@ -4,7 +4,7 @@ use super::list::{self, ListMerge};
 use crate::patch::PatchError;
 use crate::patch::print::{go_print, go_type};
 use crate::types::{Field, Schema};
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 pub(super) const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -88,7 +88,7 @@ fn set_orders<'p>(
     patch: &'p Map,
     schema: Option<&Schema>,
 ) -> Result<Vec<&'p str>, PatchError> {
-    let empty = Value::Array(Vec::new());
+    let empty = Value::Array(Array::new());
     let mut done = Vec::new();
     for (directive, order) in patch {
         let Some(name) = directive.strip_prefix(SET_ORDER) else {
@@ -106,7 +106,7 @@ fn set_orders<'p>(
             None => None,
         };
         let merge = list_merge(schema, name);
-        list::check_order(change.map_or(&[], Vec::as_slice), order, merge.key)?;
+        list::check_order(change.map_or(&[], Array::as_slice), order, merge.key)?;
         let merged = match (before, change) {
             (Some(before), None) => before.clone(),
             (None, Some(change)) => change.iter().filter_map(list::without_directives).collect(),
@@ -114,7 +114,7 @@ fn set_orders<'p>(
             (Some(_), Some(change)) => change.clone(),
             (None, None) => continue,
         };
-        let before = list::order_after(before.map_or(&[], Vec::as_slice), change, merge.key);
+        let before = list::order_after(before.map_or(&[], Array::as_slice), change, merge.key);
         let merged = list::in_order(merged, order, &before, merge.key)?;
         target.insert(name.to_owned(), Value::Array(merged));
         done.push(name);

@@ -2,7 +2,7 @@
 //!
 //! `v1` knows one metric, the processor's use. Whatever else there is travels in annotations, as JSON of Go structs.
 
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use crate::meta::at;
 
@@ -175,7 +175,7 @@ pub(super) fn from_v1(object: &mut Value) {
                 "name": "cpu", "target": {"type": "Utilization", "averageUtilization": utilization},
             }}));
         }
-        spec.insert("metrics".to_owned(), Value::Array(metrics));
+        spec.insert("metrics".to_owned(), Value::from(metrics));
         let behavior = notes.get(BEHAVIOR).map(json_behavior).unwrap_or_default();
         if behavior.as_object().is_some_and(|rules| !rules.is_empty()) {
             spec.insert("behavior".to_owned(), behavior);
@@ -196,7 +196,7 @@ pub(super) fn from_v1(object: &mut Value) {
         let metrics = if metrics.is_empty() {
             Value::Null
         } else {
-            Value::Array(metrics)
+            Value::from(metrics)
         };
         status.insert("currentMetrics".to_owned(), metrics);
         let conditions = listed(CONDITIONS);
@@ -209,10 +209,10 @@ pub(super) fn from_v1(object: &mut Value) {
     }
 }
 
-fn taken(map: &mut Map, field: &str) -> Vec<Value> {
+fn taken(map: &mut Map, field: &str) -> Array {
     match map.remove(field) {
         Some(Value::Array(items)) => items,
-        _ => Vec::new(),
+        _ => Array::new(),
     }
 }
 

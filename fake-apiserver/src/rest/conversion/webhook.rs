@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use shared_json::{Value, json};
+use shared_json::{Array, Value, json};
 
 use crate::admission::{ClientConfig, post};
 use crate::meta::{ObjectMeta, at};
@@ -135,7 +135,7 @@ pub(super) async fn convert(
     objects: &[&Value],
     wanted: &str,
     is_list: bool,
-) -> Result<Vec<Value>, ApiError> {
+) -> Result<Array, ApiError> {
     let known = hook
         .review_versions
         .iter()
@@ -175,7 +175,7 @@ pub(super) async fn convert(
         let (got, expected) = (converted.len(), objects.len());
         return Err(refuse(format!("returned {got} objects, expected {expected}")));
     }
-    let mut out = Vec::with_capacity(converted.len());
+    let mut out = Array::with_capacity(converted.len());
     for (index, (mut converted, original)) in converted.into_iter().zip(objects).enumerate() {
         check(&converted, original, wanted).map_err(|(problem, of_group)| {
             let place = match (is_list, of_group) {
@@ -199,7 +199,7 @@ pub(super) async fn convert(
 }
 
 /// The objects of an answer.
-fn read(answer: &Value, uid: &str, api_version: &str) -> Result<Vec<Value>, String> {
+fn read(answer: &Value, uid: &str, api_version: &str) -> Result<Array, String> {
     let text = |path: &str| at(answer, path).and_then(Value::as_str).unwrap_or_default();
     let is_old = api_version.ends_with("/v1beta1");
     if !is_old && (text("apiVersion"), text("kind")) != (api_version, "ConversionReview") {

@@ -6,7 +6,7 @@ mod schema;
 mod shown;
 mod structural;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use crate::field_error::FieldError;
 use crate::meta::{at, string_map};
@@ -47,7 +47,7 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
     }
     let listed = at(definition, "spec.versions").and_then(Value::as_array);
     let is_listed = listed.is_some();
-    let versions = listed.map(Vec::as_slice).unwrap_or_default();
+    let versions = listed.map(Array::as_slice).unwrap_or_default();
     let has_schema = |version: &Value| at(version, "schema.openAPIV3Schema").is_some();
     for (index, _) in versions
         .iter()
@@ -309,7 +309,7 @@ fn check_stored(definition: &Value, versions: &[Value]) -> Vec<FieldError> {
     const PATH: &str = "status.storedVersions";
     let stored = at(definition, PATH)
         .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
+        .map_or(&[][..], Array::as_slice);
     if stored.is_empty() {
         return vec![FieldError::invalid(
             PATH,
@@ -472,7 +472,7 @@ fn check_conversion(definition: &Value) -> Vec<FieldError> {
     }
     let client = at(conversion, "webhook.clientConfig").filter(|client| !client.is_null());
     let reviews = at(conversion, "webhook.conversionReviewVersions").and_then(Value::as_array);
-    let reviews = reviews.map_or(&[][..], Vec::as_slice);
+    let reviews = reviews.map_or(&[][..], Array::as_slice);
     let (client_path, reviews_path) = (
         format!("{PATH}.webhookClientConfig"),
         format!("{PATH}.conversionReviewVersions"),

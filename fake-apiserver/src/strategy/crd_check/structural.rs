@@ -1,6 +1,6 @@
 //! Whether a schema is structural: every field has a type outside of what combines schemas, and metadata is left alone.
 
-use shared_json::{Name, Value};
+use shared_json::{Array, Name, Value};
 
 use crate::field_error::FieldError;
 
@@ -39,7 +39,7 @@ pub(super) fn list<'a>(schema: &'a Value, name: &str) -> &'a [Value] {
     schema
         .get(name)
         .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+        .map_or(&[], Array::as_slice)
 }
 
 pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&Name, &Value)> {

@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers of `autoscaling/v2`.
 
 use super::builtin::{object, set};
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 pub(super) fn fill(kind: &str, map: &mut Map) {
     if kind != "v2.HorizontalPodAutoscaler" {
@@ -11,7 +11,7 @@ pub(super) fn fill(kind: &str, map: &mut Map) {
     if spec
         .get("metrics")
         .and_then(Value::as_array)
-        .is_none_or(Vec::is_empty)
+        .is_none_or(Array::is_empty)
     {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
         spec.insert(

@@ -1,7 +1,7 @@
 //! The groups that compute little.
 
 use super::builtin::{object, set, text, unset};
-use shared_json::{Map, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 pub(super) fn fill(name: &str, map: &mut Map) {
     match name {
@@ -14,7 +14,7 @@ pub(super) fn fill(name: &str, map: &mut Map) {
             if map
                 .get("policyTypes")
                 .and_then(Value::as_array)
-                .is_none_or(Vec::is_empty) =>
+                .is_none_or(Array::is_empty) =>
         {
             let egress = map
                 .get("egress")
@@ -56,9 +56,9 @@ fn stored_versions(map: &mut Map) {
     if let Some(status) = object(map, "status")
         && status
             .get("storedVersions")
-            .is_none_or(|stored| stored.as_array().is_none_or(Vec::is_empty))
+            .is_none_or(|stored| stored.as_array().is_none_or(Array::is_empty))
     {
-        status.insert("storedVersions".to_owned(), Value::Array(vec![name]));
+        status.insert("storedVersions".to_owned(), Value::from(vec![name]));
     }
 }
 

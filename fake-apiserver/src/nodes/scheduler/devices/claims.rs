@@ -218,7 +218,7 @@ impl<'a> State<'a> {
             }
             let mut reserved = list(&claim, "status.reservedFor").to_vec();
             reserved.push(json!({"resource": "pods", "name": pod.name(), "uid": pod.uid()}));
-            claim["status"]["reservedFor"] = Value::Array(reserved);
+            claim["status"]["reservedFor"] = Value::from(reserved);
             Some(claim)
         });
         unreserved.collect()

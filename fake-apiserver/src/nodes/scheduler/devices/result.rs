@@ -16,7 +16,7 @@ pub(super) fn allocations(found: &Found<'_>, claims: &[&Value], node: &NodeInfo)
         let mut devices = json!({"results": results});
         let configs = configs(found, place, claim);
         if !configs.is_empty() {
-            devices["config"] = Value::Array(configs);
+            devices["config"] = Value::from(configs);
         }
         let mut allocation = json!({"devices": devices});
         if let Some(selector) = selector(chosen, node) {
@@ -125,7 +125,7 @@ fn selector(chosen: &[Chosen<'_>], node: &NodeInfo) -> Option<Value> {
                     if !list(&term, field).contains(requirement) {
                         let mut known = list(&term, field).to_vec();
                         known.push(requirement.clone());
-                        term[field] = Value::Array(known);
+                        term[field] = Value::from(known);
                     }
                 }
             }
