@@ -174,10 +174,10 @@ fn enforced_anew(server: &ServerState, attributes: &Attributes, namespace: &Valu
             .collect();
         let (first, count) = found
             .entry(reasons.join(", "))
-            .or_insert_with(|| (pod.key.name.clone(), 0));
+            .or_insert_with(|| (pod.key.name.to_string(), 0));
         *count += 1;
-        if pod.key.name < *first {
-            first.clone_from(&pod.key.name);
+        if pod.key.name.as_str() < first.as_str() {
+            *first = pod.key.name.to_string();
         }
     }
     let mut warnings: Vec<String> = found

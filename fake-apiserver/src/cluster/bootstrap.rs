@@ -66,7 +66,7 @@ pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterErro
             .map_err(|errors| {
                 let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 ClusterError::Definition {
-                    name: definition.key.name.clone(),
+                    name: definition.key.name.to_string(),
                     why: why.join(", "),
                 }
             })?;

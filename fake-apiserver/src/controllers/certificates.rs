@@ -280,7 +280,11 @@ impl Controller for CertificateSigning {
         signed["kind"] = Value::from(Res::CertificateRequests.kind());
         signed["status"]["certificate"] = Value::from(STANDARD.encode(certificate));
         cx.write(&path(&object, "status"), &signed).await?;
-        tracing::debug!(name = key.name, at = rfc3339(now), "signed a certificate");
+        tracing::debug!(
+            name = key.name.as_str(),
+            at = rfc3339(now),
+            "signed a certificate"
+        );
         Ok(Next::Change)
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         ] {
             cache.put(Res::ClusterRoles, role);
             let keys = ClusterRoleAggregation.affected(&cache, Res::ClusterRoles, &plain, None);
-            let names: Vec<String> = keys.into_iter().map(|key| key.name).collect();
+            let names: Vec<String> = keys.into_iter().map(|key| key.name.into()).collect();
             assert_eq!(names, expected);
         }
     }

@@ -208,11 +208,11 @@ impl Controller for NodeLifecycle {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(mut node) = cx.cache.get(Res::Nodes, "", &key.name).cloned() else {
-            self.held.remove(&key.name);
-            self.tainted.remove(&key.name);
-            self.probes.remove(&key.name);
-            self.leaving.remove(&key.name);
-            let gone = self.known.remove(&key.name);
+            self.held.remove(key.name.as_str());
+            self.tainted.remove(key.name.as_str());
+            self.probes.remove(key.name.as_str());
+            self.leaving.remove(key.name.as_str());
+            let gone = self.known.remove(key.name.as_str());
             if let Some((uid, _)) = &gone {
                 self.unready().remove(uid);
             }

@@ -191,7 +191,7 @@ impl Faults {
             tracing::debug!(
                 fault = rule.fault.name,
                 kind,
-                name = key.name,
+                name = key.name.as_str(),
                 watcher = watch.user_agent,
                 "fault"
             );

@@ -196,12 +196,12 @@ async fn attempt(
         operation: Operation::Delete,
         resource: resource.clone(),
         subresource: String::new(),
-        namespace: existing.key.namespace.clone(),
+        namespace: existing.key.namespace.to_string(),
         // Who deletes a collection names none.
         name: if context.request.verb == Verb::DeleteCollection {
             String::new()
         } else {
-            existing.key.name.clone()
+            existing.key.name.to_string()
         },
         object: None,
         old: Some(conversion::from_storage(resource, existing.value.clone())),
@@ -506,8 +506,8 @@ pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions
     let page = read::list(context)?;
     for stored in &page.items {
         let mut request = context.request.clone();
-        request.namespace.clone_from(&stored.key.namespace);
-        request.name.clone_from(&stored.key.name);
+        request.namespace = stored.key.namespace.to_string();
+        request.name = stored.key.name.to_string();
         let one = Context {
             server: context.server.clone(),
             resource: context.resource.clone(),

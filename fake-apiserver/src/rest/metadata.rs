@@ -402,6 +402,7 @@ fn change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::forbidden("metadata.finalizers", &detail));
         }
     }
+    let (now, before) = (object.metadata(), old.metadata());
     for field in [
         "name",
         "namespace",
@@ -410,9 +411,9 @@ fn change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ] {
-        let value = |object: &Value| object.metadata().and_then(|meta| meta.get(field)).cloned();
-        if value(object) != value(old) {
-            let value = value(object).unwrap_or_default();
+        let value = now.and_then(|now| now.get(field));
+        if value != before.and_then(|before| before.get(field)) {
+            let value = value.cloned().unwrap_or_default();
             errors.push(FieldError::invalid(
                 format!("metadata.{field}"),
                 value,

@@ -289,7 +289,7 @@ mod tests {
         let list = store.list(&maps(), None, None, None).expect("a list");
         let of = |stored: &std::sync::Arc<Stored>| {
             let value = stored.value["data"]["v"].as_str().unwrap_or_default().to_owned();
-            (stored.key.name.clone(), value, stored.revision.0)
+            (stored.key.name.to_string(), value, stored.revision.0)
         };
         list.items.iter().map(of).collect()
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use shared_json::Text;
+
 /// A position in the global order of commits; what the API calls a resource version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
@@ -64,9 +66,9 @@ impl fmt::Display for GroupResource {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// The namespace; empty for cluster-scoped objects.
-    pub namespace: String,
+    pub namespace: Text,
     /// The name.
-    pub name: String,
+    pub name: Text,
 }
 
 impl ObjectKey {
@@ -74,8 +76,8 @@ impl ObjectKey {
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace: namespace.into(),
+            name: name.into(),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Parts {
 
     /// Tells those whom a change concerns. `compacted`: up to where the log is gone.
     pub(super) fn tell(&mut self, event: &Event, compacted: Revision) {
-        if let Some(part) = self.by_namespace.get_mut(&event.object.key.namespace) {
+        if let Some(part) = self.by_namespace.get_mut(event.object.key.namespace.as_str()) {
             part.tell(event.revision, compacted);
         }
         for (path, parts) in &mut self.by_field {

@@ -26,7 +26,7 @@ const WHOLE_OBJECTS: usize = 1000;
 /// An event that nobody is expected to ask for soon.
 struct Packed {
     kind: EventKind,
-    object: Stored,
+    object: Arc<Stored>,
     previous: Option<Arc<Stored>>,
 }
 
@@ -63,16 +63,20 @@ impl Logged {
         }
     }
 
-    /// Keeps the encodings alone.
-    fn pack(&mut self) {
-        let Form::Whole(event) = &self.form else { return };
+    /// Keeps the encodings alone; gives the object so.
+    fn pack(&mut self) -> Option<Arc<Stored>> {
+        let Form::Whole(event) = &self.form else {
+            return None;
+        };
+        let object = Arc::new(event.object.cold());
         let packed = Packed {
             kind: event.kind,
-            object: event.object.cold(),
+            object: Arc::clone(&object),
             previous: event.previous.as_ref().map(Stored::light),
         };
-        self.bytes = packed.object.bytes().len();
+        self.bytes = object.bytes().len();
         self.form = Form::Packed(Box::new(packed));
+        Some(object)
     }
 }
 
@@ -164,11 +168,11 @@ impl Table {
         let rests = present.is_some() && !self.is_watched_here && self.objects.len() > WHOLE_OBJECTS;
         if rests || object.value.is_encoded() {
             let before = logged.bytes;
-            logged.pack();
+            let packed = logged.pack();
             self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
-        }
-        if rests && let Some(present) = self.objects.get_mut(&object.key) {
-            *present = Arc::new(object.cold());
+            if rests && let (Some(packed), Some(present)) = (packed, self.objects.get_mut(&object.key)) {
+                *present = packed;
+            }
         }
     }
 

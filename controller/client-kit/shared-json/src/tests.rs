@@ -134,7 +134,10 @@ fn arrays_and_long_texts_are_the_same_memory_until_they_are_written() {
         panic!("arrays");
     };
     assert!(one.is_same(other));
-    assert_eq!(one[1].as_str().map(str::as_ptr), other[1].as_str().map(str::as_ptr));
+    assert_eq!(
+        one[1].as_str().map(str::as_ptr),
+        other[1].as_str().map(str::as_ptr)
+    );
     let items = copy.as_array_mut().expect("an array");
     items[2] = json!(["y"]);
     items.push(json!(1));

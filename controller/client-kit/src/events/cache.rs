@@ -1,18 +1,33 @@
 //! A bounded map that forgets what was used least recently, as the caches behind client-go's correlator do.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How many keys each cache of the correlator holds (client-go: 4096).
 pub(crate) const CACHE_ENTRIES_MAX: usize = 4096;
+
+/// What is kept of a text that is only ever compared: 128 bits, which tell any two apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Digest(u64, u64);
+
+impl Digest {
+    pub(crate) fn of(text: &str) -> Self {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, text).hash(&mut hasher);
+            hasher.finish()
+        };
+        Self(half(0), half(1))
+    }
+}
 
 /// A map of at most `capacity` entries.
 #[derive(Debug)]
 pub(crate) struct LruCache<V> {
     capacity: usize,
     tick: u64,
-    entries: BTreeMap<Arc<str>, (u64, V)>,
-    by_use: BTreeMap<u64, Arc<str>>,
+    entries: BTreeMap<Digest, (u64, V)>,
+    by_use: BTreeMap<u64, Digest>,
 }
 
 impl<V> LruCache<V> {
@@ -29,15 +44,14 @@ impl<V> LruCache<V> {
     pub(crate) fn entry(&mut self, key: &str, default: impl FnOnce() -> V) -> &mut V {
         self.tick += 1;
         let tick = self.tick;
-        let known = self.entries.get_key_value(key).map(|(key, _)| Arc::clone(key));
-        if known.is_none()
+        let key = Digest::of(key);
+        if !self.entries.contains_key(&key)
             && self.entries.len() >= self.capacity
             && let Some((_, oldest)) = self.by_use.pop_first()
         {
             self.entries.remove(&oldest);
         }
-        let key = known.unwrap_or_else(|| Arc::from(key));
-        let entry = self.entries.entry(Arc::clone(&key));
+        let entry = self.entries.entry(key);
         let (used, value) = entry.or_insert_with(|| (tick, default()));
         self.by_use.remove(used);
         *used = tick;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::cache::{CACHE_ENTRIES_MAX, LruCache};
+use super::cache::{CACHE_ENTRIES_MAX, Digest, LruCache};
 use super::event::Event;
 
 /// From this many different messages on, similar events are summed up (client-go: 10).
@@ -38,7 +38,7 @@ pub struct Correlated {
 #[derive(Debug, Default)]
 struct Similar {
     /// In order.
-    messages: Vec<String>,
+    messages: Vec<Digest>,
     last: Option<Timestamp>,
 }
 
@@ -110,8 +110,9 @@ impl EventCorrelator {
         {
             similar.messages.clear();
         }
-        if let Err(place) = similar.messages.binary_search(&event.message) {
-            similar.messages.insert(place, event.message.clone());
+        let message = Digest::of(&event.message);
+        if let Err(place) = similar.messages.binary_search(&message) {
+            similar.messages.insert(place, message);
         }
         similar.last = Some(now);
         if similar.messages.len() < SIMILAR_EVENTS_MAX {

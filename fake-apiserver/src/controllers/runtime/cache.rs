@@ -22,6 +22,11 @@ pub(in crate::controllers) struct Cache {
     before: BTreeMap<String, Arc<Value>>,
 }
 
+/// The uid of the object's controller, if it has one.
+fn owner_uid(object: &Value) -> Option<&str> {
+    controller_of(object)?.get("uid")?.as_str()
+}
+
 impl Cache {
     pub(in crate::controllers) fn get(&self, res: Res, namespace: &str, name: &str) -> Option<&Arc<Value>> {
         self.objects.get(&res)?.get(&Key::new(namespace, name))
@@ -94,17 +99,23 @@ impl Cache {
         if self.buried.contains(object.uid()) {
             return None;
         }
-        let known = self.objects.entry(res).or_default().get(&key).cloned();
-        if let Some(known) = &known {
-            if known.uid() == object.uid() && known.revision() > object.revision() {
-                return None;
+        let known = match self.objects.entry(res).or_default().get_mut(&key) {
+            Some(known) if known.uid() == object.uid() => {
+                if known.revision() > object.revision() {
+                    return None;
+                }
+                if owner_uid(known) == owner_uid(&object) {
+                    let known = std::mem::replace(known, Arc::clone(&object));
+                    return Some((object, Some(known)));
+                }
+                Some(Arc::clone(known))
             }
+            other => other.cloned(),
+        };
+        if let Some(known) = &known {
             self.unlink(res, &key, known);
         }
-        if let Some(owner) = controller_of(&object)
-            .and_then(|owner| owner.get("uid"))
-            .and_then(Value::as_str)
-        {
+        if let Some(owner) = owner_uid(&object) {
             self.owned
                 .entry((res, owner.to_owned()))
                 .or_default()
@@ -120,10 +131,7 @@ impl Cache {
 
     fn unlink(&mut self, res: Res, key: &Key, object: &Value) {
         self.by_uid.remove(object.uid());
-        let Some(owner) = controller_of(object)
-            .and_then(|owner| owner.get("uid"))
-            .and_then(Value::as_str)
-        else {
+        let Some(owner) = owner_uid(object) else {
             return;
         };
         let place = (res, owner.to_owned());

@@ -276,7 +276,7 @@ impl ControllerManager {
                 }
             }
             Err(error) => {
-                tracing::debug!(controller = controller.name(), namespace = thing.1.namespace, name = thing.1.name, %error, "sync");
+                tracing::debug!(controller = controller.name(), namespace = thing.1.namespace.as_str(), name = thing.1.name.as_str(), %error, "sync");
                 self.queue.add_failed(thing);
             }
         }

@@ -162,15 +162,15 @@ impl Res {
 /// Namespace (empty for objects without one) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::controllers) struct Key {
-    pub namespace: String,
-    pub name: String,
+    pub namespace: shared_json::Text,
+    pub name: shared_json::Text,
 }
 
 impl Key {
     pub(in crate::controllers) fn new(namespace: &str, name: &str) -> Self {
         Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+            namespace: namespace.into(),
+            name: name.into(),
         }
     }
 

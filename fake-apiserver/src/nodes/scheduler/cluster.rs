@@ -94,6 +94,16 @@ fn is_driven_away(pod: &Value) -> bool {
         })
 }
 
+/// What is kept of the metadata of a pod that has its node.
+const KEPT_METADATA: [&str; 6] = [
+    "deletionTimestamp",
+    "labels",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "uid",
+];
+
 impl PodInfo {
     pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
         let object = object.into();
@@ -113,23 +123,22 @@ impl PodInfo {
 
     /// A pod that has its node: only what other pods ask about is kept of it.
     pub(super) fn placed(pod: &Value) -> Self {
-        let mut object =
-            json!({"metadata": {}, "spec": {}, "status": {"startTime": at(pod, "status.startTime")}});
-        for field in [
-            "name",
-            "namespace",
-            "uid",
-            "resourceVersion",
-            "labels",
-            "deletionTimestamp",
-        ] {
-            if let Some(value) = pod.metadata().and_then(|meta| meta.get(field)) {
-                object["metadata"][field] = value.clone();
-            }
-        }
+        let known = pod.metadata().into_iter();
+        let metadata: Map = known
+            .flat_map(|metadata| {
+                KEPT_METADATA
+                    .iter()
+                    .filter_map(|field| metadata.get_key_value(field))
+            })
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let mut spec = Map::new();
         if let Some(affinity) = at(pod, "spec.affinity").filter(|value| value.is_object()) {
-            object["spec"]["affinity"] = affinity.clone();
+            spec.insert("affinity", affinity.clone());
         }
+        let object = json!({
+            "metadata": metadata, "spec": spec, "status": {"startTime": at(pod, "status.startTime")},
+        });
         Self {
             object: Arc::new(object),
             requests: requests(pod, Count::Most),

@@ -165,24 +165,34 @@ pub(super) fn in_order(
     {
         return Err(no_key(item, key));
     }
-    let (mut patched, mut server_only): (Vec<Value>, Vec<Value>) = merged
-        .into_iter()
-        .partition(|item| position(patch_order, item, key).is_some());
-    patched.sort_by_key(|item| position(patch_order, item, key));
-    server_only.sort_by_key(|item| position(server_order, item, key));
-    let mut result = Array::with_capacity(patched.len() + server_only.len());
-    let mut patched = patched.into_iter().peekable();
-    let mut server_only = server_only.into_iter().peekable();
-    while let (Some(ours), Some(theirs)) = (patched.peek(), server_only.peek()) {
-        let at = position(server_order, ours, key);
-        let first = match (at, position(server_order, theirs, key)) {
-            (Some(ours), Some(theirs)) if theirs < ours => server_only.next(),
-            _ => patched.next(),
-        };
-        result.extend(first);
+    let patch_order: Vec<_> = patch_order.iter().map(|item| identity(item, key)).collect();
+    let server_order: Vec<_> = server_order.iter().map(|item| identity(item, key)).collect();
+    let place = |order: &[Option<&Value>], item: &Value| {
+        let wanted = identity(item, key)?;
+        order.iter().position(|other| *other == Some(wanted))
+    };
+    let (mut patched, mut server_only) = (Vec::new(), Vec::new());
+    for item in merged {
+        let at = place(&server_order, &item);
+        match place(&patch_order, &item) {
+            Some(listed) => patched.push((listed, at, item)),
+            None => server_only.push((at, item)),
+        }
     }
-    result.extend(patched);
-    result.extend(server_only);
+    patched.sort_by_key(|(listed, ..)| *listed);
+    server_only.sort_by_key(|(at, _)| *at);
+    let mut result = Array::with_capacity(patched.len() + server_only.len());
+    let mut server_only = server_only.into_iter().peekable();
+    for (_, at, item) in patched {
+        // What the server has before it goes first.
+        while let (Some(ours), Some((Some(theirs), _))) = (at, server_only.peek())
+            && *theirs < ours
+        {
+            result.extend(server_only.next().map(|(_, item)| item));
+        }
+        result.push(item);
+    }
+    result.extend(server_only.map(|(_, item)| item));
     Ok(result)
 }
 
