@@ -1,6 +1,6 @@
 //! DaemonSets: a pod on every node that fits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +30,48 @@ const TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
+/// How long the first pod that fails after another on its node stays, and the longest that any does (the controller's).
+const FAILED_DELAY_MIN: Duration = Duration::from_secs(1);
+const FAILED_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// The controller.
-pub(in crate::controllers) struct DaemonSets;
+#[derive(Default)]
+pub(in crate::controllers) struct DaemonSets {
+    failures: Failures,
+}
+
+/// Where pods have failed: how long the next one that fails stays, and since when.
+#[derive(Default)]
+struct Failures(BTreeMap<(String, i64, String), (Duration, Timestamp)>);
+
+impl Failures {
+    fn key(set: &Value, node: &str) -> (String, i64, String) {
+        let seen = number(set, "status.observedGeneration", 0);
+        (set.uid().to_owned(), seen, node.to_owned())
+    }
+
+    /// How long a failed pod on that node stays; none if it goes at once.
+    fn delay(&self, set: &Value, node: &str, now: Timestamp) -> Option<Duration> {
+        let (delay, since) = self.0.get(&Self::key(set, node))?;
+        (passed(*since, now) < *delay).then_some(*delay)
+    }
+
+    /// A failed pod goes: the next one stays twice as long as this one would have. After a long time all is forgotten.
+    fn note(&mut self, set: &Value, node: &str, now: Timestamp) {
+        self.0
+            .retain(|_, (_, since)| passed(*since, now) <= FAILED_DELAY_MAX * 2);
+        let key = Self::key(set, node);
+        let delay = self
+            .0
+            .get(&key)
+            .map_or(FAILED_DELAY_MIN, |(delay, _)| (*delay * 2).min(FAILED_DELAY_MAX));
+        self.0.insert(key, (delay, now));
+    }
+}
+
+fn passed(since: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+}
 
 /// The pod for a node.
 fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
@@ -137,6 +177,8 @@ pub(super) struct View<'a> {
     pub pods: &'a [Arc<Value>],
     pub hash: &'a str,
     pub now: Timestamp,
+    /// Nodes whose failed pods stay for now.
+    pub held: &'a BTreeSet<String>,
 }
 
 impl View<'_> {
@@ -174,6 +216,9 @@ impl View<'_> {
             for pod in pods.into_iter().filter(|pod| !pod.is_terminating()) {
                 if stay && !is_over(pod) {
                     running.push(pod);
+                    continue;
+                }
+                if stay && text(pod, "status.phase") == "Failed" && self.held.contains(node.name()) {
                     continue;
                 }
                 plan.delete.push(pod.name().to_owned());
@@ -499,6 +544,13 @@ impl Controller for DaemonSets {
             .unwrap_or_default()
             .to_owned();
         let nodes: Vec<Arc<Value>> = cx.cache.all(Res::Nodes).cloned().collect();
+        let now = cx.now();
+        let delays: BTreeMap<&str, Duration> = pods
+            .iter()
+            .filter(|pod| text(pod, "status.phase") == "Failed")
+            .filter_map(|pod| Some((node_of(pod), self.failures.delay(&set, node_of(pod), now)?)))
+            .collect();
+        let held: BTreeSet<String> = delays.keys().map(|node| (*node).to_owned()).collect();
         let mut result = Ok(());
         if !set.is_terminating() {
             let plan = View {
@@ -506,11 +558,18 @@ impl Controller for DaemonSets {
                 nodes: &nodes,
                 pods: &pods,
                 hash: &hash,
-                now: cx.now(),
+                now,
+                held: &held,
             }
             .plan();
+            for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
+                if plan.failed.iter().any(|name| name == pod.name()) {
+                    self.failures.note(&set, node_of(pod), now);
+                }
+            }
             result = act(cx, &set, &pods, &hash, plan).await;
         }
+        let later = delays.into_values().min();
         let pods = cx.cache.owned(Res::Pods, set.uid());
         let (status, next) = View {
             set: &set,
@@ -518,6 +577,7 @@ impl Controller for DaemonSets {
             pods: &pods,
             hash: &hash,
             now: cx.now(),
+            held: &held,
         }
         .status();
         cx.set_status(Res::DaemonSets, &set, &status).await?;
@@ -525,7 +585,7 @@ impl Controller for DaemonSets {
         if !set.is_terminating() {
             truncate(cx, &set, &history, &[]).await?;
         }
-        Ok(next.into())
+        Ok([later, next].into_iter().flatten().min().into())
     }
 }
 

@@ -123,6 +123,7 @@ fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[ca
         pods: &pods,
         hash: "b",
         now: Timestamp::UNIX_EPOCH,
+        held: &BTreeSet::from(["held".to_owned()]),
     }
     .plan();
     let got: Vec<String> = plan
@@ -188,4 +189,52 @@ fn which_nodes_concern_a_set(
     });
     let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
     assert_eq!(concerns(&set, &node("n", spec), &pods), expected);
+}
+
+#[rstest]
+#[case::failed("a held b f", &[])]
+#[case::succeeded("a held b s", &["!a"])]
+#[case::runs("a held b r", &[])]
+#[case::goes("a held b ft", &["+held"])]
+fn failed_pods_that_stay(#[case] short: &str, #[case] expected: &[&str]) {
+    let set = json!({"metadata": {"name": "d"}, "spec": {}});
+    let (nodes, pods) = ([node("held", json!({}))], [pod(short)]);
+    let plan = View {
+        set: &set,
+        nodes: &nodes,
+        pods: &pods,
+        hash: "b",
+        now: Timestamp::UNIX_EPOCH,
+        held: &BTreeSet::from(["held".to_owned()]),
+    }
+    .plan();
+    let created = plan.create.iter().map(|node| format!("+{node}"));
+    let deleted = plan.delete.iter().map(|name| format!("!{name}"));
+    assert_eq!(created.chain(deleted).collect::<Vec<_>>(), expected);
+}
+
+/// The seconds in which pods of a node have failed and gone, and how long one that fails at a second stays.
+#[rstest]
+#[case::first(&[], 0, 0)]
+#[case::at_once(&[0], 0, 1)]
+#[case::a_second_later(&[0], 1, 0)]
+#[case::twice_as_long(&[0, 1], 2, 2)]
+#[case::twice_as_long_is_over(&[0, 1], 3, 0)]
+#[case::four_times(&[0, 1, 3], 6, 4)]
+#[case::up_to_a_quarter_of_an_hour(&[0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1923], 2000, 900)]
+#[case::forgotten(&[0, 1, 3, 1804], 1804, 1)]
+#[case::not_forgotten_yet(&[0, 1, 3, 1803], 1803, 8)]
+fn how_long_failed_pods_stay(#[case] failures: &[i64], #[case] now: i64, #[case] expected: u64) {
+    let at = |second: i64| Timestamp::from_second(second).unwrap();
+    let set = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 1}});
+    let mut known = Failures::default();
+    for second in failures {
+        known.note(&set, "n", at(*second));
+    }
+    let found = known.delay(&set, "n", at(now)).unwrap_or_default();
+    assert_eq!(found, Duration::from_secs(expected));
+    // Neither another node nor another generation has anything to do with it.
+    assert_eq!(known.delay(&set, "m", at(now)), None);
+    let newer = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 2}});
+    assert_eq!(known.delay(&newer, "n", at(now)), None);
 }
