@@ -52,7 +52,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         }
         BuiltIn::Deployment => Box::new(workloads::deployment::Deployments),
         BuiltIn::StatefulSet => Box::new(workloads::statefulset::StatefulSets),
-        BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets),
+        BuiltIn::DaemonSet => Box::new(workloads::daemonset::DaemonSets::default()),
         BuiltIn::CertificateApproval => Box::new(certificates::CertificateApproval),
         BuiltIn::CertificateCleaner => Box::new(certificate_cleaner::CertificateCleaner),
         BuiltIn::CertificateSigning => Box::new(certificates::CertificateSigning),

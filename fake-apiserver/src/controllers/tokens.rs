@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use shared_json::{Value, json};
 
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_not_found, text};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_not_found, list, text};
 use crate::meta::{ObjectMeta as _, string_map};
 
 const KIND: &str = "kubernetes.io/service-account-token";
@@ -16,7 +16,7 @@ const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// How long a token is good for: the real ones have no end.
 const LIFE_SECONDS: u32 = u32::MAX;
 
-/// The controller.
+/// The controller. Its keys are secrets; of one that is gone also the account, behind a slash.
 pub(super) struct ServiceAccountTokens;
 
 fn is_token(secret: &Value) -> bool {
@@ -36,6 +36,32 @@ fn is_of(secret: &Value, account: &Value) -> bool {
     annotation(secret, ACCOUNT) == account.name() && (uid.is_empty() || uid == account.uid())
 }
 
+/// Whether an account names a secret as one of its own.
+fn names(account: &Value, secret: &str) -> bool {
+    list(account, "secrets")
+        .iter()
+        .any(|entry| text(entry, "name") == secret)
+}
+
+/// Takes a secret that is gone from those that its account names.
+async fn forget(cx: &mut Cx<'_>, namespace: &str, account: &str, secret: &str) -> Result<(), kube::Error> {
+    let Some(account) = cx
+        .cache
+        .get(Res::ServiceAccounts, namespace, account)
+        .filter(|account| names(account, secret))
+    else {
+        return Ok(());
+    };
+    let mut changed = Value::clone(account);
+    let mut left = list(account, "secrets").to_vec();
+    left.retain(|entry| text(entry, "name") != secret);
+    changed["secrets"] = Value::Array(left);
+    changed["apiVersion"] = json!("v1");
+    changed["kind"] = json!("ServiceAccount");
+    cx.update(Res::ServiceAccounts, &changed).await?;
+    Ok(())
+}
+
 #[async_trait]
 impl Controller for ServiceAccountTokens {
     fn name(&self) -> &'static str {
@@ -48,7 +74,27 @@ impl Controller for ServiceAccountTokens {
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, _: Option<&Value>) -> Vec<Key> {
         match res {
-            Res::Secrets if is_token(object) => vec![Key::of(object)],
+            Res::Secrets if is_token(object) => {
+                if cache
+                    .get(Res::Secrets, object.namespace(), object.name())
+                    .is_some()
+                {
+                    return vec![Key::of(object)];
+                }
+                let account = cache.get(
+                    Res::ServiceAccounts,
+                    object.namespace(),
+                    annotation(object, ACCOUNT),
+                );
+                let names = account.filter(|account| is_of(object, account) && names(account, object.name()));
+                names
+                    .map(|account| {
+                        let name = format!("{}/{}", object.name(), account.name());
+                        Key::new(object.namespace(), &name)
+                    })
+                    .into_iter()
+                    .collect()
+            }
             Res::ServiceAccounts => cache
                 .in_namespace(Res::Secrets, object.namespace())
                 .filter(|secret| is_token(secret) && annotation(secret, ACCOUNT) == object.name())
@@ -59,6 +105,10 @@ impl Controller for ServiceAccountTokens {
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        if let Some((secret, account)) = key.name.split_once('/') {
+            forget(cx, &key.namespace, account, secret).await?;
+            return Ok(Next::Change);
+        }
         let secret: Option<Arc<Value>> = cx.cache.get(Res::Secrets, &key.namespace, &key.name).cloned();
         let Some(secret) = secret.filter(|secret| is_token(secret) && !secret.is_terminating()) else {
             return Ok(Next::Change);
@@ -72,14 +122,6 @@ impl Controller for ServiceAccountTokens {
             return Ok(Next::Change);
         };
         let has = |field: &str| !text(&secret, &format!("data.{field}")).is_empty();
-        if has("token") && has("namespace") {
-            return Ok(Next::Change);
-        }
-        let mut changed = Value::clone(&secret);
-        changed["metadata"]["annotations"][ACCOUNT_UID] = Value::from(account.uid());
-        if !has("namespace") {
-            changed["data"]["namespace"] = Value::from(STANDARD.encode(&key.namespace));
-        }
         let path = format!("{}/kube-root-ca.crt", Res::ConfigMaps.path(&key.namespace));
         let authority = match cx.read(&path).await {
             Ok(map) => map
@@ -90,7 +132,17 @@ impl Controller for ServiceAccountTokens {
             Err(error) if is_not_found(&error) => String::new(),
             Err(error) => return Err(error),
         };
-        changed["data"]["ca.crt"] = Value::from(STANDARD.encode(authority));
+        let authority = STANDARD.encode(authority);
+        let known = secret.pointer("/data/ca.crt").and_then(Value::as_str);
+        if has("token") && has("namespace") && known.unwrap_or_default() == authority {
+            return Ok(Next::Change);
+        }
+        let mut changed = Value::clone(&secret);
+        changed["metadata"]["annotations"][ACCOUNT_UID] = Value::from(account.uid());
+        if !has("namespace") {
+            changed["data"]["namespace"] = Value::from(STANDARD.encode(&key.namespace));
+        }
+        changed["data"]["ca.crt"] = Value::from(authority);
         if !has("token") {
             let path = format!(
                 "{}/{}/token",

@@ -14,7 +14,7 @@ const REASON: &str = "Preempting";
 const MESSAGE: &str = "Preempted in order to admit critical pod";
 const DISRUPTION: &str = "Pod was preempted by Kubelet to accommodate a critical pod.";
 /// What a pod has that stands for one of the node's own.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 fn priority(pod: &Value) -> i64 {
     at(pod, "spec.priority")

@@ -234,4 +234,86 @@ fn tokens_in_secrets() {
         200,
         json!({"/secrets": null}),
     );
+    check(
+        &then(vec![merge(&secret, json!({"data": {"ca.crt": "eA=="}}))]),
+        &secret,
+        200,
+        json!({"/data/ca.crt": ""}),
+    );
+    check(
+        &then(vec![merge(
+            &secret,
+            json!({"metadata": {"annotations": {NAME: "nobody"}}}),
+        )]),
+        &secret,
+        404,
+        json!({}),
+    );
+    // What is complete is left alone, whatever it says of its account.
+    check(
+        &then(vec![merge(
+            &secret,
+            json!({"metadata": {"annotations": {UID: null}}}),
+        )]),
+        &secret,
+        200,
+        json!({"/metadata/annotations/kubernetes.io~1service-account.uid": null}),
+    );
+    check(
+        &then(vec![merge(
+            &secret,
+            json!({"metadata": {"annotations": {UID: "other"}}}),
+        )]),
+        &secret,
+        404,
+        json!({}),
+    );
+}
+
+#[test]
+fn tokens_that_accounts_name() {
+    const KIND: &str = "kubernetes.io/service-account-token";
+    const NAME: &str = "kubernetes.io/service-account.name";
+    let (account, secret) = (format!("{ACCOUNTS}/a"), format!("{SECRETS}/t"));
+    let named = |kind: &str, names: Value| {
+        let mut steps = token(kind, json!({NAME: "a"}), Value::Null);
+        steps.push(merge(&account, json!({"secrets": names})));
+        steps.push(delete(&secret));
+        steps
+    };
+    check(
+        &named(KIND, json!([{"name": "t"}])),
+        &account,
+        200,
+        json!({"/secrets": null}),
+    );
+    check(
+        &named(KIND, json!([{"name": "t"}, {"name": "x"}])),
+        &account,
+        200,
+        json!({"/secrets/0/name": "x", "/secrets/1": null}),
+    );
+    check(
+        &named(KIND, json!([{"name": "x"}])),
+        &account,
+        200,
+        json!({"/secrets/0/name": "x"}),
+    );
+    check(
+        &named("Opaque", json!([{"name": "t"}])),
+        &account,
+        200,
+        json!({"/secrets/0/name": "t"}),
+    );
+    let mut others = token(KIND, json!({NAME: "a"}), Value::Null);
+    others.push(json!({
+        "do": format!("POST {ACCOUNTS}"), "body": {"metadata": {"name": "b"}, "secrets": [{"name": "t"}]}, "code": 201,
+    }));
+    others.push(delete(&secret));
+    check(
+        &others,
+        &format!("{ACCOUNTS}/b"),
+        200,
+        json!({"/secrets/0/name": "t"}),
+    );
 }

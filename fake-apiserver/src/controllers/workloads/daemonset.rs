@@ -1,6 +1,6 @@
 //! DaemonSets: a pod on every node that fits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +30,48 @@ const TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
+/// How long the first pod that fails after another on its node stays, and the longest that any does (the controller's).
+const FAILED_DELAY_MIN: Duration = Duration::from_secs(1);
+const FAILED_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// The controller.
-pub(in crate::controllers) struct DaemonSets;
+#[derive(Default)]
+pub(in crate::controllers) struct DaemonSets {
+    failures: Failures,
+}
+
+/// Where pods have failed: how long the next one that fails stays, and since when.
+#[derive(Default)]
+struct Failures(BTreeMap<(String, i64, String), (Duration, Timestamp)>);
+
+impl Failures {
+    fn key(set: &Value, node: &str) -> (String, i64, String) {
+        let seen = number(set, "status.observedGeneration", 0);
+        (set.uid().to_owned(), seen, node.to_owned())
+    }
+
+    /// How long a failed pod on that node stays; none if it goes at once.
+    fn delay(&self, set: &Value, node: &str, now: Timestamp) -> Option<Duration> {
+        let (delay, since) = self.0.get(&Self::key(set, node))?;
+        (passed(*since, now) < *delay).then_some(*delay)
+    }
+
+    /// A failed pod goes: the next one stays twice as long as this one would have. After a long time all is forgotten.
+    fn note(&mut self, set: &Value, node: &str, now: Timestamp) {
+        self.0
+            .retain(|_, (_, since)| passed(*since, now) <= FAILED_DELAY_MAX * 2);
+        let key = Self::key(set, node);
+        let delay = self
+            .0
+            .get(&key)
+            .map_or(FAILED_DELAY_MIN, |(delay, _)| (*delay * 2).min(FAILED_DELAY_MAX));
+        self.0.insert(key, (delay, now));
+    }
+}
+
+fn passed(since: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+}
 
 /// The pod for a node.
 fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
@@ -109,6 +149,17 @@ fn wanted(set: &Value, node: &Value) -> (bool, bool) {
     (run, stay)
 }
 
+/// Whether a node that has changed concerns a set with these pods. Pods that are only meant for the node do not count.
+fn concerns(set: &Value, node: &Value, pods: &[Arc<Value>]) -> bool {
+    let (run, stay) = wanted(set, node);
+    let has_pod = pods.iter().any(|pod| text(pod, "spec.nodeName") == node.name());
+    if has_pod {
+        !stay || number(set, "status.numberMisscheduled", 0) > 0
+    } else {
+        run
+    }
+}
+
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
@@ -126,13 +177,18 @@ pub(super) struct View<'a> {
     pub pods: &'a [Arc<Value>],
     pub hash: &'a str,
     pub now: Timestamp,
+    /// Nodes whose failed pods stay for now.
+    pub held: &'a BTreeSet<String>,
 }
 
 impl View<'_> {
+    /// The pods by node, without those that have ended and only wait for somebody to let them go.
     fn by_node(&self) -> BTreeMap<&str, Vec<&Arc<Value>>> {
         let mut out: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
         for pod in self.pods {
-            out.entry(node_of(pod)).or_default().push(pod);
+            if !(pod.is_terminating() && is_over(pod)) {
+                out.entry(node_of(pod)).or_default().push(pod);
+            }
         }
         out
     }
@@ -151,40 +207,51 @@ impl View<'_> {
     pub(super) fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         let by_node = self.by_node();
+        let surges = self.surge() > 0;
         for node in self.nodes {
             let (run, stay) = wanted(self.set, node);
             let pods = by_node.get(node.name()).cloned().unwrap_or_default();
-            if run && pods.is_empty() {
-                plan.create.push(node.name().to_owned());
-            }
+            let is_bare = pods.is_empty();
             let mut running = Vec::new();
-            for pod in pods {
-                if pod.is_terminating() {
+            for pod in pods.into_iter().filter(|pod| !pod.is_terminating()) {
+                if stay && !is_over(pod) {
+                    running.push(pod);
                     continue;
                 }
-                if is_over(pod) {
+                if stay && text(pod, "status.phase") == "Failed" && self.held.contains(node.name()) {
+                    continue;
+                }
+                plan.delete.push(pod.name().to_owned());
+                if stay {
                     plan.failed.push(pod.name().to_owned());
-                    plan.delete.push(pod.name().to_owned());
-                } else if !stay {
-                    plan.delete.push(pod.name().to_owned());
-                } else {
-                    running.push(pod);
                 }
             }
-            // One pod per node: the oldest stays, unless an update runs that makes a second one first.
-            if running.len() > 1 && self.surge() == 0 {
-                running.sort_by_key(|pod| {
-                    (
-                        text(pod, "metadata.creationTimestamp").to_owned(),
-                        pod.name().to_owned(),
-                    )
-                });
-                plan.delete
-                    .extend(running.iter().skip(1).map(|pod| pod.name().to_owned()));
+            // Beside one that is on its way out a new one is made only where two may be at once.
+            if run && running.is_empty() && (is_bare || surges) {
+                plan.create.push(node.name().to_owned());
             }
+            running.sort_by_key(|pod| {
+                (
+                    text(pod, "spec.nodeName").is_empty(),
+                    text(pod, "metadata.creationTimestamp").to_owned(),
+                    pod.name().to_owned(),
+                )
+            });
+            let excess = if surges {
+                self.excess_beside(&running)
+            } else {
+                running
+                    .split_first()
+                    .map(|(_, rest)| rest.to_vec())
+                    .unwrap_or_default()
+            };
+            plan.delete
+                .extend(excess.into_iter().map(|pod| pod.name().to_owned()));
         }
+        // Bound ones go with their node: others see to that.
         for pod in self.pods {
-            let known = self.nodes.iter().any(|node| node.name() == node_of(pod));
+            let is_bound = !text(pod, "spec.nodeName").is_empty();
+            let known = is_bound || self.nodes.iter().any(|node| node.name() == node_of(pod));
             if !known && !pod.is_terminating() {
                 plan.delete.push(pod.name().to_owned());
             }
@@ -193,6 +260,29 @@ impl View<'_> {
             self.update(&mut plan);
         }
         plan
+    }
+
+    /// Which of a node's pods, the oldest first, are too many where two may be at once: one of this revision and an older one that
+    /// is ready for as long as the other is not available.
+    fn excess_beside<'a>(&self, running: &[&'a Arc<Value>]) -> Vec<&'a Arc<Value>> {
+        if running.len() < 2 {
+            return Vec::new();
+        }
+        let (mut new, mut old, mut excess) = (None, None, Vec::new());
+        for pod in running {
+            let first = if self.is_updated(pod) { &mut new } else { &mut old };
+            if first.is_some() {
+                excess.push(*pod);
+            } else {
+                *first = Some(*pod);
+            }
+        }
+        if let (Some(new), Some(old)) = (new, old)
+            && (!is_ready(old) || self.is_available(new))
+        {
+            excess.push(old);
+        }
+        excess
     }
 
     fn surge(&self) -> i64 {
@@ -300,13 +390,7 @@ impl View<'_> {
         let mut next: Option<Duration> = None;
         let min_ready = number(self.set, "spec.minReadySeconds", 0);
         for node in self.nodes {
-            let pods: Vec<&Arc<Value>> = by_node
-                .get(node.name())
-                .into_iter()
-                .flatten()
-                .copied()
-                .filter(|pod| !(pod.is_terminating() && is_over(pod)))
-                .collect();
+            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
             if !wanted(self.set, node).0 {
                 misscheduled += i64::from(!pods.is_empty());
                 continue;
@@ -431,10 +515,18 @@ impl Controller for DaemonSets {
                         node.pointer("/metadata/labels").cloned(),
                     )
                 };
+                // One that is gone concerns none.
+                let Some(node) = cache.get(Res::Nodes, "", object.name()) else {
+                    return Vec::new();
+                };
                 if old.is_some_and(|old| relevant(old) == relevant(object)) {
                     return Vec::new();
                 }
-                cache.all(Res::DaemonSets).map(|set| Key::of(set)).collect()
+                cache
+                    .all(Res::DaemonSets)
+                    .filter(|set| concerns(set, node, &cache.owned(Res::Pods, set.uid())))
+                    .map(|set| Key::of(set))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -452,6 +544,13 @@ impl Controller for DaemonSets {
             .unwrap_or_default()
             .to_owned();
         let nodes: Vec<Arc<Value>> = cx.cache.all(Res::Nodes).cloned().collect();
+        let now = cx.now();
+        let delays: BTreeMap<&str, Duration> = pods
+            .iter()
+            .filter(|pod| text(pod, "status.phase") == "Failed")
+            .filter_map(|pod| Some((node_of(pod), self.failures.delay(&set, node_of(pod), now)?)))
+            .collect();
+        let held: BTreeSet<String> = delays.keys().map(|node| (*node).to_owned()).collect();
         let mut result = Ok(());
         if !set.is_terminating() {
             let plan = View {
@@ -459,11 +558,18 @@ impl Controller for DaemonSets {
                 nodes: &nodes,
                 pods: &pods,
                 hash: &hash,
-                now: cx.now(),
+                now,
+                held: &held,
             }
             .plan();
+            for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
+                if plan.failed.iter().any(|name| name == pod.name()) {
+                    self.failures.note(&set, node_of(pod), now);
+                }
+            }
             result = act(cx, &set, &pods, &hash, plan).await;
         }
+        let later = delays.into_values().min();
         let pods = cx.cache.owned(Res::Pods, set.uid());
         let (status, next) = View {
             set: &set,
@@ -471,6 +577,7 @@ impl Controller for DaemonSets {
             pods: &pods,
             hash: &hash,
             now: cx.now(),
+            held: &held,
         }
         .status();
         cx.set_status(Res::DaemonSets, &set, &status).await?;
@@ -478,99 +585,10 @@ impl Controller for DaemonSets {
         if !set.is_terminating() {
             truncate(cx, &set, &history, &[]).await?;
         }
-        Ok(next.into())
+        Ok([later, next].into_iter().flatten().min().into())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    fn node(name: &str, spec: Value) -> Arc<Value> {
-        Arc::new(
-            json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec}),
-        )
-    }
-
-    /// A pod in short: name, node, revision, and `r` if it is ready, `f` if it has failed, `t` if it is going.
-    fn pod(short: &str) -> Arc<Value> {
-        let parts: Vec<&str> = short.split(' ').collect();
-        let state = parts.get(3).copied().unwrap_or_default();
-        let mut pod = json!({
-            "metadata": {"name": parts[0], "labels": {REVISION_LABEL: parts[2]}}, "spec": {"nodeName": parts[1]},
-            "status": {
-                "phase": if state == "f" { "Failed" } else { "Running" },
-                "conditions": [{"type": "Ready", "status": if state == "r" { "True" } else { "False" }}],
-            },
-        });
-        if state == "t" {
-            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        }
-        Arc::new(pod)
-    }
-
-    #[rstest]
-    #[case(json!({}), json!({}), &[], &["+n1", "+n2"])]
-    #[case(json!({}), json!({}), &["a n1 b r"], &["+n2"])]
-    #[case(json!({}), json!({"unschedulable": true}), &[], &["+n1", "+n2"])]
-    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &[], &["+n1"])]
-    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b r"], &[])]
-    #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n1 b r", "c n2 b r"], &["-c"])]
-    #[case(json!({"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "n2"}}}}), json!({}), &["a n1 b r"], &["+n2", "-a"])]
-    #[case(json!({}), json!({}), &["a n1 b f", "c n2 b r"], &["-a"])]
-    #[case(json!({}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
-    #[case(json!({}), json!({}), &["a n1 b", "c n2 a r"], &[])]
-    #[case(json!({}), json!({}), &["a n1 a t", "c n2 a r"], &[])]
-    #[case(json!({}), json!({}), &["a n1 a", "c n2 a"], &["-a", "-c"])]
-    #[case(json!({"updateStrategy": {"type": "OnDelete"}}), json!({}), &["a n1 a r", "c n2 a r"], &[])]
-    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}), json!({}), &["a n1 a r", "c n2 a r"], &["+n1"])]
-    #[case(
-        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-        json!({}),
-        &["a n1 a r", "b n1 b r", "c n2 a r"],
-        &["+n2", "-a"]
-    )]
-    #[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 b r"], &["-x"])]
-    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a", "-c"])]
-    #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "50%"}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
-    #[case(json!({}), json!({}), &["a n1 b r", "b n1 b r", "c n2 b r"], &["-b"])]
-    #[case(
-        json!({"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}),
-        json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"]
-    )]
-    #[case(json!({}), json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"])]
-    #[case(
-        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-        json!({}), &["a n1 a", "c n2 a r"], &["+n1", "+n2"]
-    )]
-    #[case(
-        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-        json!({}), &["a n1 a r", "b n1 b", "c n2 a r"], &[]
-    )]
-    #[case(
-        json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-        json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "b n1 b r", "c n2 a r"], &["-a", "-c"]
-    )]
-    fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
-        let set = json!({"metadata": {"name": "d"}, "spec": spec});
-        let nodes = [node("n1", json!({})), node("n2", second)];
-        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
-        let plan = View {
-            set: &set,
-            nodes: &nodes,
-            pods: &pods,
-            hash: "b",
-            now: Timestamp::UNIX_EPOCH,
-        }
-        .plan();
-        let got: Vec<String> = plan
-            .create
-            .iter()
-            .map(|node| format!("+{node}"))
-            .chain(plan.delete.iter().map(|name| format!("-{name}")))
-            .collect();
-        assert_eq!(got, expected);
-    }
-}
+#[path = "daemonset_tests.rs"]
+mod tests;

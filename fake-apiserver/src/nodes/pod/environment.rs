@@ -127,7 +127,7 @@ impl PodWorker {
     }
 
     /// A field of the pod, as the downward API gives it.
-    fn field(&self, path: &str) -> String {
+    pub(super) fn field(&self, path: &str) -> String {
         if let Some((map, rest)) = path.split_once("['")
             && let Some(key) = rest.strip_suffix("']")
         {

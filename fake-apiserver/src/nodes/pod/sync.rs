@@ -9,7 +9,7 @@ use super::worker::{Gone, PodWorker, Run};
 use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::pressure;
 use crate::nodes::programs::Exit;
-use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, should_restart};
+use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, restarts_all, should_restart};
 use crate::server::rfc3339;
 
 /// How much of its log a container's end may tell.
@@ -37,6 +37,9 @@ impl PodWorker {
         self.write_status().await;
         if self.is_terminating() {
             return Ok(());
+        }
+        if restarts_all(&self.record, &self.pod) {
+            return self.restart_all().await;
         }
         if !self.record.sandbox && !self.make_sandbox().await? {
             return Ok(());
@@ -107,6 +110,29 @@ impl PodWorker {
         if waits && !init_runs && !starting {
             self.sync_now();
         }
+    }
+
+    /// A container has ended in a way for which all begin anew: those that run are killed, and all are taken away. Only the
+    /// sandbox stays; nobody waits for having ended too often.
+    async fn restart_all(&mut self) -> Result<(), Gone> {
+        let running = self.running_names(|container| container.kind != Kind::Ephemeral);
+        for name in &running {
+            if let Some(container) = self.record.containers.iter().find(|known| known.name == *name) {
+                self.normal(container.kind, name, "Killing", "killing");
+            }
+        }
+        self.stop(running, Some(Duration::ZERO)).await?;
+        if self.is_terminating() {
+            return Ok(());
+        }
+        for container in &mut self.record.containers {
+            if container.kind != Kind::Ephemeral {
+                container.take_away();
+                self.ended_at.remove(&container.name);
+            }
+        }
+        self.sync_now();
+        Ok(())
     }
 
     /// The sandbox: network and volumes. False if a volume is missing.

@@ -8,12 +8,15 @@ use tokio::time::Instant;
 
 use super::environment::{data_of, is_optional};
 use super::worker::PodWorker;
+use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::programs::{Files, Volume};
 use crate::nodes::status::items;
 
 /// How long the first retry of a mount waits, and the longest that any waits (the kubelet's).
 const MOUNT_DELAY_MIN: Duration = Duration::from_millis(500);
 const MOUNT_DELAY_MAX: Duration = Duration::from_secs(122);
+/// What every namespace has.
+const ROOT_CA: &str = "kube-root-ca.crt";
 /// Shared by all containers of a pod.
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -48,33 +51,52 @@ impl PodWorker {
 
     async fn content(&self, volume: &Value) -> Result<Volume, String> {
         let content = Volume::default();
-        let mut sources: Vec<(&Value, &str)> = Vec::new();
-        for (field, kind) in [("configMap", "configmap"), ("secret", "secret")] {
-            sources.extend(volume.get(field).map(|source| (source, kind)));
-        }
         let projected = volume.pointer("/projected/sources").and_then(Value::as_array);
-        let is_token = projected.is_some_and(|list| {
-            list.iter()
-                .any(|entry| entry.get("serviceAccountToken").is_some())
-        });
-        if is_token {
-            // Every pod has one, and it is always there: asking for its parts would cost a request per pod.
+        if projected.is_some_and(|sources| is_of_account(sources)) {
             return Ok(content);
         }
-        for entry in projected.into_iter().flatten() {
+        let sources = projected.map_or(std::slice::from_ref(volume), Vec::as_slice);
+        let mut problems: Vec<String> = Vec::new();
+        for source in sources {
             for (field, kind) in [("configMap", "configmap"), ("secret", "secret")] {
-                sources.extend(entry.get(field).map(|source| (source, kind)));
+                let Some(reference) = source.get(field) else {
+                    continue;
+                };
+                if let Err(why) = self.fill(&content, reference, kind).await
+                    && !problems.contains(&why)
+                {
+                    problems.push(why);
+                }
             }
+            self.tell(&content, source);
         }
-        for (source, kind) in sources {
-            self.fill(&content, source, kind).await?;
+        match problems.as_slice() {
+            [] => Ok(content),
+            [why] => Err(why.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
         }
-        Ok(content)
+    }
+
+    /// Puts what a pod may know of itself into a volume.
+    fn tell(&self, content: &Volume, source: &Value) {
+        let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
+        let items = source.pointer("/downwardAPI/items").and_then(Value::as_array);
+        for item in items.into_iter().flatten() {
+            let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str);
+            let (Some(path), Some(field)) = (text("/path"), text("/fieldRef/fieldPath")) else {
+                continue;
+            };
+            let value = match field {
+                "metadata.labels" => lines(&self.pod, "labels"),
+                "metadata.annotations" => lines(&self.pod, "annotations"),
+                field => self.field(field),
+            };
+            let _ = files.write(&format!("/v/{path}"), value.as_bytes(), false);
+        }
     }
 
     /// Puts the entries of a ConfigMap or Secret into a volume.
     async fn fill(&self, content: &Volume, source: &Value, kind: &str) -> Result<(), String> {
-        use crate::meta::ObjectMeta as _;
         let text = |field: &str| source.get(field).and_then(Value::as_str);
         let name = text("name").or_else(|| text("secretName")).unwrap_or_default();
         let path = format!("/api/v1/namespaces/{}/{kind}s/{name}", self.pod.namespace());
@@ -101,11 +123,12 @@ impl PodWorker {
                         if is_optional(source) {
                             continue;
                         }
-                        return Err(format!(
-                            "references non-existent {} key: {}",
-                            word(kind),
-                            field("key")
-                        ));
+                        let key = field("key");
+                        return Err(if kind == "secret" {
+                            format!("references non-existent secret key: {key}")
+                        } else {
+                            format!("configmap references non-existent config key: {key}")
+                        });
                     };
                     let _ = files.write(&format!("/v/{}", field("path")), value.as_bytes(), false);
                 }
@@ -130,6 +153,27 @@ impl PodWorker {
     }
 }
 
-fn word(kind: &str) -> &str {
-    if kind == "secret" { "secret" } else { "config" }
+/// Whether a projected volume is the one that every pod has for its account. It is always there: asking for its parts would cost
+/// a request per pod.
+fn is_of_account(sources: &[Value]) -> bool {
+    let is_token = |source: &Value| source.get("serviceAccountToken").is_some();
+    let is_known = |source: &Value| {
+        source
+            .pointer("/configMap/name")
+            .is_none_or(|name| name == ROOT_CA)
+    };
+    sources.iter().any(is_token)
+        && sources
+            .iter()
+            .all(|source| is_known(source) && source.get("secret").is_none())
+}
+
+/// Labels or annotations as a file has them.
+fn lines(pod: &Value, field: &str) -> String {
+    let mut lines: Vec<String> = string_map(pod, field)
+        .iter()
+        .map(|(key, value)| format!("{key}={:?}", value.as_str().unwrap_or_default()))
+        .collect();
+    lines.sort();
+    lines.join("\n")
 }

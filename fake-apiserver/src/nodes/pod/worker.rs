@@ -20,9 +20,10 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::probes::Probes;
-use crate::meta::{ObjectMeta, at};
+use crate::meta::{ObjectMeta, at, string_map};
 use crate::nodes::admission::{Refusal, other_system};
 use crate::nodes::kubelet::{Kubelet, Mail};
+use crate::nodes::preemption::MIRROR;
 use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
@@ -34,6 +35,8 @@ use crate::timer;
 const RELIST_PERIOD_MS: u128 = 1000;
 /// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
 const REWRITE_PERIOD_MS: u128 = 10_000;
+/// How often a node looks for what is no longer needed (the kubelet's housekeeping: two seconds).
+const TIDY_PERIOD_MS: u128 = 2000;
 /// How long a failed pass waits for the next: this, and up to half as much more.
 const RETRY_DELAY_MS: u64 = 10_000;
 
@@ -174,6 +177,9 @@ impl PodWorker {
 
     /// A pod waits for most of its life: what it does now and then has memory of its own only while it is done.
     async fn live(&mut self) -> Result<(), Gone> {
+        if string_map(&self.pod, "annotations").contains_key(MIRROR) {
+            return self.dismiss().await;
+        }
         if !self.record.over {
             Box::pin(self.admit()).await?;
             let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
@@ -198,6 +204,17 @@ impl PodWorker {
                 Box::pin(self.pass()).await?;
             } else {
                 self.wait().await?;
+            }
+        }
+    }
+
+    /// A pod that stands for one of the node's own, which has none: it is never run, and goes when the node tidies up.
+    async fn dismiss(&mut self) -> Result<(), Gone> {
+        loop {
+            tokio::time::sleep_until(self.next_beat(TIDY_PERIOD_MS, Instant::now())).await;
+            self.refresh()?;
+            if self.remove().await {
+                return self.wait_gone().await;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use shared_json::{Array, Value, json};
 
+use super::containers::{may_restart_all, restarts_all};
 use super::record::{Kind, PodRecord, ResizeCondition};
 use crate::meta::{ObjectMeta, at};
 
@@ -107,7 +108,8 @@ fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition>
             reason: "PodCompleted",
             ..Condition::met("Initialized")
         }
-    } else if record.is_initialized() {
+    } else if record.is_initialized() || is_shown(pod, "Initialized") {
+        // What was once so stays so, even when all containers begin anew.
         Condition::met("Initialized")
     } else {
         let message = format!("containers with incomplete status: {incomplete}");
@@ -121,6 +123,9 @@ fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition>
         containers_ready,
         Condition::met("PodScheduled"),
     ];
+    if may_restart_all(pod) {
+        all.push(restarting_all(record, pod, phase));
+    }
     if let Some(message) = &record.disrupted {
         all.push(Condition {
             reason: "TerminationByKubelet",
@@ -129,6 +134,29 @@ fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition>
         });
     }
     all
+}
+
+/// Whether a condition is shown as met.
+fn is_shown(pod: &Value, kind: &str) -> bool {
+    condition_of(pod, kind)
+        .and_then(|condition| condition.get("status"))
+        .and_then(Value::as_str)
+        == Some("True")
+}
+
+/// Whether all containers are about to begin anew.
+fn restarting_all(record: &PodRecord, pod: &Value, phase: &str) -> Condition {
+    const KIND: &str = "AllContainersRestarting";
+    match phase {
+        "Succeeded" => Condition::unmet(KIND, "PodCompleted", String::new()),
+        "Failed" => Condition::unmet(KIND, "PodFailed", String::new()),
+        _ if restarts_all(record, pod) => Condition {
+            reason: "RestartAllContainersStarted",
+            message: "container exited with restart policy rule".to_owned(),
+            ..Condition::met(KIND)
+        },
+        _ => Condition::unmet(KIND, "", String::new()),
+    }
 }
 
 fn readiness(record: &PodRecord, pod: &Value, phase: &str) -> (Condition, Condition) {

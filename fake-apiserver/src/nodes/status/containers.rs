@@ -5,6 +5,9 @@ use shared_json::{Array, Value, json};
 use super::record::{ContainerRecord, Instance, Kind, PodRecord};
 use crate::meta::at;
 
+/// What a rule asks for by which all containers begin anew.
+const RESTART_ALL: &str = "RestartAllContainers";
+
 /// A list of the spec.
 pub(in crate::nodes) fn items<'a>(pod: &'a Value, field: &str) -> &'a [Value] {
     at(pod, "spec")
@@ -26,25 +29,58 @@ pub(in crate::nodes) fn restart_policy(pod: &Value) -> &str {
         .unwrap_or("Always")
 }
 
+/// What the first of a container's own rules that its end fits asks for.
+fn action<'a>(record: &ContainerRecord, spec: Option<&'a Value>) -> Option<&'a str> {
+    let code = i64::from(record.ended()?.code);
+    let rules = spec?.get("restartPolicyRules")?.as_array()?;
+    let fits = |rule: &&Value| {
+        let Some(codes) = at(rule, "exitCodes.values").and_then(Value::as_array) else {
+            return false;
+        };
+        let listed = codes.iter().any(|listed| listed.as_i64() == Some(code));
+        match at(rule, "exitCodes.operator").and_then(Value::as_str) {
+            Some("In") => listed,
+            Some("NotIn") => !listed,
+            _ => false,
+        }
+    };
+    rules.iter().find(fits)?.get("action")?.as_str()
+}
+
+fn spec_of<'a>(record: &ContainerRecord, pod: &'a Value) -> Option<&'a Value> {
+    items(pod, record.kind.field())
+        .iter()
+        .find(|spec| name_of(spec) == record.name)
+}
+
+/// Whether a container of the pod has ended in a way for which all begin anew.
+pub(in crate::nodes) fn restarts_all(record: &PodRecord, pod: &Value) -> bool {
+    record
+        .containers
+        .iter()
+        .any(|container| action(container, spec_of(container, pod)) == Some(RESTART_ALL))
+}
+
+/// Whether a pod has a rule by which all of its containers may begin anew.
+pub(super) fn may_restart_all(pod: &Value) -> bool {
+    let of = |field: &str| {
+        items(pod, field)
+            .iter()
+            .filter_map(|spec| spec.get("restartPolicyRules").and_then(Value::as_array))
+            .flatten()
+            .any(|rule| rule.get("action").and_then(Value::as_str) == Some(RESTART_ALL))
+    };
+    of("initContainers") || of("containers")
+}
+
 /// Whether a container that does not run is to be started (again), as far as its own past and policies say.
 pub(in crate::nodes) fn should_restart(record: &ContainerRecord, pod: &Value) -> bool {
     let Some(ended) = record.ended() else {
         return record.current.is_none();
     };
-    let spec = items(pod, record.kind.field())
-        .iter()
-        .find(|spec| name_of(spec) == record.name);
-    let rules = spec
-        .and_then(|spec| spec.get("restartPolicyRules"))
-        .and_then(Value::as_array);
-    for rule in rules.into_iter().flatten() {
-        let codes = at(rule, "exitCodes.values").and_then(Value::as_array);
-        let listed =
-            codes.is_some_and(|codes| codes.iter().any(|code| code.as_i64() == Some(ended.code.into())));
-        let wanted = at(rule, "exitCodes.operator").and_then(Value::as_str) != Some("NotIn");
-        if listed == wanted {
-            return true;
-        }
+    let spec = spec_of(record, pod);
+    if action(record, spec).is_some() {
+        return true;
     }
     let own = spec
         .and_then(|spec| spec.get("restartPolicy"))
@@ -169,6 +205,10 @@ fn terminated(instance: &Instance) -> Value {
         "containerID": instance.id, "exitCode": ended.code, "reason": ended.reason,
         "startedAt": instance.started, "finishedAt": ended.at,
     });
+    if instance.id.is_empty() {
+        state =
+            json!({"exitCode": ended.code, "reason": ended.reason, "startedAt": null, "finishedAt": null});
+    }
     if !ended.message.is_empty() {
         state["message"] = Value::from(ended.message.clone());
     }
@@ -183,3 +223,7 @@ fn mount_status(mount: &Value) -> Value {
     }
     out
 }
+
+#[cfg(test)]
+#[path = "restart_tests.rs"]
+mod tests;

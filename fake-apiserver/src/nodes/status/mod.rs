@@ -14,7 +14,7 @@ use shared_json::{Map, Value, json};
 use crate::meta::{ObjectMeta, at};
 
 pub(super) use conditions::condition_of;
-pub(super) use containers::{items, name_of, restart_policy, should_restart};
+pub(super) use containers::{items, name_of, restart_policy, restarts_all, should_restart};
 pub(super) use patch::patch;
 pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord, ResizeCondition};
 

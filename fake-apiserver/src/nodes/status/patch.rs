@@ -6,7 +6,7 @@ use super::conditions::condition_of;
 use crate::meta::{ObjectMeta, at};
 
 /// The conditions that are the kubelet's own, in the order in which it writes them.
-const KUBELET_CONDITIONS: [&str; 7] = [
+const KUBELET_CONDITIONS: [&str; 8] = [
     "PodResizePending",
     "PodResizeInProgress",
     "PodReadyToStartContainers",
@@ -14,6 +14,7 @@ const KUBELET_CONDITIONS: [&str; 7] = [
     "Ready",
     "ContainersReady",
     "PodScheduled",
+    "AllContainersRestarting",
 ];
 
 /// The strategic merge patch that makes `pod` show `status`; `None` if it does already.

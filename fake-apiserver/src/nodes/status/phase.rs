@@ -22,6 +22,13 @@ pub(super) fn phase(record: &PodRecord, pod: &Value) -> &'static str {
         let good = regular.iter().all(|container| container.has_succeeded());
         return if good { "Succeeded" } else { "Failed" };
     }
+    // Those that begin anew have been active before: only what must end first makes the pod wait.
+    if regular.iter().any(|container| container.is_taken_away()) {
+        let begins = record
+            .of_kinds(&[Kind::Init])
+            .any(|container| container.is_running());
+        return if begins { "Pending" } else { "Running" };
+    }
     if !record.is_initialized()
         || regular.iter().any(|container| container.current.is_none())
         || regular.is_empty()

@@ -4,6 +4,10 @@ use shared_json::Value;
 
 use super::containers::{items, name_of};
 
+/// What containers show that were taken away so that all begin anew.
+const RESTARTING_ALL: &str = "RestartingAllContainers";
+const TAKEN_AWAY: &str = "The container is removed because RestartAllContainers in place";
+
 /// What a container is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::nodes) enum Kind {
@@ -105,6 +109,34 @@ impl ContainerRecord {
 
     pub(in crate::nodes) fn has_succeeded(&self) -> bool {
         self.ended().is_some_and(|ended| ended.code == 0)
+    }
+
+    /// It is taken away so that it begins anew; nothing but that is known of its last run.
+    pub(in crate::nodes) fn take_away(&mut self) {
+        if self.current.take().is_none() {
+            return;
+        }
+        self.previous = Some(Instance {
+            id: String::new(),
+            image: String::new(),
+            image_id: String::new(),
+            started: String::new(),
+            ended: Some(Ended {
+                at: String::new(),
+                code: 137,
+                reason: RESTARTING_ALL.to_owned(),
+                message: TAKEN_AWAY.to_owned(),
+            }),
+        });
+        self.blocked = Some((RESTARTING_ALL.to_owned(), TAKEN_AWAY.to_owned()));
+        self.restarts += 1;
+        self.ready = false;
+        self.started = false;
+    }
+
+    /// Whether it was taken away and has not begun anew.
+    pub(in crate::nodes) fn is_taken_away(&self) -> bool {
+        self.current.is_none() && self.previous.is_some()
     }
 
     pub(in crate::nodes) fn is_ready(&self) -> bool {

@@ -13,3 +13,6 @@ mod result;
 mod search;
 
 pub(super) use claims::{ELSEWHERE, State, claims_of};
+
+#[cfg(test)]
+mod tests;

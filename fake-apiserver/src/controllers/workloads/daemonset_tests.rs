@@ -1,0 +1,240 @@
+//! Rows of what DaemonSets do.
+
+use rstest::rstest;
+
+use super::*;
+
+fn node(name: &str, spec: Value) -> Arc<Value> {
+    Arc::new(json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec}))
+}
+
+/// A pod in short: name, node (behind `~` if it is only meant for it), revision, and letters: `r` if it is ready, `f` if it has
+/// failed, `s` if it has succeeded, `t` if it is going.
+fn pod(short: &str) -> Arc<Value> {
+    let parts: Vec<&str> = short.split(' ').collect();
+    let is = |letter: char| parts.get(3).is_some_and(|state| state.contains(letter));
+    let phase = match (is('f'), is('s')) {
+        (true, _) => "Failed",
+        (_, true) => "Succeeded",
+        _ => "Running",
+    };
+    let mut pod = json!({
+        "metadata": {"name": parts[0], "labels": {REVISION_LABEL: parts[2]}}, "spec": {"nodeName": parts[1]},
+        "status": {
+            "phase": phase, "conditions": [{"type": "Ready", "status": if is('r') { "True" } else { "False" }}],
+        },
+    });
+    if let Some(node) = parts[1].strip_prefix('~') {
+        let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+        pod["spec"] = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchFields": [field]}],
+        }}}});
+    }
+    if is('t') {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    Arc::new(pod)
+}
+
+#[rstest]
+#[case(json!({}), json!({}), &[], &["+n1", "+n2"])]
+#[case(json!({}), json!({}), &["a n1 b r"], &["+n2"])]
+#[case(json!({}), json!({"unschedulable": true}), &[], &["+n1", "+n2"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &[], &["+n1"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b r"], &[])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n1 b r", "c n2 b r"], &["-c"])]
+#[case(json!({"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "n2"}}}}), json!({}), &["a n1 b r"], &["+n2", "-a"])]
+#[case(json!({}), json!({}), &["a n1 b f", "c n2 b r"], &["!a"])]
+#[case(json!({}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
+#[case(json!({}), json!({}), &["a n1 b", "c n2 a r"], &[])]
+#[case(json!({}), json!({}), &["a n1 a t", "c n2 a r"], &[])]
+#[case(json!({}), json!({}), &["a n1 a", "c n2 a"], &["-a", "-c"])]
+#[case(json!({"updateStrategy": {"type": "OnDelete"}}), json!({}), &["a n1 a r", "c n2 a r"], &[])]
+#[case(json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}), json!({}), &["a n1 a r", "c n2 a r"], &["+n1"])]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}),
+    &["a n1 a r", "b n1 b r", "c n2 a r"],
+    &["-a"]
+)]
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 b r"], &[])]
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x ~n9 b"], &["-x"])]
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x ~n9 b t"], &[])]
+#[case(json!({}), json!({}), &["a ~n1 b", "b n1 b r", "c n2 b r"], &["-a"])]
+#[case(json!({}), json!({}), &["a ~n1 b", "c n2 b r"], &[])]
+#[case(json!({}), json!({}), &["a n1 b s", "c n2 b r"], &["!a"])]
+#[case(json!({}), json!({}), &["a n1 b ft", "c n2 b r"], &["+n1"])]
+#[case(json!({}), json!({}), &["a n1 b t", "c n2 b r"], &[])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n1 b r", "c n2 b f"], &["-c"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n1 b r", "c n2 b t"], &[])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b r", "d n2 b r"], &["-d"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b f"], &["!c"])]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 b t", "c n2 b r"], &["+n1"]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 b f", "c n2 b r"], &["+n1", "!a"]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b t"], &[]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 a r", "b n1 a r", "c n2 b r"], &["-b"]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 a", "b n1 b", "c n2 b r"], &["-a"]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 a r", "b n1 b r", "c n2 b r", "d n1 b r"], &["-d", "-a"]
+)]
+#[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a", "-c"])]
+#[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "50%"}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
+#[case(json!({}), json!({}), &["a n1 b r", "b n1 b r", "c n2 b r"], &["-b"])]
+#[case(
+    json!({"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}),
+    json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"]
+)]
+#[case(json!({}), json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"])]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 a", "c n2 a r"], &["+n1", "+n2"]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({}), &["a n1 a r", "b n1 b", "c n2 a r"], &[]
+)]
+#[case(
+    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
+    json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "b n1 b r", "c n2 a r"], &["-a"]
+)]
+fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
+    let set = json!({"metadata": {"name": "d"}, "spec": spec});
+    let nodes = [node("n1", json!({})), node("n2", second)];
+    let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+    let plan = View {
+        set: &set,
+        nodes: &nodes,
+        pods: &pods,
+        hash: "b",
+        now: Timestamp::UNIX_EPOCH,
+        held: &BTreeSet::from(["held".to_owned()]),
+    }
+    .plan();
+    let got: Vec<String> = plan
+        .create
+        .iter()
+        .map(|node| format!("+{node}"))
+        .chain(plan.delete.iter().map(|name| {
+            let sign = if plan.failed.contains(name) { "!" } else { "-" };
+            format!("{sign}{name}")
+        }))
+        .collect();
+    assert_eq!(got, expected);
+}
+
+/// The set's template and how many of its pods are where they should not be, what the node is like, and whose pods there are.
+#[rstest]
+#[case::to_run(json!({}), 0, json!({}), &[], true)]
+#[case::pods_elsewhere_do_not_count(json!({}), 0, json!({}), &["a n2 b r"], true)]
+#[case::meant_for_it_does_not_count(json!({}), 0, json!({}), &["a ~n b"], true)]
+#[case::runs_already(json!({}), 0, json!({}), &["a n b r"], false)]
+#[case::one_that_goes_counts(json!({}), 0, json!({}), &["a n b t"], false)]
+#[case::one_that_failed_counts(json!({}), 0, json!({}), &["a n b f"], false)]
+#[case::counted_where_it_should_not_be(json!({}), 1, json!({}), &["a n b r"], true)]
+#[case::others_counted_where_they_should_not_be(json!({}), 1, json!({}), &["a n2 b r"], true)]
+#[case::not_for_it(json!({"nodeSelector": {"l": "x"}}), 0, json!({}), &[], false)]
+#[case::not_for_it_but_counted(json!({"nodeSelector": {"l": "x"}}), 1, json!({}), &[], false)]
+#[case::no_longer_for_it(json!({"nodeSelector": {"l": "x"}}), 0, json!({}), &["a n b r"], true)]
+#[case::no_longer_meant_for_it(json!({"nodeSelector": {"l": "x"}}), 0, json!({}), &["a ~n b"], false)]
+#[case::no_longer_for_it_but_elsewhere(json!({"nodeSelector": {"l": "x"}}), 0, json!({}), &["a n2 b r"], false)]
+#[case::may_not_come(json!({}), 0, json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &[], false)]
+#[case::may_not_come_but_stay(json!({}), 0, json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n b r"], false)]
+#[case::may_not_come_and_is_counted(json!({}), 1, json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n b r"], true)]
+#[case::may_not_stay(json!({}), 0, json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n b r"], true)]
+#[case::may_not_stay_and_does_not(json!({}), 0, json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &[], false)]
+#[case::rather_not(json!({}), 0, json!({"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}), &[], true)]
+#[case::tolerates(
+    json!({"tolerations": [{"key": "k", "operator": "Exists"}]}), 0,
+    json!({"taints": [{"key": "k", "effect": "NoExecute"}]}), &["a n b r"], false
+)]
+#[case::tolerates_what_daemons_do(
+    json!({}), 0, json!({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}), &["a n b r"], false
+)]
+#[case::new_and_not_ready(
+    json!({}), 0, json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}), &[], false
+)]
+#[case::cordoned(json!({}), 0, json!({"unschedulable": true}), &[], true)]
+#[case::no_network(
+    json!({}), 0, json!({"taints": [{"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}]}), &[], false
+)]
+#[case::needs_no_network(
+    json!({"hostNetwork": true}), 0,
+    json!({"taints": [{"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}]}), &[], true
+)]
+fn which_nodes_concern_a_set(
+    #[case] template: Value,
+    #[case] misscheduled: i64,
+    #[case] spec: Value,
+    #[case] pods: &[&str],
+    #[case] expected: bool,
+) {
+    let set = json!({
+        "metadata": {"name": "d"}, "spec": {"template": {"spec": template}}, "status": {"numberMisscheduled": misscheduled},
+    });
+    let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+    assert_eq!(concerns(&set, &node("n", spec), &pods), expected);
+}
+
+#[rstest]
+#[case::failed("a held b f", &[])]
+#[case::succeeded("a held b s", &["!a"])]
+#[case::runs("a held b r", &[])]
+#[case::goes("a held b ft", &["+held"])]
+fn failed_pods_that_stay(#[case] short: &str, #[case] expected: &[&str]) {
+    let set = json!({"metadata": {"name": "d"}, "spec": {}});
+    let (nodes, pods) = ([node("held", json!({}))], [pod(short)]);
+    let plan = View {
+        set: &set,
+        nodes: &nodes,
+        pods: &pods,
+        hash: "b",
+        now: Timestamp::UNIX_EPOCH,
+        held: &BTreeSet::from(["held".to_owned()]),
+    }
+    .plan();
+    let created = plan.create.iter().map(|node| format!("+{node}"));
+    let deleted = plan.delete.iter().map(|name| format!("!{name}"));
+    assert_eq!(created.chain(deleted).collect::<Vec<_>>(), expected);
+}
+
+/// The seconds in which pods of a node have failed and gone, and how long one that fails at a second stays.
+#[rstest]
+#[case::first(&[], 0, 0)]
+#[case::at_once(&[0], 0, 1)]
+#[case::a_second_later(&[0], 1, 0)]
+#[case::twice_as_long(&[0, 1], 2, 2)]
+#[case::twice_as_long_is_over(&[0, 1], 3, 0)]
+#[case::four_times(&[0, 1, 3], 6, 4)]
+#[case::up_to_a_quarter_of_an_hour(&[0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1923], 2000, 900)]
+#[case::forgotten(&[0, 1, 3, 1804], 1804, 1)]
+#[case::not_forgotten_yet(&[0, 1, 3, 1803], 1803, 8)]
+fn how_long_failed_pods_stay(#[case] failures: &[i64], #[case] now: i64, #[case] expected: u64) {
+    let at = |second: i64| Timestamp::from_second(second).unwrap();
+    let set = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 1}});
+    let mut known = Failures::default();
+    for second in failures {
+        known.note(&set, "n", at(*second));
+    }
+    let found = known.delay(&set, "n", at(now)).unwrap_or_default();
+    assert_eq!(found, Duration::from_secs(expected));
+    // Neither another node nor another generation has anything to do with it.
+    assert_eq!(known.delay(&set, "m", at(now)), None);
+    let newer = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 2}});
+    assert_eq!(known.delay(&newer, "n", at(now)), None);
+}
