@@ -55,7 +55,7 @@ async fn forget(cx: &mut Cx<'_>, namespace: &str, account: &str, secret: &str) -
     let mut changed = Value::clone(account);
     let mut left = list(account, "secrets").to_vec();
     left.retain(|entry| text(entry, "name") != secret);
-    changed["secrets"] = Value::Array(left);
+    changed["secrets"] = Value::from(left);
     changed["apiVersion"] = json!("v1");
     changed["kind"] = json!("ServiceAccount");
     cx.update(Res::ServiceAccounts, &changed).await?;

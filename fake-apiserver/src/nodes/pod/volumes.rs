@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client_kit::EventType;
-use shared_json::Value;
+use shared_json::{Array, Value};
 use tokio::time::Instant;
 
 use super::environment::{data_of, is_optional};
@@ -55,7 +55,7 @@ impl PodWorker {
         if projected.is_some_and(|sources| is_of_account(sources)) {
             return Ok(content);
         }
-        let sources = projected.map_or(std::slice::from_ref(volume), Vec::as_slice);
+        let sources = projected.map_or(std::slice::from_ref(volume), Array::as_slice);
         let mut problems: Vec<String> = Vec::new();
         for source in sources {
             for (field, kind) in [("configMap", "configmap"), ("secret", "secret")] {
