@@ -86,6 +86,11 @@ pub(crate) fn with_lists_left_out(
 
 /// Puts the empty lists and maps of what was sent where there is nothing, or, if not `everywhere`, where there is a null.
 fn restore_empty(object: &mut Value, sent: &Value, schema: &Schema, everywhere: bool) {
+    // Types that are the same in all versions are printed as they are sent, without what is empty.
+    let is_shared = |name: &str| name.starts_with("io.k8s.apimachinery.");
+    if schema.name.as_deref().is_some_and(is_shared) {
+        return;
+    }
     match (object, sent) {
         (Value::Object(map), Value::Object(sent)) => {
             for (name, sent) in sent {

@@ -506,25 +506,11 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
     differs.then(|| FieldError::invalid("data", data.clone(), "field is immutable"))
 }
 
-/// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: the phase of a
-/// new claim, and the labels that a new job has from what is written into its template.
+/// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: a new claim
+/// without its phase.
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
-    if existing.created != existing.revision || context.resource.is_custom() {
-        return false;
-    }
-    let owns_labels = |entry: &Value| entry.pointer("/fieldsV1/f:metadata/f:labels").is_some();
-    match context.table().resource.as_str() {
-        "persistentvolumeclaims" => true,
-        "jobs" => {
-            let entries = existing.value.pointer("/metadata/managedFields");
-            !entries
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .any(owns_labels)
-        }
-        _ => false,
-    }
+    let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
+    is_claim && existing.created == existing.revision
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
