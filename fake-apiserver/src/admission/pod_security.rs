@@ -232,6 +232,9 @@ fn check_labels(attributes: &Attributes, namespace: &Value) -> Result<(), ApiErr
 }
 
 fn is_a_version(text: &str) -> bool {
-    let minor = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let minor = |text: &str| {
+        let padded = text.len() > 1 && text.starts_with('0');
+        !text.is_empty() && !padded && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
     text == "latest" || text.strip_prefix("v1.").is_some_and(minor)
 }

@@ -118,6 +118,7 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
                 no_namespace(method, (group, version), rest, watch)
             }
             ["api", ..] => resource(method, "", "", &[""], watch),
+            ["apis", "", ..] => Target::Nothing,
             ["apis", group, _, ..] => resource(method, group, "", &[""], watch),
             _ => Target::Nothing,
         };
@@ -295,6 +296,7 @@ mod tests {
     #[case("POST", "/apis/apps/", Target::Group("apps".to_owned()))]
     #[case("GET", "/api/v1/watch/", Target::Unfinished)]
     #[case("GET", "/version/a", Target::NoRoute)]
+    #[case("GET", "/apis//apps", Target::Nothing)]
     #[case("GET", "/index.html", Target::Root)]
     fn paths_of_nothing(#[case] method: &str, #[case] path: &str, #[case] expected: Target) {
         let method = method.parse().expect("a method");

@@ -49,17 +49,28 @@ fn merge_fields(target: &mut Value, patch: &Map) {
     }
 }
 
-/// Whether a patch says something of the metadata's fields, be they as it says already. `operations` is whether it is a JSON
-/// patch.
-pub(crate) fn touches_metadata(operations: bool, patch: &Value) -> bool {
+/// The objects that a patch goes through, be it that it changes nothing there. `operations` is whether it is a JSON patch.
+pub(crate) fn touched(operations: bool, patch: &Value) -> Value {
     if !operations {
-        return patch.get("metadata").is_some_and(Value::is_object);
+        return patch.clone();
     }
-    let paths = patch.as_array().into_iter().flatten().flat_map(|operation| {
-        let text = |field: &str| operation.get(field).and_then(Value::as_str);
-        [text("path"), text("from")]
-    });
-    paths.flatten().any(|path| path.starts_with("/metadata/"))
+    let mut out = Value::Object(Map::new());
+    for operation in patch.as_array().into_iter().flatten() {
+        let paths = ["path", "from"].map(|field| operation.get(field).and_then(Value::as_str));
+        for path in paths.into_iter().flatten() {
+            let mut at = &mut out;
+            let parts: Vec<&str> = path.split('/').skip(1).collect();
+            for part in parts.iter().take(parts.len().saturating_sub(1)) {
+                let part = part.replace("~1", "/").replace("~0", "~");
+                let next = &mut at[part.as_str()];
+                if next.is_null() {
+                    *next = Value::Object(Map::new());
+                }
+                at = next;
+            }
+        }
+    }
+    out
 }
 
 /// The merge patch that turns `old` into `new`: `apply(old, diff(old, new)) == new` for objects without nulls in them.

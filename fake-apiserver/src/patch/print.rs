@@ -1,6 +1,11 @@
 //! Values as Go's `%v` prints them; patch errors quote them that way.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use shared_json::{Name, Value};
+
+use crate::types::Schema;
 
 /// `map[a:1 b:[x y]]`.
 pub(crate) fn go_print(value: &Value) -> String {
@@ -44,88 +49,53 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// The order in which Go writes the fields of object metadata, and of an entry of its managed fields.
-const METADATA_ORDER: [&str; 15] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-const MANAGED_ORDER: [&str; 7] = [
-    "manager",
-    "operation",
-    "apiVersion",
-    "time",
-    "fieldsType",
-    "fieldsV1",
-    "subresource",
-];
+/// The fields of Go's structs, in their order.
+static ORDER: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    let lines = include_str!("order.txt").lines();
+    lines
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, fields)| (name, fields.split(' ').collect()))
+        .collect()
+});
 
-/// A patched object as Go writes it: fields by name, but metadata that the patch did not touch in the order of the struct.
-pub(crate) fn go_json(object: &Value, touched: bool) -> String {
-    let Value::Object(map) = object else {
-        return object.to_string();
-    };
-    let fields: Vec<String> = map
-        .iter()
-        .map(|(key, value)| {
-            let text = if key == "metadata" {
-                metadata(value, touched)
-            } else {
-                value.to_string()
-            };
-            format!("{}:{text}", Value::from(key.as_str()))
-        })
-        .collect();
-    format!("{{{}}}", fields.join(","))
+/// A patched object as Go writes it: what the patch touched by name, all else in the order of the structs. `touched` is an object
+/// of the objects that the patch went through.
+pub(crate) fn go_json(object: &Value, touched: &Value, schema: Option<&Schema>) -> String {
+    written(object, Some(touched), schema)
 }
 
-fn metadata(metadata: &Value, touched: bool) -> String {
-    let Value::Object(map) = metadata else {
-        return metadata.to_string();
+fn written(value: &Value, touched: Option<&Value>, schema: Option<&Schema>) -> String {
+    let below = |key: &str| {
+        touched
+            .and_then(|touched| touched.get(key))
+            .filter(|part| part.is_object())
     };
-    let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
-    if !touched {
-        fields.sort_by_key(|(key, _)| METADATA_ORDER.iter().position(|known| known == key));
-    }
-    let text = |key: &str, value: &Value| match (key, value) {
-        ("managedFields", Value::Array(entries)) => {
-            let entries: Vec<String> = entries
-                .iter()
-                .map(|entry| ordered(entry, &MANAGED_ORDER))
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
+            let order = schema.and_then(|schema| ORDER.get(schema.name.as_deref()?));
+            if let Some(order) = order.filter(|_| touched.is_none()) {
+                fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
+            }
+            let fields: Vec<String> = fields
+                .into_iter()
+                .map(|(key, value)| {
+                    let schema = schema.and_then(|schema| schema.child(key));
+                    let text = written(value, below(key), schema);
+                    format!("{}:{text}", Value::from(key.as_str()))
+                })
                 .collect();
-            format!("[{}]", entries.join(","))
+            format!("{{{}}}", fields.join(","))
         }
-        _ => value.to_string(),
-    };
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), text(key, value)))
-        .collect();
-    format!("{{{}}}", fields.join(","))
-}
-
-/// An object's fields in the given order.
-fn ordered(value: &Value, order: &[&str]) -> String {
-    let Value::Object(map) = value else {
-        return value.to_string();
-    };
-    let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
-    fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
-        .collect();
-    format!("{{{}}}", fields.join(","))
+        Value::Array(items) => {
+            let schema = schema.and_then(Schema::as_array).map(|array| &*array.items);
+            let items = items.iter().enumerate();
+            let items: Vec<String> = items
+                .map(|(index, item)| written(item, below(&index.to_string()), schema))
+                .collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
 }

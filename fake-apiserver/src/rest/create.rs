@@ -14,7 +14,7 @@ use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::store::{Change, CommitError, GroupResource, ObjectKey};
-use crate::strategy::{disabled, signing};
+use crate::strategy::{app_armor, disabled, signing};
 use crate::validation;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
@@ -49,7 +49,8 @@ pub(crate) async fn create_shaped(
     let duplicates = metadata::dedup_owners(&mut object);
     context.resource.strategy.normalize(&mut object);
     if ownership == Ownership::Tracked {
-        own(context, None, &mut object).await;
+        let shown = sent::with_lists_left_out(&context.resource, &object, || sent(None));
+        own_as(context, shown, &mut object).await;
     }
     let before = object.clone();
     let mut attributes = attributes(context, object);
@@ -71,8 +72,12 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     authz::escalation::check(context, &object, None)?;
     services::give(context, &mut object, None)?;
+    if context.table().resource == "pods" && !context.resource.is_custom() {
+        context.warnings.tell(app_armor::warnings(&object, ""));
+    }
     prepare(context, &mut object);
     validate(context, &object, sent)?;
+    services::settle(context, &mut object);
     if context.table().resource == "jobs"
         && let Some(schema) = context.resource.schema()
     {
@@ -107,6 +112,15 @@ pub(crate) async fn create_shaped(
         code: StatusCode::CREATED,
         object: shown,
     })
+}
+
+/// Records who owns the fields of a new object, which was sent with empty lists that `shown` still has, if it had any.
+async fn own_as(context: &Context, shown: Option<Value>, object: &mut Value) {
+    let Some(mut shown) = shown else {
+        return own(context, None, object).await;
+    };
+    own(context, None, &mut shown).await;
+    object.copy_meta(&shown, "managedFields");
 }
 
 fn attributes(context: &Context, object: Value) -> Attributes {
@@ -219,16 +233,22 @@ fn prepare(context: &Context, object: &mut Value) {
 
 fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), ApiError> {
     let resource = &context.resource;
-    let mut errors = metadata::validate(resource, object);
+    let mut errors = Vec::new();
+    if !resource.is_custom() {
+        errors = validation::before_metadata(context.table(), object);
+    }
+    // Events of old are refused for what they say before anybody looks at their metadata.
+    if errors.is_empty() || !resource.group.is_empty() {
+        errors.extend(metadata::validate(resource, object));
+    }
     let (complaints, _) = schema_rules::check(resource, object, None);
     errors.extend(complaints);
     errors.extend(schema_rules::scale(resource, object, false));
     errors.extend(resource.strategy.validate_create(object));
     if !resource.is_custom() {
-        errors.extend(validation::create(
-            context.table(),
-            &conversion::validated(resource, object),
-        ));
+        let check =
+            |object: &Value| validation::create(context.table(), &conversion::validated(resource, object));
+        errors.extend(sent::check_as_sent(resource, object, || sent(None), check));
     }
     if errors.is_empty() {
         return Ok(());

@@ -502,8 +502,8 @@ fn success(context: &Context, object: &Value) -> Value {
 
 /// Deletes every object that the selectors choose; answers with what they were.
 pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
-    context.warnings.tell(warnings(&context.resource, options));
     let page = read::list(context)?;
+    context.warnings.tell(warnings(&context.resource, options));
     for stored in &page.items {
         let mut request = context.request.clone();
         request.namespace = stored.key.namespace.to_string();

@@ -172,6 +172,8 @@ fn shape(
         })
     });
     normalise(context, &schema, object).map_err(|error| {
+        let first = document.and_then(|document| schema.first_refused(object, document));
+        let error = first.filter(|_| !resource.is_custom()).unwrap_or(error);
         let error = error.with_written_numbers(document.map(|document| &**document));
         ApiError::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {error}",

@@ -17,8 +17,9 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
     match (resource.group.as_str(), resource.plural.as_str()) {
         // Recorders of old make names of events from anything.
-        ("rbac.authorization.k8s.io" | "policy" | "apiregistration.k8s.io", _)
-        | ("" | "events.k8s.io", "events") => names::path_segment_problems(name),
+        ("rbac.authorization.k8s.io" | "policy" | "apiregistration.k8s.io", _) | ("", "events") => {
+            names::path_segment_problems(name)
+        }
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label_problems(name),
         ("networking.k8s.io", "ipaddresses") => crate::validation::address_problems(name),
         _ => names::subdomain_problems(name),
@@ -57,7 +58,7 @@ fn looks(resource: &Resource) -> Looks {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("apps", "controllerrevisions") => looks(1, 1, true),
         ("", "persistentvolumes") => looks(2, 0, true),
-        ("" | "events.k8s.io", "events") | ("policy", _) => looks(0, 0, false),
+        ("", "events") | ("policy", _) => looks(0, 0, false),
         ("apiregistration.k8s.io", _) | ("node.k8s.io", _) => looks(1, 1, false),
         ("admissionregistration.k8s.io", _) => looks(1, 0, false),
         ("apiextensions.k8s.io" | "coordination.k8s.io", _) => looks(0, 1, false),
@@ -69,6 +70,7 @@ fn looks(resource: &Resource) -> Looks {
         | ("storage.k8s.io", "csidrivers")
         | ("networking.k8s.io", "networkpolicies" | "servicecidrs")
         | ("resource.k8s.io", "resourceslices")
+        | ("events.k8s.io", _)
         | ("", "podtemplates" | "replicationcontrollers" | "resourcequotas" | "services") => {
             looks(0, 1, true)
         }

@@ -17,6 +17,7 @@ use crate::patch::apply::{self as server_side, ApplyError};
 use crate::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
 use crate::status::ApiError;
 use crate::types::DecodeError;
+use crate::types::Schema;
 
 /// The kinds of patches, by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +106,9 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
                     let error = FieldError::invalid("patch", patched.to_string(), complaint);
                     return Err(ApiError::invalid("", "", "", &[error]));
                 }
-                let touched = merge::touches_metadata(kind == PatchKind::Json, &document);
-                return Err(undecodable_patch(kind, touched, &patched, &complaint));
+                let touched = merge::touched(kind == PatchKind::Json, &document);
+                let schema = schema.as_deref();
+                return Err(undecodable_patch(kind, (&touched, schema), &patched, &complaint));
             }
         }
         check_namespace(context, &mut object)?;
@@ -161,11 +163,16 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
     }
 }
 
-fn undecodable_patch(kind: PatchKind, touched: bool, patched: &Value, complaint: &str) -> ApiError {
+fn undecodable_patch(
+    kind: PatchKind,
+    (touched, schema): (&Value, Option<&Schema>),
+    patched: &Value,
+    complaint: &str,
+) -> ApiError {
     let (value, complaint) = match kind {
         PatchKind::Strategic => (go_print(patched), of_value(complaint)),
         PatchKind::Json | PatchKind::Merge | PatchKind::Apply => {
-            let value = go_json(patched, touched);
+            let value = go_json(patched, touched, schema);
             let complaint = match complaint {
                 incoming::KIND_MISSING => format!("{complaint} '{value}'"),
                 other => other.to_owned(),

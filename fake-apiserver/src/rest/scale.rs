@@ -285,15 +285,15 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
             PatchKind::Strategic => scale_schema(&patched),
             _ => registered(&patched).and_then(|()| scale_schema(&patched)),
         };
-        let touched = merge::touches_metadata(kind == PatchKind::Json, &patch);
+        let touched = merge::touched(kind == PatchKind::Json, &patch);
         if let Err(problem) = problem {
-            let error = FieldError::invalid("patch", go_json(&patched, touched), problem);
+            let error = FieldError::invalid("patch", go_json(&patched, &touched, Some(&schema)), problem);
             return Err(ApiError::invalid("", "", "", &[error]));
         }
         let shown = patched.clone();
         let unknown = schema.prune(&mut patched);
         incoming::tell_unknown(context, &unknown).map_err(|complaint| {
-            let error = FieldError::invalid("patch", go_json(&shown, touched), complaint);
+            let error = FieldError::invalid("patch", go_json(&shown, &touched, Some(&schema)), complaint);
             ApiError::invalid("", "", "", &[error])
         })?;
         patched

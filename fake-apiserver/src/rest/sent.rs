@@ -5,6 +5,7 @@ use shared_json::Value;
 use super::context::Context;
 use crate::field_error::FieldError;
 use crate::http::decode;
+use crate::resources::Resource;
 use crate::types::Schema;
 use crate::validation::go;
 
@@ -40,6 +41,88 @@ pub(crate) fn show_empty(
         if let Some(found) = found {
             error.value = Some(found.clone());
         }
+    }
+}
+
+/// What `check` finds wrong with an object of a built-in kind. Where it finds something, the object is checked with the empty lists
+/// and maps that were sent, which complaints that print structs show.
+pub(crate) fn check_as_sent(
+    resource: &Resource,
+    object: &Value,
+    sent: impl FnOnce() -> Option<Value>,
+    check: impl Fn(&Value) -> Vec<FieldError>,
+) -> Vec<FieldError> {
+    let found = check(object);
+    if found.is_empty() {
+        return found;
+    }
+    let (Some(sent), Some(schema)) = (sent(), resource.schema()) else {
+        return found;
+    };
+    let mut shown = object.clone();
+    restore_empty(&mut shown, &sent, &schema, true);
+    let again = check(&shown);
+    let alike = again.len() == found.len() && again.iter().zip(&found).all(|(a, b)| a.path == b.path);
+    if alike { again } else { found }
+}
+
+/// The object with the empty lists that were sent, where Go writes them as nulls; nothing if there are none.
+pub(crate) fn with_lists_left_out(
+    resource: &Resource,
+    object: &Value,
+    sent: impl FnOnce() -> Option<Value>,
+) -> Option<Value> {
+    let has_null = |part: Option<&Value>| {
+        let fields = part.and_then(Value::as_object);
+        fields.is_some_and(|fields| fields.values().any(Value::is_null))
+    };
+    if resource.is_custom() || !(has_null(Some(object)) || has_null(object.get("spec"))) {
+        return None;
+    }
+    let mut shown = object.clone();
+    restore_empty(&mut shown, &sent()?, &*resource.schema()?, false);
+    Some(shown)
+}
+
+/// Puts the empty lists and maps of what was sent where there is nothing, or, if not `everywhere`, where there is a null.
+fn restore_empty(object: &mut Value, sent: &Value, schema: &Schema, everywhere: bool) {
+    // Types that are the same in all versions are printed as they are sent, without what is empty.
+    let is_shared = |name: &str| name.starts_with("io.k8s.apimachinery.");
+    if schema.name.as_deref().is_some_and(is_shared) {
+        return;
+    }
+    match (object, sent) {
+        (Value::Object(map), Value::Object(sent)) => {
+            for (name, sent) in sent {
+                let Some(field) = schema.field(name).map(|field| &field.schema) else {
+                    continue;
+                };
+                let is_map = field.as_object().is_some_and(|object| object.fields.is_empty());
+                let is_empty = match sent {
+                    Value::Array(items) => items.is_empty(),
+                    Value::Object(fields) => fields.is_empty() && is_map,
+                    _ => false,
+                };
+                match map.get_mut(name.as_str()) {
+                    Some(Value::Null) if is_empty => {
+                        map.insert(name.clone(), sent.clone());
+                    }
+                    None if is_empty && everywhere => {
+                        map.insert(name.clone(), sent.clone());
+                    }
+                    Some(value) if !is_empty => restore_empty(value, sent, field, everywhere),
+                    _ => {}
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(sent)) => {
+            if let Some(array) = schema.as_array() {
+                for (item, sent) in items.iter_mut().zip(sent) {
+                    restore_empty(item, sent, &array.items, everywhere);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ use shared_json::Value;
 
 use super::context::Context;
 use crate::status::ApiError;
-use crate::strategy::service::{Pool, allocate};
+use crate::strategy::service::{Pool, Refusal, allocate};
 use crate::validation::fields::Fields;
 
 /// What the other services of the cluster hold.
@@ -37,7 +37,7 @@ impl Pool for Held<'_> {
 /// Gives a service what it needs; nothing is done for other resources.
 ///
 /// # Errors
-/// 422, if it cannot be had.
+/// 422, if it cannot be had; 500, if that is a port for checks of health.
 pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
     let resource = &context.resource;
     let concerned =
@@ -68,6 +68,22 @@ pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -
             .extend(spec.list("ports").iter().filter_map(|port| port.int("nodePort")));
         held.ports.extend(spec.int("healthCheckNodePort"));
     }
-    allocate(object, old, &held)
-        .map_err(|errors| ApiError::invalid("", "Service", crate::meta::ObjectMeta::name(object), &errors))
+    allocate(object, old, &held).map_err(|refusal| match refusal {
+        Refusal::Fields(errors) => {
+            ApiError::invalid("", "Service", crate::meta::ObjectMeta::name(object), &errors)
+        }
+        Refusal::Internal(why) => ApiError::internal(why),
+    })
+}
+
+/// A service that is a name for another has no policy for traffic, whatever it was given: it would say nothing.
+pub(crate) fn settle(context: &Context, object: &mut Value) {
+    let resource = &context.resource;
+    if resource.group.is_empty()
+        && resource.plural == "services"
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+        && spec.text("type") == "ExternalName"
+    {
+        spec.remove("internalTrafficPolicy");
+    }
 }

@@ -41,6 +41,39 @@ pub(super) fn apply(pod: &mut Value) {
     }
 }
 
+/// What is said of the annotations of a pod, or of a template that stands at `prefix`: those that no field repeats.
+pub(crate) fn warnings(holder: &Value, prefix: &str) -> Vec<String> {
+    let annotations = string_map(holder, "annotations");
+    let is_pod = prefix.is_empty();
+    let windows = holder.pointer("/spec/os/name").and_then(Value::as_str) == Some("windows");
+    if !annotations.keys().any(|key| key.starts_with(ANNOTATION)) || is_pod && windows {
+        return Vec::new();
+    }
+    let set = |holder: &Value| {
+        let profile = holder.pointer("/securityContext/appArmorProfile");
+        profile.filter(|profile| !profile.is_null()).cloned()
+    };
+    let whole = holder.get("spec").and_then(set);
+    let mut out = Vec::new();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        let containers = holder.pointer(&format!("/spec/{list}")).and_then(Value::as_array);
+        for container in containers.into_iter().flatten() {
+            let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
+            let key = format!("{ANNOTATION}{name}");
+            let Some(annotation) = annotations.get(&key).and_then(Value::as_str) else {
+                continue;
+            };
+            let said = profile(annotation);
+            if set(container).is_none() && (said.is_none() || said != whole) {
+                out.push(format!(
+                    "{prefix}metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+                ));
+            }
+        }
+    }
+    out
+}
+
 /// The field that says what an annotation says.
 pub(crate) fn profile(annotation: &str) -> Option<Value> {
     match annotation {

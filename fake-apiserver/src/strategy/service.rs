@@ -59,11 +59,7 @@ pub(crate) trait Pool {
 ///
 /// # Errors
 /// What of it cannot be had.
-pub(crate) fn allocate(
-    service: &mut Value,
-    old: Option<&Value>,
-    pool: &dyn Pool,
-) -> Result<(), Vec<FieldError>> {
+pub(crate) fn allocate(service: &mut Value, old: Option<&Value>, pool: &dyn Pool) -> Result<(), Refusal> {
     let before = old.and_then(|old| old.part("spec"));
     let Some(spec) = service.get_mut("spec").filter(|spec| spec.is_object()) else {
         return Ok(());
@@ -75,6 +71,21 @@ pub(crate) fn allocate(
     families(spec, before)?;
     addresses(spec, before, pool)?;
     ports(spec, before, pool)
+}
+
+/// Why a service cannot have what it asks for.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// What is wrong with fields.
+    Fields(Vec<FieldError>),
+    /// What the real server calls an error of its own.
+    Internal(String),
+}
+
+impl From<Vec<FieldError>> for Refusal {
+    fn from(errors: Vec<FieldError>) -> Self {
+        Self::Fields(errors)
+    }
 }
 
 fn is_named_outside(spec: &Value) -> bool {
@@ -327,7 +338,19 @@ fn draw_address(pool: &dyn Pool) -> String {
         .unwrap_or_else(|| at(start))
 }
 
-fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<(), Vec<FieldError>> {
+/// Why nothing gets this port of the nodes.
+fn not_to_be_had(port: i64, taken: &[i64], pool: &dyn Pool) -> Option<String> {
+    if !pool.is_dry() && !NODE_PORTS.contains(&port) {
+        let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+        return Some(format!(
+            "provided port is not in the valid range. The range of valid ports is {first}-{last}"
+        ));
+    }
+    let is_taken = pool.has_port(port) || taken.contains(&port);
+    is_taken.then(|| "provided port is already allocated".to_owned())
+}
+
+fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<(), Refusal> {
     let own: Vec<i64> = before.map(node_ports).unwrap_or_default();
     let own_check = before
         .and_then(|before| before.int("healthCheckNodePort"))
@@ -365,19 +388,9 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
                 (asked, _) if own.contains(&asked) => asked,
                 (asked, _) if before.is_some() && taken.contains(&asked) => asked,
                 (asked, _) => {
-                    let refuse = |why: String| {
+                    if let Some(why) = not_to_be_had(asked, &taken, pool) {
                         let path = format!("spec.ports[{index}].nodePort");
-                        Err(vec![invalid(path, Value::from(asked), why)])
-                    };
-                    if !pool.is_dry() && !NODE_PORTS.contains(&asked) {
-                        return refuse(format!(
-                            "provided port is not in the valid range. The range of valid ports is {}-{}",
-                            NODE_PORTS.start(),
-                            NODE_PORTS.end()
-                        ));
-                    }
-                    if pool.has_port(asked) || taken.contains(&asked) {
-                        return refuse("provided port is already allocated".to_owned());
+                        return Err(vec![invalid(path, Value::from(asked), why)].into());
                     }
                     asked
                 }
@@ -400,6 +413,10 @@ fn ports(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Result<()
             }
             let port = draw_port(pool, &taken, &own);
             set(spec, "healthCheckNodePort", Some(Value::from(port)));
+        } else if let Some(why) = not_to_be_had(asked, &taken, pool) {
+            return Err(Refusal::Internal(format!(
+                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            )));
         }
     }
     Ok(())
@@ -486,7 +503,10 @@ mod tests {
         let mut service = json!({"spec": spec});
         match allocate(&mut service, None, &Least) {
             Ok(()) => service["spec"].take(),
-            Err(errors) => json!(errors.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            Err(Refusal::Fields(errors)) => {
+                json!(errors.iter().map(ToString::to_string).collect::<Vec<_>>())
+            }
+            Err(Refusal::Internal(why)) => json!([why]),
         }
     }
 

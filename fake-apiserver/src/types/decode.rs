@@ -3,7 +3,7 @@
 use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
-use crate::http::numbers;
+use crate::http::{json, numbers};
 use shared_json::{Name, Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
@@ -59,6 +59,22 @@ impl Schema {
     /// The same of what is not the same memory as in `old`, which was found to be right.
     pub(crate) fn check_changed(&self, value: &Value, old: Option<&Value>) -> Result<(), DecodeError> {
         Place::Root(self).check(self, value, old)
+    }
+
+    /// The complaint about what stands first in the document that a refused value was read from: Go's decoder reads on, and tells of
+    /// that.
+    pub(crate) fn first_refused(&self, value: &Value, document: &[u8]) -> Option<DecodeError> {
+        let mut found = Vec::new();
+        Place::Root(self).all(self, value, "", &mut found);
+        if found.len() > 1 {
+            let order = json::order(document);
+            let known = |path: &str| order.iter().position(|known| known == path);
+            found.sort_by_key(|(path, _)| {
+                let whole = known(path);
+                whole.or_else(|| known(path.trim_end_matches(|c| c != '[').trim_end_matches('[')))
+            });
+        }
+        found.into_iter().next().map(|(_, error)| error)
     }
 }
 
@@ -125,6 +141,40 @@ impl Place<'_> {
         }
     }
 
+    /// All complaints about a value at `path`, with the paths of what they are about.
+    fn all(&self, schema: &Schema, value: &Value, path: &str, found: &mut Vec<(String, DecodeError)>) {
+        match (&schema.kind, value) {
+            (Kind::Object(object), Value::Object(map)) => {
+                for (name, value) in map {
+                    let path = match path {
+                        "" => name.to_string(),
+                        path => format!("{path}.{name}"),
+                    };
+                    if let Some(field) = object.fields.named(name) {
+                        let place = Place::Field {
+                            parent: self,
+                            owner: schema,
+                            name,
+                        };
+                        place.all(&field.schema, value, &path, found);
+                    } else if let Some(values) = &object.additional {
+                        self.all(values, value, &path, found);
+                    }
+                }
+            }
+            (Kind::Array(array), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.all(&array.items, item, &format!("{path}[{index}]"), found);
+                }
+            }
+            _ => {
+                if let Err(error) = self.check(schema, value, None) {
+                    found.push((path.to_owned(), error));
+                }
+            }
+        }
+    }
+
     fn check_integer(&self, schema: &Schema, number: &Number) -> Result<(), DecodeError> {
         let narrow = matches!(schema.kind, Kind::IntOrString) || schema.format.as_deref() == Some("int32");
         let fits = number
@@ -151,7 +201,7 @@ impl Place<'_> {
             return String::new();
         };
         let mut path = parent.path();
-        for part in embedded(self.owner(), name).into_iter().chain([*name]) {
+        for part in embedded(self.owner(), name).iter().chain([name]) {
             if !path.is_empty() {
                 path.push('.');
             }
@@ -169,12 +219,14 @@ impl Place<'_> {
         DecodeError::WrongType {
             found,
             place,
-            expected: match (
-                &schema.kind,
-                item_type(owner, path.rsplit('.').next().unwrap_or_default()),
-            ) {
-                (Kind::Array(_), Some(item)) => format!("[]v1.{item}"),
-                _ => go_type(schema),
+            expected: {
+                let field = path.rsplit('.').next().unwrap_or_default();
+                match (&schema.kind, item_type(owner, field), map_type(owner, field)) {
+                    (Kind::Array(_), Some(item), _) => format!("[]v1.{item}"),
+                    (Kind::String, Some(item), _) => format!("v1.{item}"),
+                    (Kind::Object(object), _, Some(map)) if object.fields.is_empty() => map.to_owned(),
+                    _ => go_type(schema),
+                }
             },
         }
     }
@@ -255,10 +307,10 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// The struct within a struct that has the field, where Go's types embed one; its decoder names both.
-fn embedded(owner: &str, field: &str) -> Option<&'static str> {
+/// The structs within a struct that have the field, where Go's types embed some; its decoder names all.
+fn embedded(owner: &str, field: &str) -> &'static [&'static str] {
     match (owner, field) {
-        ("Probe", "exec" | "httpGet" | "tcpSocket" | "grpc") => Some("ProbeHandler"),
+        ("Probe", "exec" | "httpGet" | "tcpSocket" | "grpc") => &["ProbeHandler"],
         (
             "PersistentVolumeSpec",
             "accessModes"
@@ -270,11 +322,11 @@ fn embedded(owner: &str, field: &str) -> Option<&'static str> {
             | "storageClassName"
             | "volumeAttributesClassName"
             | "volumeMode",
-        ) => None,
-        ("PersistentVolumeSpec", _) => Some("PersistentVolumeSource"),
-        ("IngressRule", "http") => Some("IngressRuleValue"),
-        ("Volume", field) if field != "name" => Some("VolumeSource"),
-        ("EphemeralContainer", field) if field != "targetContainerName" => Some("EphemeralContainerCommon"),
+        ) => &[],
+        ("PersistentVolumeSpec", _) => &["PersistentVolumeSource"],
+        ("IngressRule", "http") => &["IngressRuleValue"],
+        ("Volume", field) if field != "name" => &["VolumeSource"],
+        ("EphemeralContainer", field) if field != "targetContainerName" => &["EphemeralContainerCommon"],
         (
             "ConfigMapEnvSource"
             | "SecretEnvSource"
@@ -284,16 +336,46 @@ fn embedded(owner: &str, field: &str) -> Option<&'static str> {
             | "SecretProjection"
             | "ConfigMapVolumeSource",
             "name",
-        ) => Some("LocalObjectReference"),
-        ("RuleWithOperations", "apiGroups" | "apiVersions" | "resources" | "scope") => Some("Rule"),
-        _ => None,
+        ) => &["LocalObjectReference"],
+        ("NamedRuleWithOperations", "operations") => &["RuleWithOperations"],
+        ("NamedRuleWithOperations", "apiGroups" | "apiVersions" | "resources" | "scope") => {
+            &["RuleWithOperations", "Rule"]
+        }
+        (
+            "DeviceClaimConfiguration" | "DeviceAllocationConfiguration" | "DeviceClassConfiguration",
+            "opaque",
+        ) => &["DeviceConfiguration"],
+        ("RuleWithOperations", "apiGroups" | "apiVersions" | "resources" | "scope") => &["Rule"],
+        _ => &[],
     }
+}
+
+/// The Go type of a map whose keys are texts of a kind of their own.
+fn map_type(owner: &str, field: &str) -> Option<&'static str> {
+    Some(match (owner, field) {
+        ("Device", "attributes") => "map[v1.QualifiedName]v1.DeviceAttribute",
+        ("Device", "capacity") => "map[v1.QualifiedName]v1.DeviceCapacity",
+        ("CapacityRequirements", "requests") | ("DeviceRequestAllocationResult", "consumedCapacity") => {
+            "map[v1.QualifiedName]resource.Quantity"
+        }
+        ("PersistentVolumeClaimStatus", "allocatedResourceStatuses") => {
+            "map[v1.ResourceName]v1.ClaimResourceStatus"
+        }
+        ("UserInfo" | "SubjectAccessReviewSpec" | "CertificateSigningRequestSpec", "extra") => {
+            "map[string]v1.ExtraValue"
+        }
+        _ => return None,
+    })
 }
 
 /// The Go type of a list's items that are texts of a kind of their own.
 fn item_type(owner: &str, field: &str) -> Option<&'static str> {
     Some(match (owner, field) {
-        ("PersistentVolumeClaimSpec" | "PersistentVolumeSpec", "accessModes") => "PersistentVolumeAccessMode",
+        (
+            "PersistentVolumeClaimSpec" | "PersistentVolumeClaimStatus" | "PersistentVolumeSpec",
+            "accessModes",
+        ) => "PersistentVolumeAccessMode",
+        ("NodeStatus", "volumesInUse") => "UniqueVolumeName",
         ("ResourceQuotaSpec", "scopes") => "ResourceQuotaScope",
         ("RuleWithOperations" | "NamedRuleWithOperations", "operations") => "OperationType",
         ("NetworkPolicySpec", "policyTypes") => "PolicyType",
@@ -394,6 +476,8 @@ mod tests {
         "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string")]
     #[case("v1", "ConfigMap", json!({"metadata": {"labels": "x"}}),
         "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string")]
+    #[case("v1", "Namespace", json!({"spec": {"finalizers": [5]}}),
+        "json: cannot unmarshal number into Go struct field NamespaceSpec.spec.finalizers of type v1.FinalizerName")]
     #[case("v1", "ConfigMap", json!({"metadata": null, "data": {"k": null}, "nope": 5}), "")]
     fn refuses_what_go_refuses(
         #[case] version: &str,
@@ -409,5 +493,23 @@ mod tests {
             .map(|error| error.to_string())
             .unwrap_or_default();
         assert_eq!(found, error);
+    }
+
+    #[rstest]
+    #[case(
+        "StorageClass",
+        r#"{"provisioner": true, "parameters": 5}"#,
+        "StorageClass.provisioner of type string"
+    )]
+    #[case(
+        "StorageClass",
+        r#"{"parameters": {"b": [], "a": 5}, "provisioner": true}"#,
+        "StorageClass.parameters of type string"
+    )]
+    fn tells_of_what_stands_first(#[case] kind: &str, #[case] document: &str, #[case] error: &str) {
+        let schema = builtin(("storage.k8s.io", "v1", kind)).unwrap();
+        let value = shared_json::from_str(document).unwrap();
+        let found = schema.first_refused(&value, document.as_bytes()).unwrap();
+        assert!(found.to_string().ends_with(error), "{found}");
     }
 }

@@ -340,14 +340,19 @@ pub(super) fn limit_range(object: &Value, errors: &mut Errors) {
             }
         }
         for key in keys {
-            limit_of(limit, key, &at, errors);
+            limit_of(limit, kind, key, &at, errors);
         }
     }
 }
 
 /// How the amounts of one resource must stand to each other.
-fn limit_of(limit: &Value, key: &str, path: &Path<'_>, errors: &mut Errors) {
-    let get = |field: &str| limit.map(field).get(key).map(Quantity::of);
+fn limit_of(limit: &Value, kind: &str, key: &str, path: &Path<'_>, errors: &mut Errors) {
+    let get = |field: &str| {
+        // Pods have no defaults, and so nothing stands to them.
+        let counts = kind != "Pod" || !field.starts_with("default");
+        let amount = limit.map(field).get(key).filter(|_| counts);
+        amount.map(Quantity::of)
+    };
     let (min, max) = (get("min"), get("max"));
     let (default, request) = (get("default"), get("defaultRequest"));
     let ratio = get("maxLimitRequestRatio");

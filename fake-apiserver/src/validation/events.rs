@@ -36,9 +36,8 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
     get(event, field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// An Event.
+/// An Event, besides what [`common`] says of it.
 pub(super) fn create(event: &Value, errors: &mut Errors) {
-    common(event, errors);
     if !is_new(event) {
         return;
     }
@@ -77,7 +76,8 @@ fn series(event: &Value, errors: &mut Errors) {
     }
 }
 
-fn common(event: &Value, errors: &mut Errors) {
+/// What is asked of Events in both forms, new and changed ones.
+pub(super) fn common(event: &Value, errors: &mut Errors) {
     let namespace = event.part("metadata").map_or("", |meta| meta.text("namespace"));
     let about = get(event, "involvedObject").map_or("", |about| about.text("namespace"));
     let path = Path::new("involvedObject.namespace");

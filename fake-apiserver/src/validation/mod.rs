@@ -236,6 +236,15 @@ pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
     errors.into_vec()
 }
 
+/// What is wrong with a new object of a built-in resource, where that is said before its metadata is looked at.
+pub(crate) fn before_metadata(table: &GroupResource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    if *table == GroupResource::new("", "events") {
+        events::common(object, &mut errors);
+    }
+    errors.into_vec()
+}
+
 /// What is wrong with a new object of a built-in resource, besides its metadata.
 pub(crate) fn create(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();

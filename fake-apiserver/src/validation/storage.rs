@@ -299,7 +299,11 @@ pub(super) fn volume_update(new: &Value, old: &Value, errors: &mut Errors) {
     if expandable && let Some(csi) = new_source.pointer_mut("/csi").and_then(Value::as_object_mut) {
         csi.remove("controllerExpandSecretRef");
     }
-    if !same(Some(&new_source), Some(&old_source)) {
+    let named = |source: &Value| -> Vec<String> {
+        let names = source.as_object().into_iter().flat_map(Map::keys);
+        names.map(ToString::to_string).collect()
+    };
+    if named(&new_source) != named(&old_source) || !same(Some(&new_source), Some(&old_source)) {
         let difference = go::difference("core.PersistentVolumeSource", &old_source, &new_source);
         let detail = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.forbidden(&Path::new("spec.persistentvolumesource"), &detail);

@@ -193,7 +193,7 @@ fn endpoints(object: Fields<'_>) -> String {
 /// `cpu: 1/2, pods: 3/10`: what is used of what is allowed, limits or all others.
 fn quota(object: Fields<'_>, limits: bool) -> String {
     let used = object.map("status.used");
-    let mut parts: Vec<String> = object
+    let parts: Vec<String> = object
         .map("status.hard")
         .into_iter()
         .flatten()
@@ -206,7 +206,6 @@ fn quota(object: Fields<'_>, limits: bool) -> String {
             format!("{name}: {used}/{}", plain(hard).unwrap_or_default())
         })
         .collect();
-    parts.sort();
     parts.join(", ")
 }
 

@@ -49,6 +49,7 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
             items.iter().try_for_each(|item| check(&array.items, item))
         }
         (Kind::Array(_), other) => Err(format!("cannot restore slice from {}", short(other))),
+        (Kind::Bytes, other @ Value::Object(_)) => Err(format!("cannot restore slice from {}", short(other))),
         // These decode themselves from JSON.
         (Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::Bytes, value) => {
             schema.check_types(value).map_err(|error| error.to_string())

@@ -108,23 +108,8 @@ pub(crate) fn of_spec(holder: &Value, prefix: &str) -> Vec<String> {
             ));
         }
     }
-    if prefix.is_empty() {
-        each_container(spec, &Path::new("spec"), &mut |container, _| {
-            let key = format!("{}{}", app_armor::ANNOTATION, container.text("name"));
-            let Some(annotation) = meta.map("annotations").get(&key).and_then(Value::as_str) else {
-                return;
-            };
-            let own = container
-                .part("securityContext")
-                .and_then(|context| context.part("appArmorProfile"));
-            // What was written into the field is what the annotation says; what says nothing is of no use.
-            let made = app_armor::profile(annotation);
-            if (own.is_some() && own == made.as_ref()) || (own.is_none() && made.is_none()) {
-                out.push(format!(
-                    "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
-                ));
-            }
-        });
+    if !prefix.is_empty() {
+        out.extend(app_armor::warnings(holder, prefix));
     }
     let spec_name = format!("{prefix}spec");
     let path = Path::new(&spec_name);
