@@ -100,6 +100,18 @@ pub struct NodeSpec {
     pub pod_network: String,
 }
 
+/// The first three bytes of the addresses of a numbered node's pods: those of a usual cluster, then those that carriers share among
+/// their customers, then whatever comes next.
+fn pod_network(n: u32) -> String {
+    let (block, third) = (n / 250, n % 250);
+    let (first, second) = match block {
+        0..12 => (10, 244 + block),
+        12..76 => (100, 52 + block),
+        _ => (11 + (block - 76) / 256, (block - 76) % 256),
+    };
+    format!("{first}.{second}.{third}")
+}
+
 impl NodeSpec {
     /// The `n`-th node (from 1) of a plain cluster: 8 cores, 32 GiB, 110 pods.
     #[must_use]
@@ -113,8 +125,8 @@ impl NodeSpec {
             cpu: 8,
             memory_gib: 32,
             pods: 110,
-            address: format!("10.99.{}.{}", n / 250, n % 250 + 9),
-            pod_network: format!("10.{}.{}", 244 + n / 250, n % 250),
+            address: format!("10.{}.{}.{}", 99 + n / 61_440, n / 240 % 256, n % 240 + 9),
+            pod_network: pod_network(n),
         }
     }
 
@@ -178,5 +190,28 @@ impl NodeSpec {
                 },
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn numbered_nodes_have_addresses_of_their_own() {
+        let mut all = BTreeSet::new();
+        for n in (1..=20_000).chain([61_439, 61_440, 100_000, 1_000_000]) {
+            let node = NodeSpec::numbered(n);
+            for address in [node.address, format!("{}.1", node.pod_network)] {
+                let address: Ipv4Addr = address.parse().expect("an address");
+                assert!(all.insert(address), "node {n} has {address}, as another has");
+            }
+        }
+        assert_eq!(NodeSpec::numbered(1).pod_network, "10.244.1");
+        assert_eq!(NodeSpec::numbered(3000).pod_network, "100.64.0");
+        assert_eq!(NodeSpec::numbered(19_000).pod_network, "11.0.0");
     }
 }
