@@ -27,6 +27,21 @@ pub(crate) struct Life {
     pub(crate) patch: Option<(u64, &'static str, Value)>,
 }
 
+/// Lives with this spec for so many seconds: its status then, and something that its kubelet has said by then.
+#[track_caller]
+pub(crate) fn tells(spec: Value, seconds: u64, status: &str, said: &str) {
+    let (found, events) = live(Life {
+        spec: spec.clone(),
+        seconds,
+        ..Life::default()
+    });
+    assert_eq!(found, status, "{spec} {events:#?}");
+    assert!(
+        events.iter().any(|event| event.contains(said)),
+        "{spec}: {said}: {events:#?}"
+    );
+}
+
 /// Lives it; gives the status in short, and the kubelet's events in the order in which each was first seen.
 pub(crate) fn live(life: Life) -> (String, Vec<String>) {
     let mut result = None;

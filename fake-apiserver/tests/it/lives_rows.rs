@@ -2,7 +2,7 @@
 
 use shared_json::{Value, json};
 
-use crate::lives::{Life, live};
+use crate::lives;
 
 /// The pod is an object of its spec; its containers run `busybox:1` where they name no image.
 fn check(spec: Value, seconds: u64, status: &str, said: &str) {
@@ -19,16 +19,7 @@ fn check(spec: Value, seconds: u64, status: &str, said: &str) {
             }
         }
     }
-    let (found, events) = live(Life {
-        spec: spec.clone(),
-        seconds,
-        ..Life::default()
-    });
-    assert_eq!(found, status, "{spec} {events:#?}");
-    assert!(
-        events.iter().any(|event| event.contains(said)),
-        "{spec}: {said}: {events:#?}"
-    );
+    lives::tells(spec, seconds, status, said);
 }
 
 fn sh(name: &str, script: &str) -> Value {

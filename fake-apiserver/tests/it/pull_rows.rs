@@ -2,7 +2,7 @@
 
 use shared_json::{Value, json};
 
-use crate::lives::{Life, live};
+use crate::lives::tells;
 
 const DIGEST: &str = "nginx@sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -15,20 +15,6 @@ fn of(name: &str, image: &str, policy: &str) -> Value {
         container["command"] = json!(["sh", "-c", "sleep 600"]);
     }
     container
-}
-
-#[track_caller]
-fn check(spec: Value, seconds: u64, status: &str, said: &str) {
-    let (found, events) = live(Life {
-        spec: spec.clone(),
-        seconds,
-        ..Life::default()
-    });
-    assert_eq!(found, status, "{spec} {events:#?}");
-    assert!(
-        events.iter().any(|event| event.contains(said)),
-        "{spec}: {said}: {events:#?}"
-    );
 }
 
 fn one(image: &str, policy: &str) -> Value {
@@ -44,20 +30,20 @@ fn images_that_are_there() {
             "a Pulled: Container image \"{image}\" already present on machine and can be accessed by the pod"
         )
     };
-    check(one("busybox:1", "IfNotPresent"), 4, RUNS, &there("busybox:1"));
-    check(one("busybox:1", "Never"), 4, RUNS, &there("busybox:1"));
+    tells(one("busybox:1", "IfNotPresent"), 4, RUNS, &there("busybox:1"));
+    tells(one("busybox:1", "Never"), 4, RUNS, &there("busybox:1"));
     // Without a word about it, only what has another tag than the newest is looked for on the node first.
-    check(one("nginx:1", ""), 4, RUNS, &there("nginx:1"));
-    check(one(DIGEST, ""), 4, RUNS, &there(DIGEST));
-    check(one("nginx", ""), 6, RUNS, "a Pulling: Pulling image \"nginx\"");
-    check(
+    tells(one("nginx:1", ""), 4, RUNS, &there("nginx:1"));
+    tells(one(DIGEST, ""), 4, RUNS, &there(DIGEST));
+    tells(one("nginx", ""), 6, RUNS, "a Pulling: Pulling image \"nginx\"");
+    tells(
         one("nginx:latest", ""),
         6,
         RUNS,
         "a Pulled: Successfully pulled image \"nginx:latest\" in ",
     );
-    check(one("nginx", "IfNotPresent"), 4, RUNS, &there("nginx"));
-    check(
+    tells(one("nginx", "IfNotPresent"), 4, RUNS, &there("nginx"));
+    tells(
         one("busybox:1", "Always"),
         6,
         RUNS,
@@ -65,7 +51,7 @@ fn images_that_are_there() {
     );
     let mut again = one("busybox:1", "Always");
     again["containers"][0]["command"][2] = json!("exit 1");
-    check(
+    tells(
         again,
         6,
         "Running ContainersNotReady a:terminated(Error 1)x1",
@@ -76,28 +62,28 @@ fn images_that_are_there() {
 #[test]
 fn images_that_have_to_come() {
     let waits = "Pending ContainersNotReady a:waiting(ContainerCreating)";
-    check(one("slow:1", ""), 2, waits, "a Pulling: Pulling image \"slow:1\"");
-    check(one("slow:1", ""), 6, RUNS, "Image size: 20000000 bytes.");
-    check(
+    tells(one("slow:1", ""), 2, waits, "a Pulling: Pulling image \"slow:1\"");
+    tells(one("slow:1", ""), 6, RUNS, "Image size: 20000000 bytes.");
+    tells(
         json!({"initContainers": [of("i", "slow:1", "")], "containers": [of("a", "busybox:1", "")]}),
         2,
         "Pending ContainersNotReady i:waiting(PodInitializing) a:waiting(PodInitializing)",
         "i Pulling: Pulling image \"slow:1\"",
     );
     // One comes after the other; what has come once is there for all.
-    check(
+    tells(
         json!({"containers": [of("a", "slow:1", ""), of("b", "slow:1", "")]}),
         8,
         "Running ready a:running b:running",
         "b Pulled: Container image \"slow:1\" already present on machine",
     );
-    check(
+    tells(
         json!({"containers": [of("a", "slow:1", ""), of("b", "slow:1", "Always")]}),
         10,
         "Running ready a:running b:running",
         "b Pulled: Successfully pulled image \"slow:1\"",
     );
-    check(
+    tells(
         json!({"containers": [of("a", "slow:1", ""), of("b", "slow:1", "Never")]}),
         8,
         "Running ready a:running b:running",
@@ -108,54 +94,54 @@ fn images_that_have_to_come() {
 #[test]
 fn images_that_do_not_come() {
     let failed = "Pending ContainersNotReady a:waiting(ErrImagePull)";
-    check(
+    tells(
         one("missing:1", ""),
         4,
         failed,
         "a Failed: Failed to pull image \"missing:1\": rpc error: code = NotFound desc = failed to pull and unpack image \
          \"docker.io/library/missing:1\"",
     );
-    check(
+    tells(
         one("missing:1", "Always"),
         4,
         failed,
         "a Failed: Error: ErrImagePull",
     );
-    check(
+    tells(
         one("missing:1", ""),
         70,
         "Pending ContainersNotReady a:waiting(ImagePullBackOff)",
         "a Failed: Error: ImagePullBackOff",
     );
     let never = "Pending ContainersNotReady a:waiting(ErrImageNeverPull)";
-    check(
+    tells(
         one("slow:1", "Never"),
         4,
         never,
         "a ErrImageNeverPull: Container image \"slow:1\" is not present with pull policy of Never",
     );
-    check(
+    tells(
         one("missing:1", "Never"),
         4,
         never,
         "a Failed: Error: ErrImageNeverPull",
     );
     let invalid = "Pending ContainersNotReady a:waiting(InvalidImageName)";
-    check(
+    tells(
         one("Upper:1", ""),
         4,
         invalid,
         "a InspectFailed: Failed to apply default image tag \"Upper:1\": couldn't parse image name \"Upper:1\": \
          invalid reference format: repository name (library/Upper) must be lowercase",
     );
-    check(
+    tells(
         one("Upper:1", "Never"),
         4,
         invalid,
         "a Failed: Error: InvalidImageName",
     );
     // What is wrong with one does not keep the others from running, unless it comes before them.
-    check(
+    tells(
         json!({"containers": [of("a", "Upper:1", ""), of("b", "busybox:1", "")]}),
         4,
         "Pending ContainersNotReady a:waiting(InvalidImageName) b:running",
@@ -166,7 +152,7 @@ fn images_that_do_not_come() {
         first["restartPolicy"] = policy;
         json!({"initContainers": [first], "containers": [of("a", "busybox:1", "")]})
     };
-    check(
+    tells(
         before(json!("Always")),
         4,
         "Pending ContainersNotReady i:waiting(ErrImagePull) a:waiting(PodInitializing)",
@@ -174,7 +160,7 @@ fn images_that_do_not_come() {
     );
     let mut once = before(Value::Null);
     once["restartPolicy"] = json!("Never");
-    check(
+    tells(
         once,
         70,
         "Pending ContainersNotReady i:waiting(ImagePullBackOff) a:waiting(PodInitializing)",

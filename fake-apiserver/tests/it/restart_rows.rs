@@ -2,7 +2,7 @@
 
 use shared_json::{Value, json};
 
-use crate::lives::{Life, live};
+use crate::lives::{Life, live, tells};
 
 fn sh(name: &str, script: &str) -> Value {
     json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
@@ -17,20 +17,6 @@ fn starter(name: &str, script: &str, code: i32) -> Value {
     container
 }
 
-#[track_caller]
-fn check(spec: Value, seconds: u64, status: &str, said: &str) {
-    let (found, events) = live(Life {
-        spec: spec.clone(),
-        seconds,
-        ..Life::default()
-    });
-    assert_eq!(found, status, "{spec} {events:#?}");
-    assert!(
-        events.iter().any(|event| event.contains(said)),
-        "{spec}: {said}: {events:#?}"
-    );
-}
-
 fn of(first: Value, containers: Value) -> Value {
     json!({"restartPolicy": "Never", "initContainers": first, "containers": containers, "terminationGracePeriodSeconds": 1})
 }
@@ -39,33 +25,33 @@ fn of(first: Value, containers: Value) -> Value {
 fn all_begin_anew() {
     let forever = sh("b", "sleep 600");
     let ends = |code: i32| json!([starter("a", "sleep 8; exit 42", code), forever]);
-    check(
+    tells(
         of(json!([]), ends(42)),
         6,
         "Running ready a:running b:running",
         "a Started",
     );
-    check(
+    tells(
         of(json!([]), ends(42)),
         15,
         "Running ready a:runningx1 b:runningx1",
         "b Killing: killing",
     );
-    check(
+    tells(
         of(json!([]), ends(42)),
         15,
         "Running ready a:runningx1 b:runningx1",
         "b Started: Container started x2",
     );
     // For another code it goes by its policy.
-    check(
+    tells(
         of(json!([]), ends(41)),
         15,
         "Running ContainersNotReady a:terminated(Error 42) b:running",
         "a Started",
     );
     // What is to run first runs again.
-    check(
+    tells(
         of(json!([sh("i", "true")]), ends(42)),
         18,
         "Running ready i:terminated(Completed 0)x1 a:runningx1 b:runningx1",
@@ -73,14 +59,14 @@ fn all_begin_anew() {
     );
     let mut sidecar = sh("s", "sleep 600");
     sidecar["restartPolicy"] = json!("Always");
-    check(
+    tells(
         of(json!([sidecar]), ends(42)),
         18,
         "Running ready s:runningx1 a:runningx1 b:runningx1",
         "s Killing: killing",
     );
     // One that has ended for good begins anew, too.
-    check(
+    tells(
         of(
             json!([]),
             json!([starter("a", "sleep 8; exit 42", 42), sh("b", "true")]),
@@ -94,7 +80,7 @@ fn all_begin_anew() {
     fails["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
     let mut spec = of(json!([fails]), json!([forever]));
     spec["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
-    check(
+    tells(
         spec,
         10,
         "Running ready i:terminated(Completed 0)x1 b:running",

@@ -36,6 +36,26 @@ fn pod(short: &str) -> Arc<Value> {
     Arc::new(pod)
 }
 
+/// What a set does where the node `held` has lately had a pod that failed: `+` and a node that is to have a pod, `-` and a pod that goes,
+/// `!` and one that goes because it failed.
+fn planned(set: &Value, nodes: &[Arc<Value>], pods: &[Arc<Value>]) -> Vec<String> {
+    let plan = View {
+        set,
+        nodes,
+        pods,
+        hash: "b",
+        now: Timestamp::UNIX_EPOCH,
+        held: &BTreeSet::from(["held".to_owned()]),
+    }
+    .plan();
+    let created = plan.create.iter().map(|node| format!("+{node}"));
+    let deleted = plan.delete.iter().map(|name| {
+        let sign = if plan.failed.contains(name) { "!" } else { "-" };
+        format!("{sign}{name}")
+    });
+    created.chain(deleted).collect()
+}
+
 #[rstest]
 #[case(json!({}), json!({}), &[], &["+n1", "+n2"])]
 #[case(json!({}), json!({}), &["a n1 b r"], &["+n2"])]
@@ -117,25 +137,7 @@ fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[ca
     let set = json!({"metadata": {"name": "d"}, "spec": spec});
     let nodes = [node("n1", json!({})), node("n2", second)];
     let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
-    let plan = View {
-        set: &set,
-        nodes: &nodes,
-        pods: &pods,
-        hash: "b",
-        now: Timestamp::UNIX_EPOCH,
-        held: &BTreeSet::from(["held".to_owned()]),
-    }
-    .plan();
-    let got: Vec<String> = plan
-        .create
-        .iter()
-        .map(|node| format!("+{node}"))
-        .chain(plan.delete.iter().map(|name| {
-            let sign = if plan.failed.contains(name) { "!" } else { "-" };
-            format!("{sign}{name}")
-        }))
-        .collect();
-    assert_eq!(got, expected);
+    assert_eq!(planned(&set, &nodes, &pods), expected);
 }
 
 /// The set's template and how many of its pods are where they should not be, what the node is like, and whose pods there are.
@@ -198,19 +200,7 @@ fn which_nodes_concern_a_set(
 #[case::goes("a held b ft", &["+held"])]
 fn failed_pods_that_stay(#[case] short: &str, #[case] expected: &[&str]) {
     let set = json!({"metadata": {"name": "d"}, "spec": {}});
-    let (nodes, pods) = ([node("held", json!({}))], [pod(short)]);
-    let plan = View {
-        set: &set,
-        nodes: &nodes,
-        pods: &pods,
-        hash: "b",
-        now: Timestamp::UNIX_EPOCH,
-        held: &BTreeSet::from(["held".to_owned()]),
-    }
-    .plan();
-    let created = plan.create.iter().map(|node| format!("+{node}"));
-    let deleted = plan.delete.iter().map(|name| format!("!{name}"));
-    assert_eq!(created.chain(deleted).collect::<Vec<_>>(), expected);
+    assert_eq!(planned(&set, &[node("held", json!({}))], &[pod(short)]), expected);
 }
 
 /// The seconds in which pods of a node have failed and gone, and how long one that fails at a second stays.
