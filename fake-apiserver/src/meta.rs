@@ -51,7 +51,7 @@ pub(crate) trait ObjectMeta {
             .unwrap_or_default()
     }
     fn set_meta(&mut self, field: &str, value: impl Into<Value>) {
-        self.metadata_mut().insert(field.to_owned(), value.into());
+        self.metadata_mut().insert(field, value.into());
     }
     /// Copies a metadata field of `from`, or removes it where `from` has none.
     fn copy_meta(&mut self, from: &Value, field: &str) {

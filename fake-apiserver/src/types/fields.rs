@@ -12,6 +12,8 @@ use super::schema::Field;
 pub struct Fields {
     /// Apart from what they name: most of them are passed over.
     names: Vec<Name>,
+    /// Where each name is kept, by which it is found without a look at it; nowhere is 0.
+    places: Vec<usize>,
     fields: Vec<Field>,
 }
 
@@ -29,12 +31,12 @@ impl Fields {
     /// A field by the name that an object has for it.
     #[must_use]
     pub fn named(&self, name: &Name) -> Option<&Field> {
-        // Names are compared at a glance: looking through some dozens of them takes less than searching.
-        let place = match self.names.len() {
-            0..=64 => self.names.iter().position(|known| known == name)?,
+        // Looking through some dozens of numbers takes less than searching.
+        let index = match name.kept_at() {
+            Some(place) if self.places.len() <= 64 => self.places.iter().position(|known| *known == place)?,
             _ => self.names.binary_search(name).ok()?,
         };
-        self.fields.get(place)
+        self.fields.get(index)
     }
 
     /// Whether there is a field of this name.
@@ -49,6 +51,7 @@ impl Fields {
         match self.names.binary_search(&name) {
             Ok(place) => self.fields[place] = field,
             Err(place) => {
+                self.places.insert(place, name.kept_at().unwrap_or_default());
                 self.names.insert(place, name);
                 self.fields.insert(place, field);
             }

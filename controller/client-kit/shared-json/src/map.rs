@@ -48,7 +48,22 @@ fn find_seen(fields: &[Field], glance: Glance, name: &str) -> Option<usize> {
     if fields.len() > FEW {
         return place(fields, name).ok();
     }
-    fields.iter().position(|(field, _)| field.is(glance, name))
+    // No text is read before one looks alike, and then it is nearly always this one.
+    let at = fields.iter().position(|(field, _)| field.glance() == glance)?;
+    let (field, _) = fields.get(at)?;
+    if field.as_str() == name {
+        return Some(at);
+    }
+    find_after(fields, at, name)
+}
+
+/// Where a name is behind one that only looks like it.
+#[cold]
+fn find_after(fields: &[Field], at: usize, name: &str) -> Option<usize> {
+    let rest = fields.iter().enumerate().skip(at + 1);
+    rest.into_iter()
+        .find(|(_, (field, _))| field == name)
+        .map(|(at, _)| at)
 }
 
 impl Map {

@@ -1,7 +1,7 @@
 //! Names of fields.
 
 use std::borrow::{Borrow, Cow};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -47,6 +47,14 @@ impl Glance {
         }
     }
 
+    /// The place for it among so many.
+    #[inline]
+    fn place(self) -> usize {
+        // The upper bits of the product depend on all of them.
+        let spread = self.0.wrapping_mul(0x9e37_79b9) >> (32 - RECENT_BITS);
+        usize::try_from(spread).unwrap_or_default()
+    }
+
     fn first(self) -> u8 {
         self.0.to_be_bytes()[0]
     }
@@ -54,6 +62,8 @@ impl Glance {
 
 /// So many names are kept; whoever sends ever new ones fills the memory no further.
 const KEPT_MAX: usize = 8192;
+/// For so many ways in which names look it is remembered which was the last that looked so: 2 to the power of this.
+const RECENT_BITS: u32 = 11;
 /// Longer names are not kept.
 const LENGTH_MAX: usize = 64;
 
@@ -69,6 +79,8 @@ type Kept = &'static KeptText;
 static KEPT: Mutex<BTreeMap<&'static str, Kept>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
+    /// The last that looked so.
+    static RECENT: [Cell<Option<Kept>>; 1 << RECENT_BITS] = const { [const { Cell::new(None) }; 1 << RECENT_BITS] };
     /// Those of them that this thread has met.
     static MET: RefCell<HashMap<&'static str, Kept, BuildHasherDefault<Words>>> = RefCell::default();
 }
@@ -108,7 +120,22 @@ fn is_common(text: &str) -> bool {
 }
 
 /// The kept text that is equal, if it is kept now.
-fn kept(text: &str) -> Option<Kept> {
+fn kept(glance: Glance, text: &str) -> Option<Kept> {
+    RECENT.with(|recent| {
+        let place = recent.get(glance.place())?;
+        if let Some(kept) = place.get()
+            && kept.text == text
+        {
+            return Some(kept);
+        }
+        let kept = kept_anywhere(text)?;
+        place.set(Some(kept));
+        Some(kept)
+    })
+}
+
+#[cold]
+fn kept_anywhere(text: &str) -> Option<Kept> {
     if text.len() > LENGTH_MAX {
         return None;
     }
@@ -141,9 +168,13 @@ fn keep(text: &str) -> Option<Kept> {
 }
 
 impl Name {
+    #[inline]
     fn new(text: &str) -> Self {
-        let glance = Glance::of(text);
-        Self(match kept(text) {
+        Self::seen(Glance::of(text), text)
+    }
+
+    fn seen(glance: Glance, text: &str) -> Self {
+        Self(match kept(glance, text) {
             Some(kept) => Text::Kept(glance, kept),
             None => Text::Own(glance, Arc::new(text.into())),
         })
@@ -163,6 +194,16 @@ impl Name {
         match &self.0 {
             Text::Kept(_, kept) => kept.number,
             Text::Own(_, text) => Self::number_of(text),
+        }
+    }
+
+    /// Where in memory its text is, if it is kept as long as the process runs: the same for the same name, and for no other.
+    #[must_use]
+    #[inline]
+    pub fn kept_at(&self) -> Option<usize> {
+        match &self.0 {
+            Text::Kept(_, kept) => Some(std::ptr::from_ref(*kept).addr()),
+            Text::Own(..) => None,
         }
     }
 
@@ -189,12 +230,6 @@ impl Name {
         // Most differ in their first letters.
         let first = self.glance().first().cmp(&glance.first());
         first.then_with(|| self.as_str().cmp(text))
-    }
-
-    /// Whether it is a text, which looks so.
-    #[inline]
-    pub(crate) fn is(&self, glance: Glance, text: &str) -> bool {
-        self.glance() == glance && self.as_str() == text
     }
 }
 
@@ -224,7 +259,7 @@ impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Text::Kept(_, one), Text::Kept(_, other)) => std::ptr::eq(*one, *other),
-            _ => self.is(other.glance(), other),
+            _ => self.glance() == other.glance() && self.as_str() == other.as_str(),
         }
     }
 }
@@ -268,6 +303,7 @@ macro_rules! texts {
         }
 
         impl From<&$text> for Name {
+            #[inline]
             fn from(text: &$text) -> Self {
                 Self::new(text)
             }

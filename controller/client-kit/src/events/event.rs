@@ -93,19 +93,19 @@ impl Event {
         }
         json!({
             "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": metadata,
-            "involvedObject": self.object,
-            "reason": self.reason,
-            "message": self.message,
-            "source": source,
-            "firstTimestamp": seconds(self.first),
-            "lastTimestamp": seconds(self.last),
             "count": self.count,
-            "type": self.kind.to_string(),
             "eventTime": null,
+            "firstTimestamp": seconds(self.first),
+            "involvedObject": self.object,
+            "kind": "Event",
+            "lastTimestamp": seconds(self.last),
+            "message": self.message,
+            "metadata": metadata,
+            "reason": self.reason,
             "reportingComponent": reporting(&self.source.component),
             "reportingInstance": reporting(self.source.host.as_deref().unwrap_or_default()),
+            "source": source,
+            "type": self.kind.to_string(),
         })
     }
 

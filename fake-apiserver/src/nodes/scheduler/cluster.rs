@@ -162,6 +162,10 @@ impl PodInfo {
 #[derive(Debug, Clone)]
 pub(super) struct NodeInfo {
     pub object: Arc<Value>,
+    name: Box<str>,
+    /// Whether it is to get no more pods.
+    pub cordoned: bool,
+    pub taints: Array,
     pub allocatable: Amounts,
     pub requested: Amounts,
     /// As scores count what is asked for.
@@ -172,6 +176,12 @@ pub(super) struct NodeInfo {
 impl NodeInfo {
     fn new(object: Value) -> Self {
         Self {
+            name: object.name().into(),
+            cordoned: at(&object, "spec.unschedulable").and_then(Value::as_bool) == Some(true),
+            taints: at(&object, "spec.taints")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default(),
             allocatable: amounts(at(&object, "status.allocatable")),
             object: Arc::new(object),
             requested: Amounts::new(),
@@ -181,7 +191,7 @@ impl NodeInfo {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.object.name()
+        &self.name
     }
 
     pub(super) fn labels(&self) -> &Map {

@@ -412,12 +412,8 @@ impl Scheduler {
         let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
         let (enough, mut looked) = (enough(nodes.len()), 0);
         let (mut feasible, mut refusals) = (Vec::new(), Vec::new());
-        for node in nodes
-            .iter()
-            .cycle()
-            .skip(self.next_node % nodes.len().max(1))
-            .take(nodes.len())
-        {
+        let (last, first) = nodes.split_at(self.next_node % nodes.len().max(1));
+        for node in first.iter().chain(last) {
             looked += 1;
             match cycle.refuse(node) {
                 None => feasible.push(*node),

@@ -6,8 +6,8 @@ use shared_json::Value;
 
 use super::cluster::{NodeInfo, PodInfo, list, text};
 use super::filters::{
-    Cycle, affinity_terms, includes_node, is_about, preferred_nodes, spread_constraints, spread_counts,
-    tolerates,
+    Cycle, affinity_terms, includes_node, is_about, preferences, preferred_nodes, spread_constraints,
+    spread_counts, tolerates,
 };
 use crate::meta::{ObjectMeta as _, at};
 
@@ -81,7 +81,7 @@ fn taints(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
         .filter(|toleration| matches!(text(toleration, "effect"), "" | "PreferNoSchedule"))
         .collect();
     let count = |node: &&NodeInfo| {
-        let intolerable = list(&node.object, "spec.taints").iter().filter(|taint| {
+        let intolerable = node.taints.iter().filter(|taint| {
             text(taint, "effect") == "PreferNoSchedule"
                 && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
         });
@@ -92,6 +92,9 @@ fn taints(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
 
 /// The weight of the pod's preferences that a node meets.
 fn preferred(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
+    if preferences(&cycle.pod.object).is_empty() {
+        return vec![0; nodes.len()];
+    }
     let raw = nodes.iter().map(|node| preferred_nodes(&cycle.pod.object, node));
     share_of_most(raw.collect(), false)
 }
@@ -102,21 +105,17 @@ const RESOURCES: [&str; 2] = ["cpu", "memory"];
 /// How much of a node would be left, in percent.
 fn least_allocated(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let left = |node: &&NodeInfo| {
-        let shares: Vec<i128> = RESOURCES
-            .iter()
-            .enumerate()
-            .filter_map(|(index, name)| {
-                let has = node
-                    .allocatable
-                    .get(*name)
-                    .copied()
-                    .filter(|amount| *amount > 0)?;
-                let used = node.scored[index] + cycle.pod.scored[index];
-                Some((has - used).max(0) * 100 / has)
-            })
-            .collect();
-        let count = i128::try_from(shares.len()).unwrap_or(1).max(1);
-        i64::try_from(shares.iter().sum::<i128>() / count).unwrap_or_default()
+        let shares = RESOURCES.iter().enumerate().filter_map(|(index, name)| {
+            let has = node
+                .allocatable
+                .get(*name)
+                .copied()
+                .filter(|amount| *amount > 0)?;
+            let used = node.scored[index] + cycle.pod.scored[index];
+            Some((has - used).max(0) * 100 / has)
+        });
+        let (sum, count) = shares.fold((0, 0), |(sum, count), share| (sum + share, count + 1));
+        i64::try_from(sum / i128::max(count, 1)).unwrap_or_default()
     };
     nodes.iter().map(left).collect()
 }

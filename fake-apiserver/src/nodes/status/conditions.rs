@@ -1,6 +1,6 @@
 //! The kubelet's conditions of a pod.
 
-use shared_json::{Array, Value, json};
+use shared_json::{Array, Map, Value, json};
 
 use super::containers::{may_restart_all, restarts_all};
 use super::record::{Kind, PodRecord, ResizeCondition};
@@ -45,19 +45,22 @@ pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, now: &str
             .and_then(|old| old.get("lastTransitionTime"))
             .and_then(Value::as_str)
             .unwrap_or(now);
-        let mut out = json!({
-            "type": condition.kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
-        });
+        // In order: nothing has to make room.
+        let mut out = Map::with_capacity(7);
+        out.insert("lastProbeTime", Value::Null);
+        out.insert("lastTransitionTime", since.into());
+        if !condition.message.is_empty() {
+            out.insert("message", condition.message.into());
+        }
         if generation > 0 {
-            out["observedGeneration"] = Value::from(generation);
+            out.insert("observedGeneration", generation.into());
         }
         if !condition.reason.is_empty() {
-            out["reason"] = Value::from(condition.reason);
+            out.insert("reason", condition.reason.into());
         }
-        if !condition.message.is_empty() {
-            out["message"] = Value::from(condition.message);
-        }
-        out
+        out.insert("status", status.into());
+        out.insert("type", condition.kind.into());
+        Value::Object(out)
     });
     resizing(record).into_iter().chain(own).collect()
 }

@@ -3,12 +3,13 @@
 use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
+use super::{memo, trace};
 use shared_json::{Array, Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The fields that differ. No field is in two of the sets.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Comparison {
     pub(super) removed: FieldSet,
     pub(super) modified: FieldSet,
@@ -22,9 +23,9 @@ impl Comparison {
             return self;
         }
         Comparison {
-            removed: self.removed.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            added: self.added.recursive_difference(fields),
+            removed: memo::recursive_difference(self.removed, fields),
+            modified: memo::recursive_difference(self.modified, fields),
+            added: memo::recursive_difference(self.added, fields),
         }
     }
 
@@ -35,12 +36,14 @@ impl Comparison {
 
 /// Compares two values of a type. Parts that are equal are not walked.
 pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    let found = walk(of, Some(old), Some(new));
-    Comparison {
-        removed: found.removed.children,
-        modified: found.modified.children,
-        added: found.added.children,
-    }
+    trace::recall(of, old, new, || {
+        let found = walk(of, Some(old), Some(new));
+        Comparison {
+            removed: found.removed.children,
+            modified: found.modified.children,
+            added: found.added.children,
+        }
+    })
 }
 
 /// What differs at a place and below it.
@@ -146,7 +149,7 @@ fn walk_fields(shape: MapShape<'_>, before: Option<&Map>, after: Option<&Map>, f
 }
 
 /// Whether two values are not equal; objects may be, which walking them shows.
-fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
+pub(super) fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => !old.is_same(new),
         (old, new) => old != new,
@@ -195,11 +198,11 @@ fn walk_pair(list: List<'_>, old: &[&Value], new: &[&Value]) -> Found {
     }
 }
 
-fn items(value: Option<&Value>) -> &[Value] {
+pub(super) fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Array::as_slice)
 }
 
-fn kind(shape: Shape<'_>) -> u8 {
+pub(super) fn kind(shape: Shape<'_>) -> u8 {
     match shape {
         Shape::Scalar(_) => 0,
         Shape::List(_) => 1,

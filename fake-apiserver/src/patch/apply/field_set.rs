@@ -92,14 +92,6 @@ impl FieldSet {
         &mut nodes.list
     }
 
-    /// Takes out the steps for which `keep` does not say otherwise; it may change what is below them.
-    fn retain(&mut self, keep: impl Fn(&PathElement, &mut Node) -> bool) {
-        self.nodes_mut().retain_mut(|(element, node)| keep(element, node));
-        if self.nodes().is_empty() {
-            self.nodes = None;
-        }
-    }
-
     /// What no two sets have in common unless they are equal, while both are there; none for the empty one.
     pub(super) fn address(&self) -> Option<usize> {
         self.nodes.as_ref().map(|nodes| Arc::as_ptr(nodes).addr())
@@ -195,28 +187,64 @@ impl FieldSet {
             .filter(|children| !children.is_empty())
     }
 
-    /// Whether all paths of the other set are in this one.
-    fn includes(&self, other: &FieldSet) -> bool {
-        self.is_same(other)
-            || other.nodes().iter().all(|(element, theirs)| {
-                self.get(element).is_some_and(|ours| {
-                    (ours.member || !theirs.member) && ours.children.includes(&theirs.children)
-                })
-            })
-    }
-
     /// The paths of either set.
-    pub fn union(mut self, other: FieldSet) -> FieldSet {
-        if self.is_empty() || other.includes(&self) {
-            return other;
-        }
-        if self.includes(&other) {
+    pub fn union(self, other: FieldSet) -> FieldSet {
+        if other.is_empty() || self.is_same(&other) {
             return self;
         }
-        for (element, node) in other.nodes() {
-            self.add(element, node.clone());
+        if self.is_empty() {
+            return other;
         }
-        self
+        // Both are in order. Nothing is copied while the result is what one of them begins with.
+        let (ours, theirs) = (self.nodes(), other.nodes());
+        let (mut here, mut there) = (0, 0);
+        let (mut is_ours, mut is_theirs) = (true, true);
+        let mut out: Vec<(PathElement, Node)> = Vec::new();
+        loop {
+            let (one, two) = (ours.get(here), theirs.get(there));
+            let order = match (one, two) {
+                (Some((one, _)), Some((two, _))) => one.cmp(two),
+                (Some(_), None) => cmp::Ordering::Less,
+                (None, Some(_)) => cmp::Ordering::Greater,
+                (None, None) => break,
+            };
+            let both = one
+                .zip(two)
+                .filter(|_| order.is_eq())
+                .map(|((_, one), (_, two))| Node {
+                    member: one.member || two.member,
+                    children: one.children.clone().union(two.children.clone()),
+                });
+            let still_ours = is_ours
+                && order.is_le()
+                && both
+                    .as_ref()
+                    .is_none_or(|node| one.is_some_and(|(_, one)| node.is_same(one)));
+            let still_theirs = is_theirs
+                && order.is_ge()
+                && both
+                    .as_ref()
+                    .is_none_or(|node| two.is_some_and(|(_, two)| node.is_same(two)));
+            if (is_ours || is_theirs) && !(still_ours || still_theirs) {
+                let begun = if is_ours { &ours[..here] } else { &theirs[..there] };
+                out.reserve(ours.len() + theirs.len());
+                out.extend_from_slice(begun);
+            }
+            (is_ours, is_theirs) = (still_ours, still_theirs);
+            if !(is_ours || is_theirs) {
+                let from = if order.is_le() { one } else { two };
+                out.extend(
+                    from.map(|(element, node)| (element.clone(), both.unwrap_or_else(|| node.clone()))),
+                );
+            }
+            here += usize::from(order.is_le());
+            there += usize::from(order.is_ge());
+        }
+        match (is_ours, is_theirs) {
+            (true, _) => self,
+            (_, true) => other,
+            _ => out.into_iter().collect(),
+        }
     }
 
     /// The paths of both sets.
@@ -244,46 +272,62 @@ impl FieldSet {
     }
 
     /// The paths of this set that are not in the other. What lies below a path of the other set stays.
-    pub fn difference(mut self, other: &FieldSet) -> FieldSet {
-        if !self.intersects(other) {
-            return self;
-        }
-        self.retain(|element, node| {
-            let Some(theirs) = other.get(element) else {
-                return true;
-            };
-            node.member &= !theirs.member;
-            node.children = std::mem::take(&mut node.children).difference(&theirs.children);
-            node.is_some()
-        });
-        self
+    pub fn difference(self, other: &FieldSet) -> FieldSet {
+        self.less(other, &|ours, theirs| Node {
+            member: ours.member && !theirs.member,
+            children: ours.children.clone().difference(&theirs.children),
+        })
     }
 
     /// The paths of this set that are neither in the other nor below a path of it.
-    pub fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
-        if !self.reaches_into(other) {
-            return self;
-        }
-        self.retain(|element, node| {
-            let Some(theirs) = other.get(element) else {
-                return true;
-            };
-            if theirs.member {
-                return false;
-            }
-            node.children = std::mem::take(&mut node.children).recursive_difference(&theirs.children);
-            node.is_some()
-        });
-        self
+    pub fn recursive_difference(self, other: &FieldSet) -> FieldSet {
+        self.less(other, &|ours, theirs| match theirs.member {
+            true => Node::default(),
+            false => Node {
+                member: ours.member,
+                children: ours.children.clone().recursive_difference(&theirs.children),
+            },
+        })
     }
 
-    /// Whether any path is in the other set, or below one of it.
-    fn reaches_into(&self, other: &FieldSet) -> bool {
-        self.nodes().iter().any(|(element, ours)| {
-            other
-                .get(element)
-                .is_some_and(|theirs| theirs.member || ours.children.reaches_into(&theirs.children))
-        })
+    /// The set with what `left` leaves of the steps that the other has, too. Nothing is copied while that is all.
+    fn less(self, other: &FieldSet, left: &impl Fn(&Node, &Node) -> Node) -> FieldSet {
+        let (ours, mut theirs) = (self.nodes(), other.nodes());
+        let mut out: Option<Vec<(PathElement, Node)>> = None;
+        for (at, (element, node)) in ours.iter().enumerate() {
+            // Both are in order.
+            let order = loop {
+                let Some(((their, _), rest)) = theirs.split_first() else {
+                    break cmp::Ordering::Greater;
+                };
+                match their.cmp(element) {
+                    cmp::Ordering::Less => theirs = rest,
+                    order => break order,
+                }
+            };
+            let kept = match theirs.first() {
+                Some((_, their)) if order.is_eq() => left(node, their),
+                _ if out.is_none() && theirs.is_empty() => return self,
+                _ => {
+                    if let Some(out) = &mut out {
+                        out.push((element.clone(), node.clone()));
+                    }
+                    continue;
+                }
+            };
+            if out.is_none() && !kept.is_same(node) {
+                out = Some(ours[..at].to_vec());
+            }
+            if let Some(out) = &mut out
+                && kept.is_some()
+            {
+                out.push((element.clone(), kept));
+            }
+        }
+        match out {
+            None => self,
+            Some(out) => out.into_iter().collect(),
+        }
     }
 
     /// The same set with every node marked for which `keep` says so, walking down with a context made by `descend`.
@@ -389,6 +433,11 @@ impl FromIterator<(PathElement, Node)> for FieldSet {
 }
 
 impl Node {
+    /// Whether both are the same memory.
+    fn is_same(&self, other: &Node) -> bool {
+        self.member == other.member && self.children.is_same(&other.children)
+    }
+
     fn is_some(&self) -> bool {
         self.member || !self.children.is_empty()
     }

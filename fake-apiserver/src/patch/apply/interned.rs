@@ -5,10 +5,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use shared_json::Value;
 
 use super::field_set::FieldSet;
+use super::memo::Words;
 use super::path::mix;
 
 /// So many different sets of fields are remembered anew before those are forgotten that have not been met since.
@@ -26,8 +28,8 @@ struct Pair {
 /// What was met in one span of time.
 #[derive(Default)]
 struct Span {
-    pairs: HashMap<u64, Pair>,
-    by_fields: HashMap<usize, u64>,
+    pairs: HashMap<u64, Pair, BuildHasherDefault<Words>>,
+    by_fields: HashMap<usize, u64, BuildHasherDefault<Words>>,
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::interned;
 use crate::types::unix_seconds;
-use shared_json::{Array, Map, Value, json};
+use shared_json::{Array, Map, Value};
 use std::collections::BTreeMap;
 
 /// The most managers of plain updates that are kept apart; the oldest beyond it are merged.
@@ -224,21 +224,19 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
         return read.clone();
     }
     let mut entry = Map::with_capacity(7);
+    entry.insert("apiVersion", owned.version.as_str().into());
+    entry.insert("fieldsType", "FieldsV1".into());
+    entry.insert("fieldsV1", fields);
     if !manager.name.is_empty() {
-        entry.insert("manager".to_owned(), manager.name.as_str().into());
+        entry.insert("manager", manager.name.as_str().into());
     }
-    entry.insert(
-        "operation".to_owned(),
-        if manager.applies { "Apply" } else { "Update" }.into(),
-    );
-    entry.insert("apiVersion".to_owned(), owned.version.as_str().into());
-    if let Some(time) = &owned.time {
-        entry.insert("time".to_owned(), time.as_str().into());
-    }
-    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), fields);
+    let operation = if manager.applies { "Apply" } else { "Update" };
+    entry.insert("operation", operation.into());
     if !manager.subresource.is_empty() {
-        entry.insert("subresource".to_owned(), manager.subresource.as_str().into());
+        entry.insert("subresource", manager.subresource.as_str().into());
+    }
+    if let Some(time) = &owned.time {
+        entry.insert("time", time.as_str().into());
     }
     Value::Object(entry)
 }

@@ -2,6 +2,7 @@
 //!
 //! - `path`, `field_set`: paths into an object and sets of them (`fieldsV1`); `managed`: `metadata.managedFields`.
 //! - `types`: how a type looks to the merge; `check`, `merge`, `compare`, `remove`, `to_set`: walks over values of a type.
+//! - `trace`, `memo`, `interned`: what was met before is not worked out again.
 //! - `owners`: how ownership moves; `operation`: the two requests, [`apply()`] and [`track_update`].
 //!
 //! - `versions`: what owners in other versions of the kind see; who calls says how to convert.
@@ -13,6 +14,7 @@ mod field_set;
 mod interned;
 mod last_applied;
 mod managed;
+mod memo;
 mod merge;
 mod operation;
 mod owners;
@@ -21,6 +23,7 @@ mod remove;
 #[cfg(test)]
 mod tests;
 mod to_set;
+mod trace;
 mod types;
 mod versions;
 

@@ -4,11 +4,13 @@ use super::compare::{Comparison, compare};
 use super::error::{ApplyError, Conflict};
 use super::field_set::FieldSet;
 use super::managed::{Managed, Manager, Owned};
+use super::memo::Spans;
 use super::types::{Type, same};
 use super::versions::{Changes, Versions, Views};
-use super::{check, last_applied, merge, owners, to_set};
+use super::{check, last_applied, memo, merge, owners, to_set};
 use crate::types::Schema;
 use shared_json::{Array, Map, Value, json};
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -222,7 +224,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
     let old = match old {
         Some(old) => old,
         None => {
-            empty = schema.empty_object();
+            empty = empty_object(schema);
             &empty
         }
     };
@@ -274,6 +276,24 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
     set_entries(new, &managed);
 }
 
+/// An object of a type in which nothing is said.
+fn empty_object(schema: &Schema) -> Value {
+    thread_local! {
+        static KNOWN: RefCell<Spans<usize, Value>> = const { RefCell::new(Spans::new(512)) };
+    }
+    // As traces, only those of built-in kinds are known by where they are.
+    if schema.name.is_none() {
+        return schema.empty_object();
+    }
+    let at = std::ptr::from_ref(schema).addr();
+    let known = KNOWN.with_borrow_mut(|known| known.get(&at).cloned());
+    known.unwrap_or_else(|| {
+        let empty = schema.empty_object();
+        KNOWN.with_borrow_mut(|known| known.put(at, empty.clone()));
+        empty
+    })
+}
+
 /// What a write changed, the record of owners aside.
 fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) -> Comparison {
     compare(of, old, new)
@@ -287,17 +307,14 @@ pub(super) static MANAGED_FIELDS: LazyLock<FieldSet> =
 /// Moves what changed to the operation's owner.
 fn record(changes: Changes, managed: &mut Managed, operation: &Operation<'_>) {
     owners::take(managed, &changes, None);
-    let fields = changes
-        .own
-        .modified
-        .union(changes.own.added)
-        .difference(owners::stripped());
+    let fields = memo::union(changes.own.modified, &changes.own.added);
+    let fields = memo::difference(fields, owners::stripped());
     if fields.is_empty() {
         return;
     }
     let owner = operation.owner(false);
     let fields = match managed.0.remove(&owner) {
-        Some(before) => before.fields.union(fields),
+        Some(before) => memo::union(before.fields, &fields),
         None => fields,
     };
     let version = operation.api_version.to_owned();
@@ -406,7 +423,7 @@ fn insert_entries(object: &mut Value, entries: Value) {
             .or_insert_with(|| json!({}))
             .as_object_mut()
     {
-        metadata.insert("managedFields".to_owned(), entries);
+        metadata.insert("managedFields", entries);
     }
 }
 

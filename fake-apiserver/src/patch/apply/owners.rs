@@ -3,6 +3,7 @@
 use super::compare::Comparison;
 use super::field_set::FieldSet;
 use super::managed::{Managed, Manager, Owned};
+use super::memo;
 use super::path::PathElement;
 use super::remove::remove_fields;
 use super::to_set::to_field_set;
@@ -37,9 +38,7 @@ pub(super) fn take(managed: &mut Managed, changes: &Changes, actor: Option<&Mana
         }
         let changes = changes.seen_in(&owned.version);
         for gone in [&changes.modified, &changes.added, &changes.removed] {
-            if owned.fields.intersects(gone) {
-                owned.fields = std::mem::take(&mut owned.fields).difference(gone);
-            }
+            owned.fields = memo::difference(std::mem::take(&mut owned.fields), gone);
         }
     }
     managed.0.retain(|_, owned| !owned.fields.is_empty());

@@ -123,6 +123,23 @@ impl<'s> List<'s> {
         }
     }
 
+    /// The values that tell an item from others; none where some are missing, or are neither texts nor whole numbers.
+    pub(super) fn key_values<const MAX: usize>(self, item: &Value) -> Option<[Option<&Value>; MAX]> {
+        let is_plain = |value: &&Value| value.is_string() || value.as_i64().is_some();
+        let mut values = [None; MAX];
+        match self.array.map(|array| &array.list_type) {
+            Some(ListType::Map(keys)) => {
+                let map = item.as_object()?;
+                for (at, key) in keys.iter().enumerate() {
+                    *values.get_mut(at)? = Some(map.get(key).filter(is_plain)?);
+                }
+            }
+            Some(ListType::Set) => *values.first_mut()? = Some(Some(item).filter(is_plain)?),
+            _ => return None,
+        }
+        Some(values)
+    }
+
     /// The step to an item of a list that is owned by item; the error says why the item has none.
     pub(super) fn element(self, item: &Value) -> Result<PathElement, String> {
         match self.array.map(|array| (&array.list_type, &array.items)) {

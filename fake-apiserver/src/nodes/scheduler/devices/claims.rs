@@ -132,10 +132,11 @@ impl<'a> State<'a> {
         Ok(found.map(|found| result::allocations(&found, &self.waiting, node)))
     }
 
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.claims.is_empty()
+    }
+
     pub(in super::super) fn refuse(&self, cluster: &'a Cluster, node: &NodeInfo) -> Option<Refusal> {
-        if self.claims.is_empty() {
-            return None;
-        }
         match self.allocate(cluster, node) {
             Ok(Some(_)) => {}
             Ok(None) => return Some(Refusal::hopeless("cannot allocate all claims")),

@@ -15,7 +15,7 @@ use super::cluster::{Cluster, NodeInfo, PodInfo};
 use super::devices;
 
 pub(crate) use node_affinity::node_matches;
-pub(super) use node_affinity::{preferred as preferred_nodes, term_matches};
+pub(super) use node_affinity::{preferences, preferred as preferred_nodes, term_matches};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
 pub(crate) use ports::ports_clash;
 pub(super) use spread::{constraints as spread_constraints, counts as spread_counts, includes_node};
@@ -64,6 +64,8 @@ pub(super) struct Cycle<'a> {
     affinity: pod_affinity::State,
     claims: volumes::State,
     pub devices: devices::State<'a>,
+    /// Those that have anything to say about the pod.
+    filters: Vec<Refuse>,
 }
 
 /// What no node can help, told by whom.
@@ -99,14 +101,25 @@ impl<'a> Cycle<'a> {
             cluster,
             instead: None,
         };
-        Ok(Self {
+        Ok(Self::of(pod, nodes, devices))
+    }
+
+    fn of(pod: &'a Arc<PodInfo>, nodes: Nodes<'a>, devices: devices::State<'a>) -> Self {
+        let mut cycle = Self {
             spread: spread::State::new(pod, nodes),
             affinity: pod_affinity::State::new(pod, nodes),
             claims: volumes::State::new(pod, nodes),
             devices,
             pod,
-            cluster,
-        })
+            cluster: nodes.cluster,
+            filters: Vec::new(),
+        };
+        cycle.filters = FILTERS
+            .iter()
+            .filter(|(concerns, _)| concerns(&cycle))
+            .map(|(_, refuse)| *refuse)
+            .collect();
+        cycle
     }
 
     /// Why the pod cannot go to a node, if it cannot.
@@ -120,7 +133,7 @@ impl<'a> Cycle<'a> {
     }
 
     fn refuse_as_it_is(&self, node: &NodeInfo) -> Option<Refusal> {
-        FILTERS.iter().find_map(|filter| filter(self, node))
+        self.filters.iter().find_map(|refuse| refuse(self, node))
     }
 
     /// Why the pod could not go to a node if other pods than now were on it.
@@ -135,34 +148,33 @@ impl<'a> Cycle<'a> {
         {
             return self.refuse(node);
         }
-        Self {
-            spread: spread::State::new(self.pod, nodes),
-            affinity: pod_affinity::State::new(self.pod, nodes),
-            claims: volumes::State::new(self.pod, nodes),
-            devices: devices::State::new(self.pod, self.cluster).unwrap_or_default(),
-            pod: self.pod,
-            cluster: self.cluster,
-        }
-        .refuse(node)
+        let devices = devices::State::new(self.pod, self.cluster).unwrap_or_default();
+        Cycle::of(self.pod, nodes, devices).refuse(node)
     }
 }
 
-type Filter = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
+/// Whether a filter has anything to say about a pod.
+type Concerns = fn(&Cycle<'_>) -> bool;
+/// Why a node is not for a pod.
+type Refuse = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
 
-const FILTERS: [Filter; 13] = [
-    node_state::unschedulable,
-    node_state::name,
-    taints::filter,
-    node_affinity::filter,
-    ports::filter,
-    resources::filter,
-    volumes::in_use,
-    volumes::limits,
-    volumes::filter,
-    volumes::zone,
-    spread::filter,
-    pod_affinity::filter,
-    |cycle, node| cycle.devices.refuse(cycle.cluster, node),
+const FILTERS: [(Concerns, Refuse); 13] = [
+    (|_| true, node_state::unschedulable),
+    (node_state::names_node, node_state::name),
+    (|_| true, taints::filter),
+    (node_affinity::concerns, node_affinity::filter),
+    (ports::concerns, ports::filter),
+    (|_| true, resources::filter),
+    (volumes::concern, volumes::in_use),
+    (volumes::concern, volumes::limits),
+    (volumes::concern, volumes::filter),
+    (volumes::concern, volumes::zone),
+    (spread::concerns, spread::filter),
+    (pod_affinity::concerns, pod_affinity::filter),
+    (
+        |cycle| !cycle.devices.is_empty(),
+        |cycle, node| cycle.devices.refuse(cycle.cluster, node),
+    ),
 ];
 
 #[cfg(test)]

@@ -61,9 +61,14 @@ pub(crate) fn node_matches(pod: &Value, node: &Value) -> bool {
         })
 }
 
+/// What a pod would rather have of its node.
+pub(in super::super) fn preferences(pod: &Value) -> &[Value] {
+    list(pod, PREFERRED)
+}
+
 /// The weight of the preferences that a node fits.
 pub(in super::super) fn preferred(pod: &Value, node: &NodeInfo) -> i64 {
-    list(pod, PREFERRED)
+    preferences(pod)
         .iter()
         .filter(|preference| {
             at(preference, "preference").is_some_and(|term| term_matches(term, node.labels(), node.name()))
@@ -87,6 +92,11 @@ fn is_named_out(pod: &Value, node: &str) -> bool {
             .reduce(|one, other| one && other)
     };
     !terms.is_empty() && terms.iter().all(|term| named(term) == Some(false))
+}
+
+pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
+    let pod = &cycle.pod.object;
+    at(pod, "spec.nodeSelector").is_some() || at(pod, REQUIRED).is_some()
 }
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {

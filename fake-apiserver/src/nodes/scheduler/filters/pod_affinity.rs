@@ -102,6 +102,10 @@ impl State {
     }
 }
 
+pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
+    cycle.affinity.depends_on_pods()
+}
+
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     let state = &cycle.affinity;
     let met = state

@@ -19,11 +19,12 @@ pub(crate) fn ports_clash(one: &Value, other: &Value) -> bool {
             .any(|port| wanted.iter().any(|wanted| clash(wanted, port)))
 }
 
+pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
+    !cycle.pod.ports.is_empty()
+}
+
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     let wanted = &cycle.pod.ports;
-    if wanted.is_empty() {
-        return None;
-    }
     let taken = node.pods.values().flat_map(|pod| &pod.ports);
     taken
         .into_iter()

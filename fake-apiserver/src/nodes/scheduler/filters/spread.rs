@@ -37,11 +37,7 @@ pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInf
 pub(in super::super) fn includes_node(constraint: &Value, pod: &Value, node: &NodeInfo) -> bool {
     (text(constraint, "nodeAffinityPolicy") == "Ignore" || node_matches(pod, &node.object))
         && (text(constraint, "nodeTaintsPolicy") != "Honor"
-            || tolerates_all(
-                pod,
-                list(&node.object, "spec.taints"),
-                &["NoSchedule", "NoExecute"],
-            ))
+            || tolerates_all(pod, node.taints.as_slice(), &["NoSchedule", "NoExecute"]))
 }
 
 /// How many pods each value of each hard constraint's key has.
@@ -79,6 +75,10 @@ impl State {
         }
         Self(out)
     }
+}
+
+pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
+    cycle.spread.depends_on_pods()
 }
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {

@@ -27,7 +27,6 @@ pub(crate) fn tolerates_all(pod: &Value, taints: &[Value], effects: &[&str]) -> 
 }
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
-    let taints = list(&node.object, "spec.taints");
-    (!tolerates_all(&cycle.pod.object, taints, &["NoSchedule", "NoExecute"]))
+    (!tolerates_all(&cycle.pod.object, &node.taints, &["NoSchedule", "NoExecute"]))
         .then(|| Refusal::hopeless("node(s) had untolerated taint(s)"))
 }

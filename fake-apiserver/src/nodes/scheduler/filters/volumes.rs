@@ -131,6 +131,10 @@ impl State {
     }
 }
 
+pub(super) fn concern(cycle: &Cycle<'_>) -> bool {
+    !cycle.pod.claims.is_empty()
+}
+
 const ONE_POD: &str = "ReadWriteOncePod";
 
 /// Claims that one pod has to itself.
@@ -198,7 +202,7 @@ const PLACES: [(&str, &str); 4] = [
 
 /// Volumes whose labels say in which zone or region they are. Several zones are written `a__b`.
 pub(super) fn zone(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
-    if cycle.pod.claims.is_empty() || !PLACES.iter().any(|(key, _)| node.label(key).is_some()) {
+    if !PLACES.iter().any(|(key, _)| node.label(key).is_some()) {
         return None;
     }
     let volumes = cycle.pod.claims.iter().filter_map(|name| {

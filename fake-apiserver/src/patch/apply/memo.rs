@@ -1,0 +1,175 @@
+//! What was worked out before.
+//!
+//! Sets of owned fields are shared: what one write makes of two of them is what the next makes of the same two.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use super::field_set::FieldSet;
+use super::path::mix;
+
+/// So many results are remembered anew before those are forgotten that have not been met since.
+const KNOWN_MAX: usize = 2048;
+
+/// What is remembered in two spans of time: what is met again moves into the present one, and the one before is forgotten when
+/// that is full.
+pub(super) struct Spans<K, V> {
+    now: Option<Table<K, V>>,
+    before: Option<Table<K, V>>,
+    most: usize,
+}
+
+type Table<K, V> = HashMap<K, V, BuildHasherDefault<Words>>;
+
+impl<K: Hash + Eq + Copy, V> Spans<K, V> {
+    pub(super) const fn new(most: usize) -> Self {
+        Self {
+            now: None,
+            before: None,
+            most,
+        }
+    }
+
+    pub(super) fn get(&mut self, key: &K) -> Option<&V> {
+        let now = self.now.get_or_insert_default();
+        if !now.contains_key(key) {
+            let (key, value) = self.before.as_mut()?.remove_entry(key)?;
+            self.put(key, value);
+        }
+        self.now.as_ref()?.get(key)
+    }
+
+    pub(super) fn put(&mut self, key: K, value: V) {
+        let now = self.now.get_or_insert_default();
+        if now.len() >= self.most {
+            self.before = Some(std::mem::take(now));
+        }
+        now.insert(key, value);
+    }
+}
+
+/// A number for words.
+#[derive(Default)]
+pub(super) struct Words(u64);
+
+impl Hasher for Words {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = mix(self.0, word);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(u64::try_from(word).unwrap_or_default());
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+pub(super) fn number_of(words: &[u64]) -> u64 {
+    words.iter().fold(0, |number, word| mix(number, *word))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Union,
+    Difference,
+    RecursiveDifference,
+}
+
+/// Two sets and what became of them. While it is remembered, the sets have their addresses.
+struct Done {
+    _of: (FieldSet, FieldSet),
+    result: FieldSet,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Spans<(u8, usize, usize), Done>> = const { RefCell::new(Spans::new(KNOWN_MAX)) };
+}
+
+fn remember(what: What, one: FieldSet, other: &FieldSet) -> FieldSet {
+    let (Some(here), Some(there)) = (one.address(), other.address()) else {
+        return work_out(what, one, other);
+    };
+    let key = (what as u8, here, there);
+    let known = KNOWN.with_borrow_mut(|known| known.get(&key).map(|done| done.result.clone()));
+    known.unwrap_or_else(|| {
+        let result = work_out(what, one.clone(), other);
+        let done = Done {
+            _of: (one, other.clone()),
+            result: result.clone(),
+        };
+        KNOWN.with_borrow_mut(|known| known.put(key, done));
+        result
+    })
+}
+
+fn work_out(what: What, one: FieldSet, other: &FieldSet) -> FieldSet {
+    match what {
+        What::Union => one.union(other.clone()),
+        What::Difference => one.difference(other),
+        What::RecursiveDifference => one.recursive_difference(other),
+    }
+}
+
+/// [`FieldSet::union`].
+pub(super) fn union(one: FieldSet, other: &FieldSet) -> FieldSet {
+    remember(What::Union, one, other)
+}
+
+/// [`FieldSet::difference`].
+pub(super) fn difference(one: FieldSet, other: &FieldSet) -> FieldSet {
+    remember(What::Difference, one, other)
+}
+
+/// [`FieldSet::recursive_difference`].
+pub(super) fn recursive_difference(one: FieldSet, other: &FieldSet) -> FieldSet {
+    remember(What::RecursiveDifference, one, other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_met_again_stays_and_the_rest_is_forgotten() {
+        let mut spans = Spans::new(2);
+        for number in 0..4 {
+            spans.put(number, number);
+            assert_eq!(spans.get(&0), Some(&0), "{number}");
+        }
+        assert_eq!(spans.get(&3), Some(&3));
+        assert_eq!(spans.get(&1), None);
+    }
+
+    #[test]
+    fn sets_are_the_same_memory_when_they_are_made_again() {
+        let set = |fields: &[&[&str]]| FieldSet::of(fields);
+        let (one, other) = (set(&[&["a", "b"], &["c"]]), set(&[&["a"]]));
+        for (done, result) in [
+            (
+                union as fn(FieldSet, &FieldSet) -> FieldSet,
+                set(&[&["a"], &["a", "b"], &["c"]]),
+            ),
+            (difference, one.clone()),
+            (recursive_difference, set(&[&["c"]])),
+        ] {
+            let first = done(one.clone(), &other);
+            assert_eq!(first, result);
+            assert_eq!(done(one.clone(), &other).address(), first.address());
+        }
+        assert_eq!(union(FieldSet::default(), &other), other);
+        assert_eq!(difference(one.clone(), &FieldSet::default()), one);
+    }
+}
