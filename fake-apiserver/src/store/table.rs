@@ -12,6 +12,8 @@ use super::scope::{Parts, Scope};
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
 /// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
 pub(super) const LOG_EVENTS_MAX: usize = 100_000;
+/// And how many for each object that there is: who creates or removes many at once leaves everybody behind by that much.
+const LOG_EVENTS_PER_OBJECT: usize = 4;
 /// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
 /// to list, and that costs what there is.
 const LOG_BYTES_MAX: usize = 4 << 20;
@@ -144,7 +146,8 @@ impl Table {
         self.log.push_back(logged);
         self.settle();
         let bytes_max = LOG_BYTES_MAX + LOG_BYTES_PER_OBJECT * self.objects.len();
-        while self.log.len() > LOG_EVENTS_MAX || self.log_bytes > bytes_max {
+        let events_max = LOG_EVENTS_MAX.max(LOG_EVENTS_PER_OBJECT * self.objects.len());
+        while self.log.len() > events_max || self.log_bytes > bytes_max {
             let Some(dropped) = self.log.pop_front() else {
                 break;
             };

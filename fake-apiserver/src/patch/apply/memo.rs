@@ -10,13 +10,17 @@ use super::field_set::FieldSet;
 use super::path::mix;
 
 /// So many results are remembered anew before those are forgotten that have not been met since.
-const KNOWN_MAX: usize = 2048;
+const KNOWN_MAX: usize = 512;
+/// For so many keys it is remembered that they were met once.
+const DOORS: usize = 1024;
 
 /// What is remembered in two spans of time: what is met again moves into the present one, and the one before is forgotten when
 /// that is full.
 pub(super) struct Spans<K, V> {
     now: Option<Table<K, V>>,
     before: Option<Table<K, V>>,
+    /// Numbers of keys that were met and have nothing yet.
+    doors: Vec<u64>,
     most: usize,
 }
 
@@ -27,6 +31,7 @@ impl<K: Hash + Eq + Copy, V> Spans<K, V> {
         Self {
             now: None,
             before: None,
+            doors: Vec::new(),
             most,
         }
     }
@@ -38,6 +43,17 @@ impl<K: Hash + Eq + Copy, V> Spans<K, V> {
             self.put(key, value);
         }
         self.now.as_ref()?.get(key)
+    }
+
+    /// Whether a key was met before. What is met only once need not be remembered.
+    pub(super) fn is_met_again(&mut self, key: &K) -> bool {
+        let mut number = Words::default();
+        key.hash(&mut number);
+        let number = number.finish() | 1;
+        self.doors.resize(DOORS, 0);
+        let place = usize::try_from(number >> 1).unwrap_or_default() % DOORS;
+        let last = self.doors.get_mut(place);
+        last.is_some_and(|last| std::mem::replace(last, number) == number)
     }
 
     pub(super) fn put(&mut self, key: K, value: V) {
@@ -105,6 +121,9 @@ fn remember(what: What, one: FieldSet, other: &FieldSet) -> FieldSet {
     let key = (what as u8, here, there);
     let known = KNOWN.with_borrow_mut(|known| known.get(&key).map(|done| done.result.clone()));
     known.unwrap_or_else(|| {
+        if !KNOWN.with_borrow_mut(|known| known.is_met_again(&key)) {
+            return work_out(what, one, other);
+        }
         let result = work_out(what, one.clone(), other);
         let done = Done {
             _of: (one, other.clone()),
@@ -151,6 +170,8 @@ mod tests {
         }
         assert_eq!(spans.get(&3), Some(&3));
         assert_eq!(spans.get(&1), None);
+        assert!(!spans.is_met_again(&7));
+        assert!(spans.is_met_again(&7));
     }
 
     #[test]
@@ -165,9 +186,10 @@ mod tests {
             (difference, one.clone()),
             (recursive_difference, set(&[&["c"]])),
         ] {
-            let first = done(one.clone(), &other);
-            assert_eq!(first, result);
-            assert_eq!(done(one.clone(), &other).address(), first.address());
+            assert_eq!(done(one.clone(), &other), result);
+            let second = done(one.clone(), &other);
+            assert_eq!(second, result);
+            assert_eq!(done(one.clone(), &other).address(), second.address());
         }
         assert_eq!(union(FieldSet::default(), &other), other);
         assert_eq!(difference(one.clone(), &FieldSet::default()), one);

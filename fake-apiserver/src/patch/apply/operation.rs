@@ -279,7 +279,7 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
 /// An object of a type in which nothing is said.
 fn empty_object(schema: &Schema) -> Value {
     thread_local! {
-        static KNOWN: RefCell<Spans<usize, Value>> = const { RefCell::new(Spans::new(512)) };
+        static KNOWN: RefCell<Spans<usize, Value>> = const { RefCell::new(Spans::new(256)) };
     }
     // As traces, only those of built-in kinds are known by where they are.
     if schema.name.is_none() {

@@ -16,7 +16,7 @@ use super::types::{List, MapShape, Shape, Type, same};
 /// Longer traces are not remembered.
 const LENGTH_MAX: usize = 1024;
 /// So many traces are remembered anew before those are forgotten that have not been met since.
-const KNOWN_MAX: usize = 512;
+const KNOWN_MAX: usize = 128;
 /// Lists of more items, and items of more keys, have no trace.
 const ITEMS_MAX: usize = 16;
 const KEYS_MAX: usize = 4;
@@ -89,7 +89,11 @@ fn find(words: &[u64], compare: impl FnOnce() -> Comparison) -> Comparison {
         Some(None) => compare(),
         None => {
             let found = compare();
-            KNOWN.with_borrow_mut(|known| known.put(number, (words.into(), found.clone())));
+            KNOWN.with_borrow_mut(|known| {
+                if known.is_met_again(&number) {
+                    known.put(number, (words.into(), found.clone()));
+                }
+            });
             found
         }
     }
