@@ -448,6 +448,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
     use shared_json::json;
+    use std::collections::BTreeSet;
 
     fn set(fields: Value) -> FieldSet {
         FieldSet::decode(&fields).unwrap()
@@ -476,6 +477,57 @@ mod tests {
     fn intersection(#[case] a: Value, #[case] b: Value, #[case] shared: Value) {
         assert_eq!(set(a.clone()).intersects(&set(b.clone())), shared != json!({}));
         assert_eq!(set(a).intersection(&set(b)).encode(), shared);
+    }
+
+    /// All paths to the same few fields, some of them.
+    fn some_paths(random: &mut client_kit::Random) -> BTreeSet<String> {
+        let fields = ["a", "b", "c"];
+        let mut paths = BTreeSet::new();
+        for one in fields {
+            for two in ["", "a", "b", "c"] {
+                for three in ["", "a"] {
+                    if random.below(4) == 0 && (three.is_empty() || !two.is_empty()) {
+                        let steps = [one, two, three].into_iter().filter(|step| !step.is_empty());
+                        paths.insert(steps.map(|step| format!(".{step}")).collect());
+                    }
+                }
+            }
+        }
+        paths
+    }
+
+    fn of_paths(paths: &BTreeSet<String>) -> FieldSet {
+        let mut set = FieldSet::default();
+        for path in paths {
+            let steps: Vec<PathElement> = path.split('.').skip(1).map(PathElement::field).collect();
+            set.insert(&steps);
+        }
+        set
+    }
+
+    #[test]
+    fn sets_of_paths_are_sets() {
+        let mut random = client_kit::Seed(5).random();
+        for _ in 0..2000 {
+            let (one, other) = (some_paths(&mut random), some_paths(&mut random));
+            let (a, b) = (of_paths(&one), of_paths(&other));
+            let paths = |set: &FieldSet| -> BTreeSet<String> { set.paths().into_iter().collect() };
+            assert_eq!(paths(&a), one);
+            assert_eq!(a.clone().union(b.clone()), of_paths(&(&one | &other)));
+            assert_eq!(a.intersection(&b), of_paths(&(&one & &other)));
+            assert_eq!(a.intersects(&b), !one.is_disjoint(&other));
+            assert_eq!(a.clone().difference(&b), of_paths(&(&one - &other)));
+            let below = |path: &String| {
+                other
+                    .iter()
+                    .any(|gone| path == gone || path.starts_with(&format!("{gone}.")))
+            };
+            let left: BTreeSet<String> = one.iter().filter(|path| !below(path)).cloned().collect();
+            assert_eq!(a.clone().recursive_difference(&b), of_paths(&left));
+            // What is the whole of one of them is that one.
+            assert_eq!(a.clone().union(a.intersection(&b)).address(), a.address());
+            assert_eq!(a.clone().difference(&FieldSet::default()).address(), a.address());
+        }
     }
 
     #[rstest]

@@ -39,9 +39,12 @@ type Traced<T> = Result<T, Untraceable>;
 /// The values of the keys of an item.
 type Keys<'v> = [Option<&'v Value>; KEYS_MAX];
 
+/// Comparisons by the numbers of their traces.
+type Known = Spans<u64, (Box<[u64]>, Comparison)>;
+
 thread_local! {
     static TRACE: RefCell<Vec<u64>> = RefCell::default();
-    static KNOWN: RefCell<Spans<u64, (Box<[u64]>, Comparison)>> = const { RefCell::new(Spans::new(KNOWN_MAX)) };
+    static KNOWN: RefCell<Known> = const { RefCell::new(Spans::new(KNOWN_MAX)) };
 }
 
 /// What differs between two objects of a built-in kind: by its trace if that was met before, else as `compare` says.
@@ -278,4 +281,132 @@ fn push_keys(words: &mut Vec<u64>, keys: &Keys<'_>) -> Traced<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use client_kit::{Random, Seed};
+    use shared_json::json;
+
+    use super::super::compare::compare;
+    use super::*;
+    use crate::types::builtin;
+
+    fn pick<T: Clone>(random: &mut Random, of: &[T]) -> T {
+        let count = u64::try_from(of.len()).expect("a count");
+        of[usize::try_from(random.below(count)).expect("an index")].clone()
+    }
+
+    /// Items with few keys and few values, so that equal ones meet, some keys twice, and some none.
+    fn items(random: &mut Random, key: &str, more: &str) -> Value {
+        let values = [
+            json!("a"),
+            json!("b"),
+            json!(null),
+            json!({}),
+            json!([]),
+            json!({"x": "1"}),
+        ];
+        let names = [
+            json!("a"),
+            json!("b"),
+            json!("c-10-20"),
+            json!(80),
+            json!(80.0),
+            json!(null),
+        ];
+        let item = |random: &mut Random| {
+            let mut item = json!({});
+            for (field, of) in [(key, &names[..pick(random, &[3, 3, 3, 6])]), (more, &values)] {
+                if random.below(5) != 0 {
+                    item[field] = pick(random, of);
+                }
+            }
+            item
+        };
+        (0..random.below(4)).map(|_| item(random)).collect()
+    }
+
+    fn pod(random: &mut Random) -> Value {
+        let mut pod = json!({"metadata": {}, "spec": {}, "status": {}});
+        for (part, field, key, more) in [
+            ("metadata", "ownerReferences", "uid", "kind"),
+            ("spec", "containers", "name", "image"),
+            ("spec", "tolerations", "key", "value"),
+            ("spec", "volumes", "name", "emptyDir"),
+            ("status", "conditions", "type", "status"),
+        ] {
+            if random.below(3) == 0 {
+                pod[part][field] = items(random, key, more);
+            }
+        }
+        for (part, field) in [
+            ("metadata", "labels"),
+            ("spec", "nodeName"),
+            ("status", "startTime"),
+            ("unknown", "x"),
+        ] {
+            if random.below(3) == 0 {
+                pod[part][field] = pick(
+                    random,
+                    &[
+                        json!("a"),
+                        json!({"b": "c", "d-1-2-3": "e"}),
+                        json!({}),
+                        json!(null),
+                    ],
+                );
+            }
+        }
+        pod
+    }
+
+    #[test]
+    fn a_trace_stands_for_one_comparison() {
+        let schema = builtin(("", "v1", "Pod")).expect("a schema");
+        let of = Type::Known(&schema, false);
+        let mut random = Seed(11).random();
+        let mut known: HashMap<Vec<u64>, Comparison> = HashMap::new();
+        let (mut met, mut untraceable) = (0, 0);
+        for _ in 0..20_000 {
+            let (old, new) = (pod(&mut random), pod(&mut random));
+            let found = compare(of, &old, &new);
+            let mut words = Vec::new();
+            let Ok(flags) = walk(&mut words, of, Some(&old), Some(&new)) else {
+                untraceable += 1;
+                continue;
+            };
+            words.push(flags);
+            match known.get(&words) {
+                Some(before) => {
+                    met += 1;
+                    assert_eq!(*before, found, "{old} {new}");
+                }
+                None => drop(known.insert(words, found)),
+            }
+        }
+        assert!(
+            met > 300 && known.len() > 4000 && untraceable > 1000,
+            "{met} {} {untraceable}",
+            known.len()
+        );
+    }
+
+    #[test]
+    fn what_was_met_twice_is_the_same_memory() {
+        let schema = builtin(("", "v1", "ConfigMap")).expect("a schema");
+        let of = Type::Known(&schema, false);
+        let added = |value: &str| {
+            let new = json!({"data": {"a": value}, "metadata": {"name": value}});
+            compare(of, &json!({}), &new).added
+        };
+        let (_, second, third) = (added("x"), added("y"), added("z"));
+        assert_eq!(second.address(), third.address());
+        assert_eq!(
+            third,
+            super::super::FieldSet::of(&[&["data"], &["data", "a"], &["metadata"], &["metadata", "name"]])
+        );
+    }
 }
