@@ -16,7 +16,7 @@ use crate::field_error::FieldError;
 use crate::http::params::unparsed;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at, string_map};
+use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::store::{Change, CommitError, Stored};
 use crate::strategy::{disabled, keep_all_but, signing, storage};
@@ -507,19 +507,10 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 }
 
 /// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: a new claim
-/// without its phase, a new job without the labels that its pods were given with its own name and identity.
+/// without its phase.
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
-    if existing.created != existing.revision {
-        return false;
-    }
-    match (context.resource.group.as_str(), context.resource.plural.as_str()) {
-        ("", "persistentvolumeclaims") => true,
-        ("batch", "jobs") => {
-            let labels = string_map(&existing.value, "labels");
-            labels.len() == 4 && labels.get("controller-uid").is_some()
-        }
-        _ => false,
-    }
+    let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
+    is_claim && existing.created == existing.revision
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
