@@ -171,7 +171,9 @@ fn no_namespace(method: &Method, (group, version): (&str, &str), rest: &[&str], 
     }
     match (method.as_str(), rest) {
         ("GET" | "PUT" | "PATCH", [_]) => resource(method, group, version, rest, watch),
-        ("GET", [_, _, ..]) | ("DELETE", [_, ..]) => Target::NoNamespace,
+        ("GET" | "PUT" | "PATCH", [_, _, ..]) | ("POST", [_, _, _, ..]) | ("DELETE", [_, ..]) => {
+            Target::NoNamespace
+        }
         _ => resource(method, group, version, &[""], watch),
     }
 }
@@ -292,6 +294,9 @@ mod tests {
     #[rstest]
     #[case("GET", "/api/v1/namespaces//pods/x", Target::NoNamespace)]
     #[case("DELETE", "/apis/apps/v1/namespaces//deployments", Target::NoNamespace)]
+    #[case("PUT", "/api/v1/namespaces//pods/x", Target::NoNamespace)]
+    #[case("PATCH", "/apis/apps/v1/namespaces//deployments/d", Target::NoNamespace)]
+    #[case("POST", "/api/v1/namespaces//pods/x/binding", Target::NoNamespace)]
     #[case("PUT", "/api/v1", Target::WrongMethodOfVersion(String::new(), "v1".to_owned()))]
     #[case("POST", "/apis/apps/", Target::Group("apps".to_owned()))]
     #[case("GET", "/api/v1/watch/", Target::Unfinished)]

@@ -196,8 +196,12 @@ fn fill_metadata(context: &Context, object: &mut Value) {
     let state = context.state();
     let (uid, now) = (state.new_uid(), state.now());
     let meta = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
         meta.remove(field);
+    }
+    // What is applied loses this on its way to the store, and a dry run does not get there.
+    if !context.params.dry_run || context.request.verb != Verb::Patch {
+        meta.remove("selfLink");
     }
     object.set_meta("uid", uid);
     object.set_meta("creationTimestamp", now);

@@ -378,6 +378,16 @@ fn check_repeated(context: &Context, repeated: &[String]) -> Result<(), ApiError
     }
 }
 
+/// Whether what is applied makes an object where there is none: the status of these policies does so, too.
+fn is_made_by_status(context: &Context) -> bool {
+    let table = context.table().resource.as_str();
+    match context.request.subresource.as_str() {
+        "" => true,
+        "status" => !context.resource.is_custom() && table == "validatingadmissionpolicies",
+        _ => false,
+    }
+}
+
 async fn apply(context: &Context, configuration: json::Document) -> Result<Answer, ApiError> {
     let json::Document {
         value: mut applied,
@@ -423,7 +433,7 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
         .get(context.table(), &context.key())
         .is_none()
     {
-        if !context.request.subresource.is_empty() {
+        if !is_made_by_status(context) {
             return Err(ApiError::not_found(
                 &resource.group_resource(),
                 &context.request.name,

@@ -98,7 +98,7 @@ impl Strategy for DefinitionStrategy {
         let text = |path: &str| at(object, path).and_then(Value::as_str).unwrap_or_default();
         let mut errors = Vec::new();
         let expected = format!("{}.{}", text("spec.names.plural"), text("spec.group"));
-        if object.name() != expected {
+        if !object.name().is_empty() && object.name() != expected {
             errors.push(FieldError::invalid(
                 "metadata.name",
                 Value::from(object.name()),

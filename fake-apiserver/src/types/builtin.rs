@@ -275,6 +275,7 @@ impl Registry {
                 let field_schema = Field {
                     schema: self.convert(schema, Some(known)),
                     default: known.default.clone(),
+                    zero: known.zero.clone(),
                     patch: known.patch.clone(),
                     written: known.written,
                     pointer: known.pointer,

@@ -27,6 +27,9 @@ pub enum DecodeError {
     /// Text that is no time, in the words of Go's parser.
     #[error("{0}")]
     Time(String),
+    /// What is neither a schema nor says whether there may be anything.
+    #[error("boolean or JSON schema expected")]
+    NoSchema,
     /// Text that is no base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
@@ -95,7 +98,8 @@ impl Place<'_> {
             return Ok(());
         }
         match (&schema.kind, value) {
-            (Kind::Any, _) | (_, Value::Null) => Ok(()),
+            (Kind::Any, _) => self.check_either(schema, value),
+            (_, Value::Null) => Ok(()),
             (Kind::Object(object), Value::Object(map)) => {
                 let old = old.and_then(Value::as_object);
                 map.iter().enumerate().try_for_each(|(index, (name, value))| {
@@ -117,6 +121,23 @@ impl Place<'_> {
             (Kind::MicroTime, Value::String(text)) => check_time(text, true),
             (Kind::Bytes, Value::String(text)) => check_base64(text),
             _ => Err(self.wrong(schema, json_type(value).to_owned())),
+        }
+    }
+
+    /// A schema of a definition, in a place where something else may stand, too: it is of the type that it is a part of.
+    fn check_either(&self, schema: &Schema, value: &Value) -> Result<(), DecodeError> {
+        let Self::Field { owner, .. } = self else {
+            return Ok(());
+        };
+        match (Either::of(schema), value) {
+            (Some(_), Value::Object(_)) => self.check(owner, value, None),
+            (Some(Either::Several), Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.check(owner, item, None))
+            }
+            (Some(Either::Flag), Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                Err(DecodeError::NoSchema)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -228,6 +249,25 @@ impl Place<'_> {
                     _ => go_type(schema),
                 }
             },
+        }
+    }
+}
+
+/// What else may stand where a definition has a schema.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Either {
+    /// True or false.
+    Flag,
+    /// A list of schemas.
+    Several,
+}
+
+impl Either {
+    pub(super) fn of(schema: &Schema) -> Option<Self> {
+        match short_name(schema) {
+            "JSONSchemaPropsOrBool" => Some(Self::Flag),
+            "JSONSchemaPropsOrArray" => Some(Self::Several),
+            _ => None,
         }
     }
 }

@@ -20,10 +20,13 @@ impl Schema {
     /// The same of what is not the same memory as in `old`, which was pruned.
     pub(crate) fn prune_changed(&self, value: &mut Value, old: Option<&Value>) -> Vec<String> {
         // Nearly always all is known, and nothing need be copied to see that.
-        if is_known(self, value, old) {
+        if is_known(self, value, old, self.name.is_none()) {
             return Vec::new();
         }
-        let mut unknown = Unknown::default();
+        let mut unknown = Unknown {
+            custom: self.name.is_none(),
+            ..Unknown::default()
+        };
         prune(self, value, old, &mut String::new(), &mut unknown);
         unknown.paths.append(&mut unknown.in_embedded_metadata);
         unknown.paths
@@ -31,21 +34,34 @@ impl Schema {
 
     /// The same; says whether anything goes that is not metadata of an embedded resource.
     pub(super) fn drops(&self, value: &mut Value) -> bool {
-        let mut unknown = Unknown::default();
+        let mut unknown = Unknown {
+            custom: self.name.is_none(),
+            ..Unknown::default()
+        };
         prune(self, value, None, &mut String::new(), &mut unknown);
         !unknown.paths.is_empty()
     }
 }
 
+/// Whether values of custom resources of this kind have no fields: those of an object in their place are not declared.
+fn is_simple(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::IntOrString | Kind::String | Kind::Integer | Kind::Number | Kind::Boolean
+    )
+}
+
 /// The paths of what is not declared. The metadata of embedded resources is pruned last, and told of last.
 #[derive(Default)]
 struct Unknown {
+    /// Whether it is a custom resource.
+    custom: bool,
     paths: Vec<String>,
     in_embedded_metadata: Vec<String>,
 }
 
 /// Whether a type declares all fields of a value. What is the same memory as in `old` is known.
-fn is_known(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
+fn is_known(schema: &Schema, value: &Value, old: Option<&Value>, custom: bool) -> bool {
     if old.is_some_and(|old| old.is_same(value)) {
         return true;
     }
@@ -55,13 +71,13 @@ fn is_known(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
             map.iter().enumerate().all(|(index, (name, value))| {
                 let old = || old.and_then(|old| old.get_named(name, index));
                 if let Some(field) = object.fields.named(name) {
-                    is_known(&field.schema, value, old())
+                    is_known(&field.schema, value, old(), custom)
                 } else if object.embedded_resource && name == "metadata" {
-                    is_known(&object_meta(), value, old())
+                    is_known(&object_meta(), value, old(), false)
                 } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
                     true
                 } else if let Some(values) = &object.additional {
-                    is_known(values, value, old())
+                    is_known(values, value, old(), custom)
                 } else {
                     object.preserve_unknown
                 }
@@ -70,7 +86,8 @@ fn is_known(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
         (Kind::Array(array), Value::Array(items)) => items
             .iter()
             .enumerate()
-            .all(|(index, item)| is_known(&array.items, item, item_of(old, index, item))),
+            .all(|(index, item)| is_known(&array.items, item, item_of(old, index, item), custom)),
+        (kind, Value::Object(map)) if custom => map.is_empty() || !is_simple(kind),
         _ => true,
     }
 }
@@ -90,6 +107,12 @@ fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut Str
                 prune(&array.items, item, old, path, unknown);
                 path.truncate(length);
             }
+        }
+        (kind, Value::Object(map)) if unknown.custom && is_simple(kind) => {
+            for name in map.keys() {
+                unknown.paths.push(format!("{path}.{name}"));
+            }
+            map.clear();
         }
         _ => {}
     }

@@ -126,6 +126,8 @@ pub struct Field {
     pub schema: Child,
     /// The default OpenAPI declares for this field of a built-in type.
     pub default: Option<Value>,
+    /// The zero value, where OpenAPI declares that as the default of a field that may be left out.
+    pub zero: Option<Value>,
     /// How strategic merge patch merges the field.
     pub patch: PatchStrategy,
     /// When Go's encoder writes the field.

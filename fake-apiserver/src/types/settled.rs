@@ -1,7 +1,7 @@
 //! What need not be brought into shape.
 
 use super::canonical::{is_kept_as_json, is_left_empty, is_written, tells_empty_from_none, unset};
-use super::decode::item_of;
+use super::decode::{Either, item_of};
 use super::schema::{Kind, Object, Schema};
 use super::{quantity, time};
 use shared_json::{Map, Value};
@@ -22,6 +22,7 @@ pub(super) fn settled(schema: &Schema, value: &Value, old: Option<&Value>) -> bo
         return true;
     }
     match (&schema.kind, value) {
+        (Kind::Any, _) if Either::of(schema).is_some() => false,
         (Kind::Any | Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => true,
         (Kind::Any, value) => !value.is_null(),
         (Kind::Object(object), Value::Object(map)) if object.fields.is_empty() => {

@@ -37,9 +37,12 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
         return;
     }
     if !check_type(schema, value, path, errors) {
+        if let Some(logic) = schema.logic.as_ref().filter(|_| !value.is_null()) {
+            check_logic(logic, value, path, errors);
+        }
         // A number that is no whole one is measured all the same.
         if value.is_number()
-            && matches!(schema.kind, Kind::Integer)
+            && matches!(schema.kind, Kind::Integer | Kind::IntOrString)
             && let Some(limits) = &schema.limits
         {
             check_limits(limits, value, path, errors);

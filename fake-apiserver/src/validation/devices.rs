@@ -492,15 +492,14 @@ fn slice_spec(object: &Value, old: Option<&Value>, errors: &mut Errors) {
             for (name, value) in device.map("attributes") {
                 let at = attributes.key(name);
                 let known = ["int", "bool", "string", "version"];
+                let version = value.text_if_set("version");
+                if let Some(version) = version.filter(|text| !cel::is_version(text)) {
+                    let detail = "must be a string compatible with semver.org spec 2.0.0";
+                    errors.invalid(&at.field("version"), version, detail);
+                }
                 match known.iter().filter(|kind| value.has(kind)).count() {
                     0 => errors.invalid(&at, "", "exactly one value must be specified"),
-                    1 => {
-                        let version = value.text_if_set("version");
-                        if let Some(version) = version.filter(|text| !cel::is_version(text)) {
-                            let detail = "must be a string compatible with semver.org spec 2.0.0";
-                            errors.invalid(&at.field("version"), version, detail);
-                        }
-                    }
+                    1 => {}
                     _ => errors.push(FieldError {
                         shown: Some(attribute_shown(value)),
                         ..FieldError::invalid(

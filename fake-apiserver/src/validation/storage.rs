@@ -381,8 +381,10 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
         Some(mode) => errors.one_of_or_empty(&path, mode, &["Immediate", "WaitForFirstConsumer"]),
     }
     let path = Path::new("allowedTopologies");
-    let mut terms: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
-    for (index, term) in class.list("allowedTopologies").iter().enumerate() {
+    let topologies = class.list("allowedTopologies");
+    // The real server compares with as many empty ones, too.
+    let mut terms: Vec<BTreeMap<&str, BTreeSet<&str>>> = vec![BTreeMap::new(); topologies.len()];
+    for (index, term) in topologies.iter().enumerate() {
         let at = path.index(index);
         let expressions = at.field("matchLabelExpressions");
         let mut keys = BTreeSet::new();
@@ -405,8 +407,7 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
             }
         }
         let meant = meant(term);
-        // The real server compares with the topologies to come, too, which are empty still.
-        if meant.is_empty() || terms.contains(&meant) {
+        for _ in terms.iter().filter(|term| **term == meant) {
             errors.duplicate(&expressions, "");
         }
         terms.push(meant);

@@ -34,6 +34,7 @@ pub(crate) fn of(table: &GroupResource, object: &Value, old: Option<&Value>) -> 
         ("", "persistentvolumes") => volume(object, &mut out),
         ("", "persistentvolumeclaims") => claim(object, &mut out),
         ("", "endpoints") => endpoints(object, &mut out),
+        ("", "resourcequotas") if old.is_none() => quota(object, &mut out),
         ("discovery.k8s.io", "endpointslices") => slice(object, old.is_none(), &mut out),
         ("networking.k8s.io", "networkpolicies") => network_policy(object, &mut out),
         ("networking.k8s.io", "ingresses") if old.is_none() => ingress(object, &mut out),
@@ -316,6 +317,27 @@ fn ingress(object: &Value, out: &mut Vec<String>) {
     }
 }
 
+/// What may be asked for beyond what it may be limited to cannot be had.
+fn quota(object: &Value, out: &mut Vec<String>) {
+    let hard = spec(object).part("hard").unwrap_or(&NOTHING);
+    let amount = |name: &str| Some((hard.text_if_set(name)?.to_owned(), Quantity::of(hard.part(name)?)));
+    for resource in ["cpu", "memory", "storage", "ephemeral-storage"] {
+        let (mut asked_name, limit_name) = (format!("requests.{resource}"), format!("limits.{resource}"));
+        let mut asked = amount(&asked_name);
+        if asked.is_none() && matches!(resource, "cpu" | "memory") {
+            asked = amount(resource);
+            asked_name = resource.to_owned();
+        }
+        if let (Some((asked, more)), Some((limit, less))) = (asked, amount(&limit_name))
+            && more.nanos() > less.nanos()
+        {
+            out.push(format!(
+                "ResourceQuota {asked_name} ({asked}) should be less than {limit_name} ({limit})"
+            ));
+        }
+    }
+}
+
 fn storage_class(object: &Value, out: &mut Vec<String>) {
     let path = Path::new("allowedTopologies");
     for (index, topology) in object.list("allowedTopologies").iter().enumerate() {
@@ -419,6 +441,10 @@ mod tests {
         &["spec.egress[0].to[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)"])]
     #[case("storage.k8s.io", "csidrivers", json!({"spec": {"tokenRequests": [{"audience": "a"}]}}), &[TOKENS_IN_SECRETS])]
     #[case("apps", "statefulsets", json!({"spec": {"revisionHistoryLimit": -1}}), &[ENDLESS_HISTORY])]
+    #[case("", "resourcequotas", json!({"spec": {"hard": {"requests.cpu": "6", "limits.cpu": "4", "memory": "2Gi", "limits.memory": "1Gi"}}}),
+        &["ResourceQuota requests.cpu (6) should be less than limits.cpu (4)",
+          "ResourceQuota memory (2Gi) should be less than limits.memory (1Gi)"])]
+    #[case("", "resourcequotas", json!({"spec": {"hard": {"requests.cpu": "4", "cpu": "9", "limits.cpu": "4"}}}), &[])]
     #[case("apps", "daemonsets", json!({"metadata": {"name": "a.b"}}), &[])]
     fn new_objects(
         #[case] group: &str,

@@ -75,7 +75,12 @@ impl<'s> Type<'s> {
                 array: Some(array),
                 preserve: inherited,
             }),
-            Kind::String | Kind::Time | Kind::MicroTime | Kind::Bytes => Shape::Scalar(ScalarType::Text),
+            // Texts of a form count as anything that is one value.
+            Kind::Time | Kind::MicroTime => Shape::Scalar(ScalarType::Untyped),
+            Kind::String if schema.format.as_deref().is_some_and(|format| format != "byte") => {
+                Shape::Scalar(ScalarType::Untyped)
+            }
+            Kind::String | Kind::Bytes => Shape::Scalar(ScalarType::Text),
             Kind::Integer | Kind::Number => Shape::Scalar(ScalarType::Number),
             Kind::Boolean => Shape::Scalar(ScalarType::Boolean),
             Kind::IntOrString | Kind::Quantity => Shape::Scalar(ScalarType::Untyped),
@@ -181,7 +186,8 @@ fn key_element(keys: &[String], items: &Schema, item: &Value) -> Result<PathElem
 /// The value that a missing key field counts as: its default, or the zero value of a field that Go always writes, which is
 /// its default in the published OpenAPI.
 fn key_default(field: &Field) -> Option<Value> {
-    if let Some(default) = field.default.as_ref().or(field.schema.default.as_ref()) {
+    let declared = [&field.default, &field.schema.default, &field.zero];
+    if let Some(default) = declared.into_iter().flatten().next() {
         return Some(default.clone());
     }
     match (&field.schema.kind, field.written) {

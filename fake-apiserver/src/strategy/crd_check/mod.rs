@@ -318,9 +318,14 @@ fn check_stored(definition: &Value, versions: &[Value]) -> Vec<FieldError> {
         )];
     }
     let mut errors = Vec::new();
-    for version in versions.iter().filter(|version| flag(version, "storage")) {
+    for (index, version) in versions.iter().enumerate() {
         let name = text(version, "name");
-        if !stored.iter().any(|stored| stored == name) {
+        // The real server strikes out what it has found: a second version of the name is missing.
+        let again = versions
+            .iter()
+            .take(index)
+            .any(|other| text(other, "name") == name);
+        if flag(version, "storage") && (again || !stored.iter().any(|stored| stored == name)) {
             let detail = format!("must have the storage version {name}");
             errors.push(FieldError::invalid(PATH, stored.to_vec(), detail));
         }

@@ -284,7 +284,7 @@ impl Walk<'_> {
                 "type cannot be set to null, use nullable as an alternative",
             );
         }
-        if schema.get("items").is_some_and(Value::is_array) {
+        if !list(schema, "items").is_empty() {
             self.forbid(
                 at(path, "items"),
                 "items must be a schema object and not an array",

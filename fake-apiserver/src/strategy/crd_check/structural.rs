@@ -76,7 +76,7 @@ pub(super) fn parts(schema: &Value) -> Vec<&Value> {
 /// Whether a schema can be read as a structural one.
 pub(super) fn is_readable(schema: &Value) -> bool {
     !UNSUPPORTED.iter().any(|name| is_set(schema, name))
-        && !schema.get("items").is_some_and(Value::is_array)
+        && list(schema, "items").is_empty()
         && schema.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(false))
         && parts(schema).into_iter().all(is_readable)
 }
