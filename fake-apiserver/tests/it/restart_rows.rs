@@ -65,6 +65,17 @@ fn all_begin_anew() {
         "Running ready s:runningx1 a:runningx1 b:runningx1",
         "s Killing: killing",
     );
+    // One is killed after the other: what does not listen keeps those behind it waiting.
+    let deaf = |name: &str| sh(name, "trap '' TERM; sleep 600");
+    tells(
+        of(
+            json!([]),
+            json!([starter("a", "sleep 8; exit 42", 42), deaf("b"), deaf("c")]),
+        ),
+        11,
+        "Running ContainersNotReady a:terminated(Error 42) b:terminated(Error 137) c:running",
+        "c Killing: killing",
+    );
     // One that has ended for good begins anew, too.
     tells(
         of(
