@@ -126,14 +126,12 @@ fn images_come_in_turn() {
                 }
             }
         }
-        let names: Vec<&str> = ready.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["d", "a", "b", "c"], "{ready:?}");
-        let [_, (_, first), (_, second), (_, third)] = ready[..] else {
-            panic!("{ready:?}");
+        let [("d", _), (_, first), _, (_, last)] = ready[..] else {
+            panic!("what is there does not wait: {ready:?}");
         };
         assert!(
-            second - first >= 8 && third - second <= 3,
-            "one after the other, and what is there is not fetched again: {ready:?}"
+            (8..=14).contains(&(last - first)) && last <= 26,
+            "one after the other, and what is there by then is not fetched again: {ready:?}"
         );
     });
 }
