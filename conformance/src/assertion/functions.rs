@@ -5,6 +5,11 @@ use jmespath::{Context, ErrorReason, JmespathError, Rcvar, Runtime, Variable};
 
 type Implementation = Box<dyn Fn(&[Rcvar], &mut Context<'_>) -> Result<Rcvar, JmespathError> + Sync + Send>;
 
+/// Functions of texts.
+type OfOne = fn(&str) -> String;
+type OfTwo = fn(&str, &str) -> String;
+type Question = fn(&str, &str) -> bool;
+
 fn text(args: &[Rcvar], index: usize, context: &Context<'_>) -> Result<String, JmespathError> {
     args.get(index)
         .and_then(|arg| arg.as_string().cloned())
@@ -51,7 +56,7 @@ pub(super) fn register(runtime: &mut Runtime) {
             Ok(Rcvar::new(Variable::String(trimmed)))
         }),
     );
-    let of_one: [(&str, fn(&str) -> String); 5] = [
+    let of_one: [(&str, OfOne); 5] = [
         ("to_upper", str::to_uppercase),
         ("to_lower", str::to_lowercase),
         ("upper", str::to_uppercase),
@@ -65,7 +70,7 @@ pub(super) fn register(runtime: &mut Runtime) {
             Box::new(move |args, context| Ok(Rcvar::new(Variable::String(run(&text(args, 0, context)?))))),
         );
     }
-    let of_two: [(&str, fn(&str, &str) -> String); 4] = [
+    let of_two: [(&str, OfTwo); 4] = [
         ("concat", |one, other| format!("{one}{other}")),
         ("trim_left", |whole, set| {
             whole.trim_start_matches(|c| set.contains(c)).to_owned()
@@ -87,7 +92,7 @@ pub(super) fn register(runtime: &mut Runtime) {
             }),
         );
     }
-    let questions: [(&str, fn(&str, &str) -> bool); 2] = [
+    let questions: [(&str, Question); 2] = [
         ("equal_fold", |one, other| {
             one.to_lowercase() == other.to_lowercase()
         }),
