@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy, ValidationDirective,
 };
 use kube::core::ApiResource;
 use kube::discovery::{Discovery, Scope};
@@ -204,12 +204,21 @@ impl Kubectl {
     /// If the server refuses it.
     pub async fn create(&self, object: &Value) -> Result<(), ActionError> {
         let api = self.api_of(object).await?;
-        let object = dynamic(object)?;
-        let params = PostParams {
-            field_manager: Some("kubectl-create".to_owned()),
-            ..PostParams::default()
-        };
-        api.create(&params, &object).await?;
+        self.create_by(&api, object, "kubectl-create").await
+    }
+
+    /// Creates an object as kubectl does: fields that nobody knows are refused.
+    async fn create_by(
+        &self,
+        api: &Api<DynamicObject>,
+        object: &Value,
+        manager: &str,
+    ) -> Result<(), ActionError> {
+        let path = format!(
+            "{}?fieldManager={manager}&fieldValidation=Strict",
+            api.resource_url()
+        );
+        self.request("POST", &path, Some(object)).await?;
         Ok(())
     }
 
@@ -224,11 +233,7 @@ impl Kubectl {
         let last = format!("{}\n", object);
         wanted["metadata"]["annotations"][LAST_APPLIED] = Value::from(last);
         let Some(live) = api.get_opt(&name).await? else {
-            let params = PostParams {
-                field_manager: Some("kubectl-client-side-apply".to_owned()),
-                ..PostParams::default()
-            };
-            api.create(&params, &dynamic(&wanted)?).await?;
+            self.create_by(&api, &wanted, "kubectl-client-side-apply").await?;
             return Ok(Applied::Created);
         };
         let live = shared_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))?;
@@ -244,6 +249,7 @@ impl Kubectl {
         }
         let params = PatchParams {
             field_manager: Some("kubectl-client-side-apply".to_owned()),
+            field_validation: Some(ValidationDirective::Strict),
             ..PatchParams::default()
         };
         api.patch(&name, &params, &Patch::Merge(&patch)).await?;
@@ -381,10 +387,6 @@ fn shorthand(plural: &str) -> Option<&'static str> {
         "clonesets" => "clone",
         _ => return None,
     })
-}
-
-fn dynamic(object: &Value) -> Result<DynamicObject, ActionError> {
-    shared_json::from_value(object.clone()).map_err(|error| ActionError::Object(error.to_string()))
 }
 
 /// The merge patch of an apply: what was applied before and is not any more goes, what differs from the live object is set.

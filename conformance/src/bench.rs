@@ -113,7 +113,7 @@ pub fn run(
         simulate_on(simulate, async || {
             let stopwatch = Stopwatch::start();
             let backend = Backend::Fake(FakeCluster::start(FakeOptions::default()).await?);
-            player::run(&tutorial, &backend, &[], &mut |_| {}).await?;
+            player::run(&tutorial, &backend, &[], true, &mut |_| {}).await?;
             Ok(stopwatch.elapsed())
         })
     })?;

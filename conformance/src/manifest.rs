@@ -29,21 +29,28 @@ pub fn read(path: &Path) -> Result<Vec<Document>, Error> {
     parse(path, &text)
 }
 
-/// Reads the objects of a text; `path` is where it is from.
+/// Reads the trees of a file: what objects must look like, or values that no object holds.
+///
+/// # Errors
+/// If the file cannot be read, or is not YAML.
+pub fn read_trees(path: &Path) -> Result<Vec<Document>, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    documents(path, &text)
+}
+
+/// Reads the objects of a text; `path` is where it is from. The objects of a list are objects of their own.
 ///
 /// # Errors
 /// As [`read`].
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
-    let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| Error::yaml(path, &error))?;
-    let lines = starts(text);
     let mut out = Vec::new();
-    for (index, object) in values.into_iter().enumerate() {
-        if object.is_null() {
-            continue;
-        }
-        let line = lines.get(index).copied().unwrap_or_default();
+    for (index, document) in documents(path, text)?.into_iter().enumerate() {
         let missing = ["/apiVersion", "/kind"].into_iter().find(|pointer| {
-            object
+            document
+                .object
                 .pointer(pointer)
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
@@ -51,7 +58,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
         if let Some(missing) = missing {
             return Err(Error::Parse {
                 path: path.to_owned(),
-                line,
+                line: document.line,
                 column: 0,
                 why: format!(
                     "document {}: {} is missing",
@@ -61,6 +68,28 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
                 help: "every object of a manifest says its apiVersion and kind".to_owned(),
             });
         }
+        match document.object.get("items").and_then(Value::as_array) {
+            Some(items) if document.object["kind"] == "List" => {
+                out.extend(items.iter().map(|object| Document {
+                    object: object.clone(),
+                    ..document.clone()
+                }));
+            }
+            _ => out.push(document),
+        }
+    }
+    Ok(out)
+}
+
+fn documents(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
+    let values: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| Error::yaml(path, &error))?;
+    let lines = starts(text);
+    let mut out = Vec::new();
+    for (index, object) in values.into_iter().enumerate() {
+        if object.is_null() {
+            continue;
+        }
+        let line = lines.get(index).copied().unwrap_or_default();
         out.push(Document {
             object,
             path: path.to_owned(),

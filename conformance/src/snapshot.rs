@@ -34,6 +34,12 @@ pub fn path(scenario_folder: &Path, index: usize, step: &str) -> PathBuf {
         .join(format!("{:02}-{name}.snap", index + 1))
 }
 
+/// Whether a scenario has snapshots at all.
+#[must_use]
+pub fn any(scenario_folder: &Path) -> bool {
+    scenario_folder.join(FOLDER).is_dir()
+}
+
 /// Reads a step's snapshot, if it has one.
 #[must_use]
 pub fn read(scenario_folder: &Path, index: usize, step: &str) -> Option<Snapshot> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jmespath::Runtime;
-use shared_json::Value;
+use shared_json::{Value, json};
 
 use super::functions;
 
@@ -81,14 +81,15 @@ fn substitute(expression: &str, bindings: &Bindings) -> Result<String, String> {
     Ok(out)
 }
 
-/// Evaluates every text in a value that is an expression in parentheses.
+/// Evaluates every text in a value that is an expression in parentheses, over nothing: an empty object, since JMESPath makes
+/// no list of parts of what is not there.
 ///
 /// # Errors
 /// As [`evaluate`].
 pub fn fill(template: &Value, bindings: &Bindings) -> Result<Value, String> {
     Ok(match template {
         Value::String(text) => match inner(text) {
-            Some(expression) => evaluate(expression, &Value::Null, bindings)?,
+            Some(expression) => evaluate(expression, &json!({}), bindings)?,
             None => template.clone(),
         },
         Value::Array(items) => items

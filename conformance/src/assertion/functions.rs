@@ -5,6 +5,11 @@ use jmespath::{Context, ErrorReason, JmespathError, Rcvar, Runtime, Variable};
 
 type Implementation = Box<dyn Fn(&[Rcvar], &mut Context<'_>) -> Result<Rcvar, JmespathError> + Sync + Send>;
 
+/// Functions of texts.
+type OfOne = fn(&str) -> String;
+type OfTwo = fn(&str, &str) -> String;
+type Question = fn(&str, &str) -> bool;
+
 fn text(args: &[Rcvar], index: usize, context: &Context<'_>) -> Result<String, JmespathError> {
     args.get(index)
         .and_then(|arg| arg.as_string().cloned())
@@ -51,22 +56,68 @@ pub(super) fn register(runtime: &mut Runtime) {
             Ok(Rcvar::new(Variable::String(trimmed)))
         }),
     );
-    add(
-        "to_upper",
-        vec![Text],
-        Box::new(|args, context| {
-            Ok(Rcvar::new(Variable::String(
-                text(args, 0, context)?.to_uppercase(),
-            )))
+    let of_one: [(&str, OfOne); 5] = [
+        ("to_upper", str::to_uppercase),
+        ("to_lower", str::to_lowercase),
+        ("upper", str::to_uppercase),
+        ("lower", str::to_lowercase),
+        ("trim_space", |whole| whole.trim().to_owned()),
+    ];
+    for (name, run) in of_one {
+        add(
+            name,
+            vec![Text],
+            Box::new(move |args, context| Ok(Rcvar::new(Variable::String(run(&text(args, 0, context)?))))),
+        );
+    }
+    let of_two: [(&str, OfTwo); 4] = [
+        ("concat", |one, other| format!("{one}{other}")),
+        ("trim_left", |whole, set| {
+            whole.trim_start_matches(|c| set.contains(c)).to_owned()
         }),
-    );
+        ("trim_right", |whole, set| {
+            whole.trim_end_matches(|c| set.contains(c)).to_owned()
+        }),
+        ("trim_prefix", |whole, prefix| {
+            whole.strip_prefix(prefix).unwrap_or(whole).to_owned()
+        }),
+    ];
+    for (name, run) in of_two {
+        add(
+            name,
+            vec![Text, Text],
+            Box::new(move |args, context| {
+                let (one, other) = (text(args, 0, context)?, text(args, 1, context)?);
+                Ok(Rcvar::new(Variable::String(run(&one, &other))))
+            }),
+        );
+    }
+    let questions: [(&str, Question); 2] = [
+        ("equal_fold", |one, other| {
+            one.to_lowercase() == other.to_lowercase()
+        }),
+        ("wildcard", |pattern, whole| {
+            crate::suite::matches_glob(pattern, whole)
+        }),
+    ];
+    for (name, run) in questions {
+        add(
+            name,
+            vec![Text, Text],
+            Box::new(move |args, context| {
+                let (one, other) = (text(args, 0, context)?, text(args, 1, context)?);
+                Ok(Rcvar::new(Variable::Bool(run(&one, &other))))
+            }),
+        );
+    }
     add(
-        "to_lower",
+        "json_parse",
         vec![Text],
         Box::new(|args, context| {
-            Ok(Rcvar::new(Variable::String(
-                text(args, 0, context)?.to_lowercase(),
-            )))
+            let whole = text(args, 0, context)?;
+            Variable::from_json(&whole)
+                .map(Rcvar::new)
+                .map_err(|why| fail(context, &why))
         }),
     );
     add(

@@ -2,7 +2,7 @@
 //!
 //! A plain field must be equal below; fields that the tree does not name do not matter. A key in parentheses is an
 //! expression over the value at hand, and what is below it is compared with the result; `~.` before it compares each
-//! element of the result; `->name` after it binds the result below. A text in parentheses is an expression whose result is
+//! element of the result (`~name.` binds its index); `->name` after it binds the result below. A text in parentheses is an expression whose result is
 //! the wanted value. A list must have as many elements, each as wanted.
 
 use shared_json::Value;
@@ -80,10 +80,9 @@ fn field(
     path: &str,
     problems: &mut Vec<String>,
 ) {
-    let (rest, each) = match key.strip_prefix("~.") {
-        Some(rest) => (rest, true),
-        None => (key, false),
-    };
+    let each = key.strip_prefix('~').and_then(|rest| rest.split_once('.'));
+    let each = each.filter(|(name, _)| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    let (each, rest) = each.map_or((None, key), |(name, rest)| (Some(name), rest));
     let (rest, bound) = match rest.rsplit_once("->") {
         Some((rest, name)) => (rest, Some(name)),
         None => (rest, None),
@@ -119,15 +118,18 @@ fn field(
     if let Some(name) = bound {
         inner_bindings.set(name, found.clone());
     }
-    if !each {
+    let Some(index_name) = each else {
         compare(below, &found, &inner_bindings, &here, problems);
         return;
-    }
+    };
     let Some(items) = found.as_array() else {
         problems.push(format!("{here}: Invalid value: {found}: expected a list"));
         return;
     };
     for (index, item) in items.iter().enumerate() {
+        if !index_name.is_empty() {
+            inner_bindings.set(index_name, Value::from(index));
+        }
         compare(
             below,
             item,
@@ -156,6 +158,9 @@ mod tests {
     #[case::list_too_short(json!({"list": [{"a": 1}]}), 1)]
     #[case::each(json!({"~.(list)": {"(a > `0`)": true}}), 0)]
     #[case::each_fails(json!({"~.(list)": {"(a > `1`)": true}}), 1)]
+    #[case::each_index(json!({"~i.(list)": {"($i < a)": true}}), 0)]
+    #[case::each_index_fails(json!({"~i.(list)": {"(a == $i)": true}}), 2)]
+    #[case::each_of_a_field(json!({"~at.list": {"($at < a)": true}}), 0)]
     #[case::bound(json!({"(spec.replicas)->r": {"($r == `3`)": true}}), 0)]
     #[case::binding(json!({"spec": {"replicas": "($want)"}}), 0)]
     #[case::filter(json!({"(list[?b == 'x'])": [{"a": 2}]}), 0)]

@@ -32,6 +32,11 @@ pub(super) struct Player<'a> {
     pace: Pace,
     bindings: Bindings,
     timeouts: Timeouts,
+    /// Whether expressions in objects are evaluated, and what becomes of dependents, where an operation does not say.
+    template: bool,
+    propagation: Option<String>,
+    /// How many operations have been played, of the step.
+    operation: usize,
     commands: Vec<String>,
     /// A manifest that the server finds wrong, where the scenario does not expect that: bad input, not a failure.
     refused: Option<Error>,
@@ -55,6 +60,9 @@ impl<'a> Player<'a> {
             pace: Pace::of(backend),
             bindings,
             timeouts: scenario.test.spec.timeouts,
+            template: scenario.test.spec.template.unwrap_or(true),
+            propagation: scenario.test.spec.deletion_propagation_policy.clone(),
+            operation: 0,
             commands: Vec::new(),
             refused: None,
             created: Vec::new(),
@@ -67,8 +75,34 @@ impl<'a> Player<'a> {
         for binding in bindings {
             let value = fill(&binding.value, &self.bindings)
                 .map_err(|why| format!("bindings: {}: {why}", binding.name))?;
-            self.bindings.set(&binding.name, value);
+            let name = named(&binding.name, &self.bindings)?;
+            self.bindings.set(&name, value);
         }
+        Ok(())
+    }
+
+    /// Makes the scenario's namespace, unless it is there.
+    pub(super) async fn make_namespace(&mut self, name: &str) -> Outcome {
+        let template = self.scenario.test.spec.namespace_template.as_ref();
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let api = self
+            .kubectl
+            .api_of(&object)
+            .await
+            .map_err(|error| error.to_string())?;
+        let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
+        if found.is_some() {
+            return Ok(());
+        }
+        let mut made = fill(template.unwrap_or(&json!({})), &self.bindings)?;
+        made["apiVersion"] = json!("v1");
+        made["kind"] = json!("Namespace");
+        made["metadata"]["name"] = json!(name);
+        self.kubectl
+            .create(&made)
+            .await
+            .map_err(|error| error.to_string())?;
+        self.created.push(made);
         Ok(())
     }
 
@@ -84,13 +118,20 @@ impl<'a> Player<'a> {
     pub(super) async fn step(&mut self, step: &Step) -> Outcome {
         let (bindings, timeouts) = (self.bindings.clone(), self.timeouts);
         self.timeouts = step.timeouts.within(timeouts);
+        let (template, propagation) = (self.template, self.propagation.clone());
+        self.template = step.template.unwrap_or(template);
+        self.propagation = step
+            .deletion_propagation_policy
+            .clone()
+            .or_else(|| propagation.clone());
+        self.operation = 0;
         self.cleanup.extend(step.cleanup.iter().cloned());
         let result = match self.bind(&step.bindings) {
             Ok(()) => self.operations(&step.operations, "try").await,
             Err(why) => Err(why),
         };
         let finally = self.operations(&step.finally, "finally").await;
-        self.timeouts = timeouts;
+        (self.timeouts, self.template, self.propagation) = (timeouts, template, propagation);
         self.bindings = bindings;
         result.and(finally)
     }
@@ -134,6 +175,11 @@ impl<'a> Player<'a> {
     }
 
     async fn operation(&mut self, operation: &Operation) -> Outcome {
+        self.operation += 1;
+        if let Some(name) = operation.passed_over() {
+            self.commands.push(format!("# {name}: passed over"));
+            return Ok(());
+        }
         if let Some(action) = &operation.apply {
             self.write("apply", action).await
         } else if let Some(action) = &operation.create {
@@ -168,7 +214,8 @@ impl<'a> Player<'a> {
     ) -> Result<Vec<(Value, String)>, String> {
         let documents: Vec<(Value, String)> = match (file, inline) {
             (Some(file), _) => {
-                let path: PathBuf = self.scenario.folder().join(file);
+                let file = named(file, bindings)?;
+                let path: PathBuf = self.scenario.folder().join(&file);
                 let documents = manifest::read(&path).map_err(|error| error.to_string())?;
                 documents
                     .into_iter()
@@ -196,17 +243,19 @@ impl<'a> Player<'a> {
         for binding in bindings {
             let value =
                 fill(&binding.value, &scope).map_err(|why| format!("bindings: {}: {why}", binding.name))?;
-            scope.set(&binding.name, value);
+            let name = named(&binding.name, &scope)?;
+            scope.set(&name, value);
         }
         Ok(scope)
     }
 
     async fn write(&mut self, verb: &str, action: &WriteAction) -> Outcome {
-        let scope = self.scope(&action.bindings)?;
-        let evaluated = action.template.unwrap_or(true);
-        for (object, origin) in
-            self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)?
-        {
+        let mut scope = self.scope(&action.bindings)?;
+        let evaluated = action.template.unwrap_or(self.template);
+        let objects = self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)?;
+        for (index, (object, origin)) in objects.into_iter().enumerate() {
+            let ids = json!({"id": self.operation, "resourceId": index + 1});
+            scope.set("operation", ids);
             self.commands.push(command(verb, action.file.as_deref(), &object));
             let limit = action
                 .timeout
@@ -231,7 +280,7 @@ impl<'a> Player<'a> {
                 }
                 result.map_err(|error| format!("{origin}: {error}"))?;
             }
-            self.outputs(&action.outputs, &shown, &scope)?;
+            self.outputs(&action.outputs, &shown, &mut scope)?;
         }
         Ok(())
     }
@@ -242,9 +291,6 @@ impl<'a> Player<'a> {
         action: &WriteAction,
         object: &Value,
     ) -> Result<Value, ActionError> {
-        if action.dry_run {
-            return Err(ActionError::Object("dryRun is not played yet".to_owned()));
-        }
         let api = self.kubectl.api_of(object).await?;
         let name = text(object, "/metadata/name");
         match verb {
@@ -266,7 +312,10 @@ impl<'a> Player<'a> {
                 api.replace(&name, &kube::api::PostParams::default(), &next)
                     .await?;
             }
-            _ => self.kubectl.patch(&api, &name, "merge", None, object).await?,
+            _ => {
+                let below = action.subresource.as_deref();
+                self.kubectl.patch(&api, &name, "merge", below, object).await?;
+            }
         }
         // Without its last finalizer an object may be gone by now.
         let Some(live) = api.get_opt(&name).await? else {
@@ -309,7 +358,7 @@ impl<'a> Player<'a> {
         Ok(any)
     }
 
-    fn outputs(&mut self, outputs: &[Output], shown: &Value, scope: &Bindings) -> Outcome {
+    fn outputs(&mut self, outputs: &[Output], shown: &Value, scope: &mut Bindings) -> Outcome {
         for output in outputs {
             if output
                 .matches
@@ -322,7 +371,10 @@ impl<'a> Player<'a> {
                 Some(expression) => evaluate(expression, shown, scope)?,
                 None => output.value.clone(),
             };
-            self.bindings.set(&output.name, value);
+            let name = named(&output.name, scope)?;
+            // The next object of the same action knows it, too.
+            scope.set(&name, value.clone());
+            self.bindings.set(&name, value);
         }
         Ok(())
     }
@@ -341,15 +393,21 @@ impl<'a> Player<'a> {
                 &scope,
             )?],
             (None, file) => self
-                .objects(file.as_ref(), None, true, &scope)?
+                .objects(
+                    file.as_ref(),
+                    None,
+                    action.template.unwrap_or(self.template),
+                    &scope,
+                )?
                 .into_iter()
                 .map(|(object, _)| object)
                 .collect(),
         };
         let cascade = action
             .deletion_propagation_policy
-            .as_deref()
-            .map(str::to_lowercase);
+            .as_ref()
+            .or(self.propagation.as_ref())
+            .map(|policy| policy.to_lowercase());
         let limit = action
             .timeout
             .or(self.timeouts.delete)
@@ -404,7 +462,7 @@ impl<'a> Player<'a> {
             self.timeouts.error
         });
         let limit = given.map_or(ASSERT, |timeout| timeout.0);
-        for (wanted, origin) in self.objects(action.file.as_ref(), action.resource.as_ref(), false, &scope)? {
+        for (wanted, origin) in self.trees(action, &scope)? {
             let mut selector = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]});
             selector["metadata"] =
                 fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
@@ -424,7 +482,29 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
+    /// What a check wants, with where each comes from.
+    fn trees(&self, action: &CheckAction, scope: &Bindings) -> Result<Vec<(Value, String)>, String> {
+        let Some(file) = &action.file else {
+            let tree = action.resource.clone().unwrap_or_default();
+            return Ok(vec![(tree, "the inline resource".to_owned())]);
+        };
+        let file = named(file, scope)?;
+        let found =
+            manifest::read_trees(&self.scenario.folder().join(&file)).map_err(|error| error.to_string())?;
+        let with_line = |found: manifest::Document| (found.object, format!("{file}:{}", found.line));
+        Ok(found.into_iter().map(with_line).collect())
+    }
+
     async fn look(&self, wanted: &Value, selector: &Value, present: bool, scope: &Bindings) -> Outcome {
+        if wanted.get("kind").is_none() {
+            // It speaks of values alone.
+            let wrong = tree::check(wanted, &json!({}), scope);
+            return match (wrong.is_empty(), present) {
+                (true, false) => Err("it is so and should not be".to_owned()),
+                (false, true) => Err(wrong.join("; ")),
+                _ => Ok(()),
+            };
+        }
         let api = match self.kubectl.api_of(selector).await {
             Ok(api) => api,
             // What is not served does not exist.
@@ -477,6 +557,16 @@ impl<'a> Player<'a> {
                 None => find(&api, &target).await,
             }
             .map_err(|error| error.to_string())?;
+            if action.until.creation.is_some() {
+                if !found.is_empty() {
+                    return Ok(());
+                }
+                if tokio::time::Instant::now() >= deadline {
+                    return Err(format!("not so within {limit:?}"));
+                }
+                self.pace.wait(seen, deadline).await;
+                continue;
+            }
             let done = match (
                 &action.until.condition,
                 &action.until.json_path,
@@ -517,6 +607,14 @@ impl<'a> Player<'a> {
             self.pace.wait(seen, deadline).await;
         }
     }
+}
+
+/// A name that may be an expression in parentheses.
+fn named(name: &str, bindings: &Bindings) -> Result<String, String> {
+    Ok(match inner(name) {
+        Some(expression) => shown(&evaluate(expression, &json!({}), bindings)?),
+        None => name.to_owned(),
+    })
 }
 
 fn shown(value: &Value) -> String {
@@ -562,14 +660,14 @@ async fn find(api: &Api<DynamicObject>, reference: &Value) -> Result<Vec<Value>,
             .into_iter()
             .collect());
     }
-    let labels: Vec<String> = reference
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object)
+    let labels = reference.pointer("/metadata/labels").and_then(Value::as_object);
+    // Where one of them is an expression, all objects are looked at.
+    let labels: Option<Vec<String>> = labels
         .into_iter()
         .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
         .collect();
-    list(api, Some(&labels.join(","))).await
+    list(api, Some(&labels.unwrap_or_default().join(","))).await
 }
 
 /// The command line that a person would have typed.

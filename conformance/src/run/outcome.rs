@@ -53,6 +53,15 @@ pub struct ScenarioOutcome {
 }
 
 impl ScenarioOutcome {
+    /// A scenario that is wrong itself.
+    #[must_use]
+    pub fn wrong(name: &str, reason: String) -> Self {
+        Self {
+            status: Status::Failed,
+            ..Self::skipped(name, reason)
+        }
+    }
+
     /// A scenario that was not tried.
     #[must_use]
     pub fn skipped(name: &str, reason: String) -> Self {

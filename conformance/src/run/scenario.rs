@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use shared_json::Value;
+use shared_json::{Value, json};
 
 use super::operations::Player;
 use super::outcome::{ScenarioOutcome, Status, StepOutcome};
@@ -52,7 +52,7 @@ impl Judge {
 /// Called after each step, with its outcome.
 pub type OnStep<'a> = &'a mut dyn FnMut(&StepOutcome);
 
-/// Plays a scenario on a backend.
+/// Plays a scenario on a backend; `snapshots` says whether each step must have one that nothing else judges.
 ///
 /// # Errors
 /// If the scenario itself is wrong. What the cluster does wrong is part of the outcome.
@@ -60,6 +60,7 @@ pub async fn run(
     scenario: &Scenario,
     backend: &Backend,
     judges: &[Judge],
+    snapshots: bool,
     on_step: OnStep<'_>,
 ) -> Result<ScenarioOutcome, Error> {
     let clock = backend.clock();
@@ -67,17 +68,26 @@ pub async fn run(
     for (prefix, suffixes) in &scenario.extras.pod_names {
         backend.name_pods(prefix, suffixes);
     }
-    let namespace = scenario
-        .test
-        .spec
+    let spec = &scenario.test.spec;
+    let templated = spec.namespace_template.as_ref();
+    let namespace = spec
         .namespace
         .clone()
+        .or_else(|| templated.map(|template| text_or(template, "/metadata/name", "chainsaw")))
         .unwrap_or_else(|| "default".to_owned());
     let mut bindings = Bindings::default();
     bindings.set("namespace", Value::from(namespace.clone()));
+    bindings.set(
+        "test",
+        json!({"id": 1, "scenarioId": 1, "metadata": {"name": scenario.test.metadata.name}}),
+    );
     let mut player = Player::new(scenario, backend, &namespace, bindings);
     player
         .bind(&scenario.test.spec.bindings)
+        .map_err(|why| scenario_error(scenario, &why))?;
+    player
+        .make_namespace(&namespace)
+        .await
         .map_err(|why| scenario_error(scenario, &why))?;
     let mut steps: Vec<StepOutcome> = Vec::new();
     let mut failed = false;
@@ -108,7 +118,7 @@ pub async fn run(
             judged_by: Vec::new(),
             forgiven: Vec::new(),
         };
-        judge(scenario, &mut outcome, index, judges);
+        judge(scenario, &mut outcome, index, judges, snapshots);
         let stops = result.is_err();
         if let Err(why) = result {
             outcome.status = Status::Failed;
@@ -140,6 +150,11 @@ pub async fn run(
     })
 }
 
+fn text_or(value: &Value, pointer: &str, otherwise: &str) -> String {
+    let found = value.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or(otherwise).to_owned()
+}
+
 fn scenario_error(scenario: &Scenario, why: &str) -> Error {
     Error::Parse {
         path: scenario.path.clone(),
@@ -151,7 +166,7 @@ fn scenario_error(scenario: &Scenario, why: &str) -> Error {
 }
 
 /// Compares a step with what the recordings show, and with its snapshot.
-fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge]) {
+fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge], snapshots: bool) {
     for judge in judges {
         let Some(expected) = judge.steps.get(index) else {
             continue;
@@ -173,7 +188,7 @@ fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &
             }
             outcome.judged_by.push("snapshot".to_owned());
         }
-        None if judges.is_empty() => {
+        None if judges.is_empty() && snapshots => {
             outcome.diff.push_str(
                 "the step has neither a recording nor a snapshot; look at it, then run with --bless\n",
             );

@@ -26,10 +26,14 @@ pub struct Test {
 
 /// A test's metadata.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Metadata {
     /// The test's name.
     pub name: String,
+    /// Accepted; tests are files here.
+    pub namespace: Option<String>,
+    /// Accepted; what generators write.
+    pub creation_timestamp: Option<String>,
     /// See [`super::extras`].
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
@@ -45,8 +49,10 @@ pub struct Spec {
     /// What it is about.
     #[serde(default)]
     pub description: String,
-    /// The namespace it runs in, instead of one made for it.
+    /// The namespace it runs in, instead of `default`; it is made unless it is there.
     pub namespace: Option<String>,
+    /// What that namespace is made of.
+    pub namespace_template: Option<Value>,
     /// How long each kind of operation may take.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -68,6 +74,31 @@ pub struct Spec {
     pub concurrent: Option<bool>,
     /// Accepted; each test stops at its first failure here.
     pub fail_fast: Option<bool>,
+    /// Whether expressions in objects are evaluated; they are, unless this says no.
+    pub template: Option<bool>,
+    /// Accepted; the cluster goes with the test.
+    pub fast_namespace_deletion: Option<bool>,
+    /// Accepted; the cluster goes with the test.
+    pub force_termination_grace_period: Option<GoDuration>,
+    /// Accepted; nothing looks at what is left.
+    pub delay_before_cleanup: Option<GoDuration>,
+    /// What becomes of dependents of what is deleted.
+    pub deletion_propagation_policy: Option<String>,
+    /// The test is played once for each of these.
+    #[serde(default)]
+    pub scenarios: Vec<Variant>,
+}
+
+/// Values with which a test is played once more.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Values by name.
+    #[serde(default)]
+    pub bindings: Vec<Binding>,
 }
 
 /// How long each kind of operation may take.
@@ -107,7 +138,7 @@ impl Timeouts {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
-    /// The name, used as `$name`.
+    /// The name, used as `$name`; it may be an expression, too.
     pub name: String,
     /// The value.
     pub value: Value,
@@ -129,8 +160,11 @@ pub struct Step {
     /// How long each kind of operation may take.
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// A file that has the step's operations.
+    #[serde(rename = "use")]
+    pub template_of: Option<Use>,
     /// What it does, in order.
-    #[serde(rename = "try")]
+    #[serde(default, rename = "try")]
     pub operations: Vec<Operation>,
     /// Done when it fails.
     #[serde(default)]
@@ -144,6 +178,35 @@ pub struct Step {
     /// Whether to leave what it made.
     #[serde(default)]
     pub skip_delete: bool,
+    /// Whether expressions in objects are evaluated.
+    pub template: Option<bool>,
+    /// What becomes of dependents of what is deleted.
+    pub deletion_propagation_policy: Option<String>,
+}
+
+/// A file that has a step's operations.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Use {
+    /// The file, beside the test.
+    pub template: String,
+    /// What it is given.
+    #[serde(default)]
+    pub with: Variant,
+}
+
+/// A `StepTemplate`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct StepTemplate {
+    /// Must be [`API_VERSION`].
+    pub api_version: String,
+    /// Must be `StepTemplate`.
+    pub kind: String,
+    /// Its name.
+    pub metadata: Metadata,
+    /// The step.
+    pub spec: Step,
 }
 
 /// One operation: exactly one of its actions is set.
@@ -173,6 +236,18 @@ pub struct Operation {
     pub wait: Option<WaitAction>,
     /// Lets time pass.
     pub sleep: Option<SleepAction>,
+    /// Shows logs to people; passed over.
+    pub pod_logs: Option<Value>,
+    /// Shows objects to people; passed over.
+    pub describe: Option<Value>,
+    /// Shows events to people; passed over.
+    pub events: Option<Value>,
+    /// Shows objects to people; passed over.
+    pub get: Option<Value>,
+    /// A shell's; passed over where nothing depends on it (see [`super::beyond`]).
+    pub script: Option<Value>,
+    /// A program's; passed over likewise.
+    pub command: Option<Value>,
 }
 
 /// Objects from a file or inline.
@@ -192,9 +267,11 @@ pub struct WriteAction {
     /// Values taken from the outcome, for later operations.
     #[serde(default)]
     pub outputs: Vec<Output>,
-    /// Whether only to try.
+    /// Accepted where it says no.
     #[serde(default)]
     pub dry_run: bool,
+    /// Which subresource is patched.
+    pub subresource: Option<String>,
     /// How long it may take.
     pub timeout: Option<GoDuration>,
     /// Whether expressions in the object are evaluated; they are, unless this says no.
@@ -234,6 +311,8 @@ pub struct DeleteAction {
     pub reference: Option<Reference>,
     /// The objects of a file.
     pub file: Option<String>,
+    /// Whether expressions are evaluated.
+    pub template: Option<bool>,
     /// What becomes of dependents.
     pub deletion_propagation_policy: Option<String>,
     /// What may come of it besides success.
@@ -294,6 +373,8 @@ pub struct WaitAction {
     pub namespace: Option<String>,
     /// A label selector.
     pub selector: Option<String>,
+    /// Accepted; nothing is printed.
+    pub format: Option<String>,
     /// What is waited for.
     #[serde(rename = "for")]
     pub until: WaitFor,
@@ -307,6 +388,8 @@ pub struct WaitAction {
 pub struct WaitFor {
     /// A condition in the status.
     pub condition: Option<WaitCondition>,
+    /// That the objects are there.
+    pub creation: Option<Value>,
     /// That the objects are gone.
     pub deletion: Option<Value>,
     /// A field's value.
@@ -342,6 +425,15 @@ pub struct SleepAction {
 }
 
 impl Operation {
+    /// The name of its action, if that only shows something to people or is passed over.
+    #[must_use]
+    pub fn passed_over(&self) -> Option<&'static str> {
+        let name = self.actions().first().copied()?;
+        ["podLogs", "describe", "events", "get", "script", "command"]
+            .contains(&name)
+            .then_some(name)
+    }
+
     /// The names of the actions that are set.
     #[must_use]
     pub fn actions(&self) -> Vec<&'static str> {
@@ -355,6 +447,12 @@ impl Operation {
             ("error", self.error.is_some()),
             ("wait", self.wait.is_some()),
             ("sleep", self.sleep.is_some()),
+            ("podLogs", self.pod_logs.is_some()),
+            ("describe", self.describe.is_some()),
+            ("events", self.events.is_some()),
+            ("get", self.get.is_some()),
+            ("script", self.script.is_some()),
+            ("command", self.command.is_some()),
         ]
         .into_iter()
         .filter_map(|(name, set)| set.then_some(name))

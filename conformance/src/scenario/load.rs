@@ -2,16 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use shared_json::Value;
+use shared_json::{Value, json};
 
-use super::chainsaw::{API_VERSION, Operation, Test};
+use super::beyond;
+use super::chainsaw::{API_VERSION, Operation, Step, StepTemplate, Test, Timeouts};
 use super::extras::Extras;
+use crate::assertion::expression::inner;
 use crate::error::Error;
 use crate::files;
 use crate::manifest;
 
-/// The name of a scenario's file, as Chainsaw has it.
-const FILE_NAME: &str = "chainsaw-test.yaml";
+/// The names of a scenario's file, as Chainsaw has them.
+const FILE_NAMES: [&str; 2] = ["chainsaw-test.yaml", "chainsaw-test.yml"];
+/// The file of what is so for all tests of a folder.
+const CONFIGURATION: &str = ".chainsaw.yaml";
 
 /// A scenario: a test, where it is, and what its annotations say.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ pub struct Scenario {
     pub test: Test,
     /// What Chainsaw has no word for.
     pub extras: Extras,
+    /// What of it is not played: then nothing is.
+    pub beyond: Vec<String>,
 }
 
 impl Scenario {
@@ -33,16 +39,84 @@ impl Scenario {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// Reads a scenario and checks everything that can be checked without a cluster: its form, its operations, its files.
+    /// Reads the scenarios of a file and checks everything that can be checked without a cluster: their form, their
+    /// operations, their files. A file may hold several, and one that is played with several values is several.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn read(root: &Path, path: &Path) -> Result<Self, Error> {
+    pub fn read_all(root: &Path, path: &Path) -> Result<Vec<Self>, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;
-        let test = parse(path, &text)?;
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
+        let documents: Vec<Value> = documents
+            .into_iter()
+            .filter(|document| !document.is_null())
+            .collect();
+        if let [] | [_] = documents.as_slice() {
+            let document = documents.first().unwrap_or(&Value::Null);
+            let test = match beyond::words(document).as_slice() {
+                [] => parse(path, &text)?,
+                _ => unplayed(path, document)?,
+            };
+            return Self::variants(root, path, document, test);
+        }
+        let mut out: Vec<Self> = Vec::new();
+        for document in &documents {
+            let test = match beyond::words(document).as_slice() {
+                [] => of_tree(path, document)?,
+                _ => unplayed(path, document)?,
+            };
+            for mut scenario in Self::variants(root, path, document, test)? {
+                let name = format!("{}/{}", scenario.name, scenario.test.metadata.name);
+                let same = out.iter().filter(|other| other.name.starts_with(&name)).count();
+                scenario.name = if same == 0 {
+                    name
+                } else {
+                    format!("{name}-{}", same + 1)
+                };
+                out.push(scenario);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Reads the one scenario of a file, or the first of several.
+    ///
+    /// # Errors
+    /// As [`Self::read_all`].
+    pub fn read(root: &Path, path: &Path) -> Result<Self, Error> {
+        let first = Self::read_all(root, path)?.into_iter().next();
+        first.ok_or_else(|| Error::Nothing {
+            what: "scenarios".to_owned(),
+            path: path.to_owned(),
+            help: "a scenario is a Chainsaw test".to_owned(),
+        })
+    }
+
+    /// A test, or one for each of the values that it is to be played with.
+    fn variants(root: &Path, path: &Path, document: &Value, mut test: Test) -> Result<Vec<Self>, Error> {
+        let variants = std::mem::take(&mut test.spec.scenarios);
+        let beyond = beyond::words(document);
+        if variants.is_empty() || !beyond.is_empty() {
+            return Ok(vec![Self::new(root, path, test, beyond)?]);
+        }
+        let mut out = Vec::new();
+        for (index, variant) in variants.into_iter().enumerate() {
+            let mut test = test.clone();
+            test.spec.bindings.splice(0..0, variant.bindings);
+            let mut scenario = Self::new(root, path, test, Vec::new())?;
+            scenario.name = match variant.name.as_str() {
+                "" => format!("{}#{}", scenario.name, index + 1),
+                name => format!("{}#{name}", scenario.name),
+            };
+            out.push(scenario);
+        }
+        Ok(out)
+    }
+
+    fn new(root: &Path, path: &Path, mut test: Test, beyond: Vec<String>) -> Result<Self, Error> {
         let wrong = |why: String, help: &str| Error::Parse {
             path: path.to_owned(),
             line: 0,
@@ -66,6 +140,9 @@ impl Scenario {
             )
         })?;
         let folder = path.parent().unwrap_or(Path::new("."));
+        for step in &mut test.spec.steps {
+            use_template(folder, step)?;
+        }
         let name = folder
             .strip_prefix(root)
             .unwrap_or(folder)
@@ -81,6 +158,7 @@ impl Scenario {
             path: path.to_owned(),
             test,
             extras,
+            beyond,
         };
         scenario.check()?;
         Ok(scenario)
@@ -153,18 +231,23 @@ impl Scenario {
         ]
         .into_iter()
         .flatten()
-        .map(|action| (&action.file, action.resource.is_some()))
+        .map(|action| (&action.file, action.resource.is_some(), true))
         .chain(
             [&operation.assert, &operation.error]
                 .into_iter()
                 .flatten()
-                .map(|action| (&action.file, action.resource.is_some())),
+                .map(|action| (&action.file, action.resource.is_some(), false)),
         );
-        for (file, inline) in sources {
+        for (file, inline, objects) in sources {
             match (file, inline) {
-                (Some(file), false) => {
-                    // Reading it now means that nothing is half done when it is not there.
+                // Which file that is, a value of the run says.
+                (Some(file), false) if inner(file).is_some() => {}
+                // Reading it now means that nothing is half done when it is not there.
+                (Some(file), false) if objects => {
                     manifest::read(&self.folder().join(file))?;
+                }
+                (Some(file), false) => {
+                    manifest::read_trees(&self.folder().join(file))?;
                 }
                 (None, true) => {}
                 _ => {
@@ -181,6 +264,66 @@ impl Scenario {
 
 const OPERATIONS: &str =
     "an operation is one of apply, create, update, patch, delete, assert, error, wait and sleep";
+
+/// Takes a step's operations from the file that it names, if it does.
+fn use_template(folder: &Path, step: &mut Step) -> Result<(), Error> {
+    let Some(usage) = step.template_of.take() else {
+        return Ok(());
+    };
+    let path = folder.join(&usage.template);
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let template: StepTemplate = serde_saphyr::from_str(&text).map_err(|error| Error::yaml(&path, &error))?;
+    let Step { name, bindings, .. } = std::mem::replace(step, template.spec);
+    step.name = name;
+    // What is given hides what the template has of the same name.
+    step.bindings.splice(0..0, bindings);
+    step.bindings.extend(usage.with.bindings);
+    Ok(())
+}
+
+/// What is known of a test that is not played: its name, and whether it is to be skipped anyway.
+fn unplayed(path: &Path, document: &Value) -> Result<Test, Error> {
+    let name = document.pointer("/metadata/name").cloned();
+    let skip = document.pointer("/spec/skip").cloned();
+    of_tree(
+        path,
+        &json!({
+            "apiVersion": document.get("apiVersion").cloned().unwrap_or_default(),
+            "kind": document.get("kind").cloned().unwrap_or_default(),
+            "metadata": {"name": name.unwrap_or_default()},
+            "spec": {"skip": skip.unwrap_or(Value::Bool(false)), "steps": []},
+        }),
+    )
+}
+
+/// Reads a test, telling the field's path of what is wrong.
+fn of_tree(path: &Path, tree: &Value) -> Result<Test, Error> {
+    let tree = k8s_openapi::serde_json::Value::from(tree.clone());
+    serde_path_to_error::deserialize::<_, Test>(tree).map_err(|error| Error::Parse {
+        path: path.to_owned(),
+        line: 0,
+        column: 0,
+        why: format!("{}: {}", error.path(), error.inner()),
+        help: OPERATIONS.to_owned(),
+    })
+}
+
+/// How long operations may take in all tests of a folder, if it says so.
+fn timeouts(root: &Path) -> Result<Timeouts, Error> {
+    let path = root.join(CONFIGURATION);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return Ok(Timeouts::default());
+    };
+    let tree: Value = serde_saphyr::from_str(&text).map_err(|error| Error::yaml(&path, &error))?;
+    let given = tree
+        .pointer("/spec/timeouts")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    shared_json::from_value(given).map_err(|error| Error::json(&path, &error))
+}
 
 /// Reads a test, telling line, column and field path of what is wrong.
 fn parse(path: &Path, text: &str) -> Result<Test, Error> {
@@ -207,13 +350,25 @@ fn parse(path: &Path, text: &str) -> Result<Test, Error> {
 /// # Errors
 /// If a folder cannot be read, or a scenario is wrong.
 pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
-    let files = files::named(root, FILE_NAME)?;
+    let mut files = Vec::new();
+    for name in FILE_NAMES {
+        files.extend(files::named(root, name)?);
+    }
+    files.sort();
     if files.is_empty() {
         return Err(Error::Nothing {
             what: "scenarios".to_owned(),
             path: root.to_owned(),
-            help: format!("a scenario is a folder with a {FILE_NAME}"),
+            help: format!("a scenario is a folder with a {}", FILE_NAMES[0]),
         });
     }
-    files.iter().map(|path| Scenario::read(root, path)).collect()
+    let outer = timeouts(root)?;
+    let mut out = Vec::new();
+    for path in &files {
+        for mut scenario in Scenario::read_all(root, path)? {
+            scenario.test.spec.timeouts = scenario.test.spec.timeouts.within(outer);
+            out.push(scenario);
+        }
+    }
+    Ok(out)
 }

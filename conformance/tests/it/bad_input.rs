@@ -54,9 +54,9 @@ const APPLY: &str = "  - name: one\n    try:\n    - apply:\n        file: set.ya
 )]
 #[case::unknown_operation(
     "operation",
-    &scenario("  - name: one\n    try:\n    - script:\n        content: rm\n"),
+    &scenario("  - name: one\n    try:\n    - frobnicate:\n        content: rm\n"),
     "",
-    &["chainsaw-test.yaml:10", "spec.steps[0].try[0].script", "unknown field `script`"]
+    &["chainsaw-test.yaml:10", "spec.steps[0].try[0].frobnicate", "unknown field `frobnicate`"]
 )]
 #[case::two_operations(
     "two",

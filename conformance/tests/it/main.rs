@@ -4,6 +4,7 @@ mod apidiff;
 mod bad_input;
 mod broken;
 mod fixtures;
+mod foreign;
 mod histories;
 mod kubeconfig;
 mod manager;

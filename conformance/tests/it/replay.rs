@@ -28,7 +28,7 @@ fn trace(seed: u64) -> String {
             };
             let cluster = FakeCluster::start(options).await.expect("a cluster");
             let backend = Backend::Fake(cluster);
-            player::run(&tutorial, &backend, &[], &mut |_| {})
+            player::run(&tutorial, &backend, &[], true, &mut |_| {})
                 .await
                 .expect("a run");
             let Backend::Fake(cluster) = &backend else {

@@ -14,7 +14,7 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 28] = [
+const NAMES: [(&str, Choice); 30] = [
     (
         "certificatesigningrequest-approving-controller",
         Choice::BuiltIn(BuiltIn::CertificateApproval),
@@ -90,9 +90,14 @@ const NAMES: [(&str, Choice); 28] = [
         "ttl-after-finished-controller",
         Choice::BuiltIn(BuiltIn::TtlAfterFinished),
     ),
+    ("ttl-controller", Choice::BuiltIn(BuiltIn::NodeTtl)),
     (
         "validatingadmissionpolicy-status-controller",
         Choice::BuiltIn(BuiltIn::AdmissionPolicyStatus),
+    ),
+    (
+        "volumeattributesclass-protection-controller",
+        Choice::BuiltIn(BuiltIn::AttributesClassProtection),
     ),
 ];
 

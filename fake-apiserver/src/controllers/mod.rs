@@ -2,6 +2,7 @@
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
+mod attributes_classes;
 mod autoscaling;
 mod binding;
 mod certificate_cleaner;
@@ -17,6 +18,7 @@ mod graph;
 mod mirroring;
 mod namespaces;
 mod node_lifecycle;
+mod node_ttl;
 mod node_zones;
 mod pod_garbage;
 mod policy_types;
@@ -65,6 +67,8 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
         BuiltIn::PersistentVolume => Box::new(volumes::Volumes::default()),
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
+        BuiltIn::AttributesClassProtection => Box::new(attributes_classes::AttributesClasses),
+        BuiltIn::NodeTtl => Box::new(node_ttl::NodeTtl::default()),
         BuiltIn::EphemeralVolume => Box::new(ephemeral::EphemeralVolumes),
         BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),
         BuiltIn::AdmissionPolicyStatus => Box::new(policy_types::AdmissionPolicies),

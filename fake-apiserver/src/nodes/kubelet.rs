@@ -59,6 +59,8 @@ pub struct Kubelet {
     pods: Mutex<BTreeMap<String, Mailbox>>,
     /// Those whose resize waits for room, by uid.
     waiting: Mutex<BTreeSet<String>>,
+    /// Held while an image comes: the next one waits for that, in the order in which they were asked for (`serializeImagePulls`).
+    pub(super) pulling: tokio::sync::Mutex<()>,
 }
 
 /// The shortages of a node.
@@ -115,6 +117,7 @@ impl Kubelet {
             shortage: Mutex::default(),
             pods: Mutex::default(),
             waiting: Mutex::default(),
+            pulling: tokio::sync::Mutex::default(),
         }
     }
 

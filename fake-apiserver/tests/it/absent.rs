@@ -18,20 +18,6 @@ fn nobody_attaches() {
     });
 }
 
-/// A controller of the real one says how long a node may keep Secrets.
-#[test]
-fn nobody_says_how_long_secrets_are_good() {
-    simulate(|| async {
-        let cluster = Cluster::builder().start().await.expect("a cluster");
-        cluster.run_for(Duration::from_secs(30)).await;
-        let (_, node) = request(&cluster, "GET", "/api/v1/nodes/node1", &Value::Null).await;
-        assert_eq!(
-            node["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"],
-            Value::Null
-        );
-    });
-}
-
 /// The real server puts `exempt` and `catch-all` back, and reads certificate requests.
 #[test]
 fn what_is_taken_as_it_comes() {

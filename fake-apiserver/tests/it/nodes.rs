@@ -300,3 +300,36 @@ fn a_node_short_of_memory_evicts() {
         );
     });
 }
+
+/// How long nodes may remember Secrets follows how many there are; the nodes there are hear of it as they change.
+#[test]
+fn nodes_are_told_how_long_secrets_are_good() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
+        let told = async |name: &str| {
+            let node = get(&cluster, &format!("/api/v1/nodes/{name}")).await;
+            node["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].clone()
+        };
+        run_for(&cluster, 2).await;
+        assert_eq!(told("node1").await, "0");
+        for n in 0..100 {
+            let node = json!({"metadata": {"name": format!("other{n:03}")}});
+            let (code, answer) = request(&cluster, "POST", "/api/v1/nodes", &node).await;
+            assert_eq!(code, 201, "{answer}");
+            run_for(&cluster, 1).await;
+        }
+        assert_eq!(told("other050").await, "0");
+        assert_eq!(told("other099").await, "15");
+        let labels = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"node.alpha.kubernetes.io/ttl": "none"}}});
+        send(
+            &cluster,
+            "PATCH",
+            "/api/v1/nodes/other050",
+            "application/merge-patch+json",
+            &labels,
+        )
+        .await;
+        run_for(&cluster, 1).await;
+        assert_eq!(told("other050").await, "15");
+    });
+}

@@ -1,8 +1,13 @@
 //! Rows of images: what a pod's containers run, so many seconds, its status then, and something that its kubelet has said by then.
 
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use fake_apiserver::nodes::{Image, ImageRegistry};
 use shared_json::{Value, json};
 
 use crate::lives::tells;
+use crate::support::{request, simulate};
 
 const DIGEST: &str = "nginx@sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -89,6 +94,46 @@ fn images_that_have_to_come() {
         "Running ready a:running b:running",
         "b Pulled: Container image \"slow:1\" already present on machine",
     );
+}
+
+/// A node gets one image after the other, whoever's pods want them.
+#[test]
+fn images_come_in_turn() {
+    simulate(|| async {
+        let images = ImageRegistry::default();
+        for reference in ["one:1", "two:1"] {
+            images.set(reference, Image::remote(reference, Duration::from_secs(10)));
+        }
+        let cluster = Cluster::builder()
+            .nodes(1)
+            .images(images)
+            .start()
+            .await
+            .expect("a cluster");
+        for (name, image) in [("a", "one:1"), ("b", "two:1"), ("c", "one:1"), ("d", "busybox:1")] {
+            let pod = json!({"metadata": {"name": name}, "spec": {"containers": [of("a", image, "")]}});
+            let (code, answer) = request(&cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+            assert_eq!(code, 201, "{answer}");
+        }
+        let mut ready = Vec::new();
+        for second in 1..40 {
+            cluster.run_for(Duration::from_secs(1)).await;
+            for name in ["a", "b", "c", "d"] {
+                let path = format!("/api/v1/namespaces/default/pods/{name}");
+                let (_, pod) = request(&cluster, "GET", &path, &Value::Null).await;
+                if pod["status"]["phase"] == "Running" && !ready.iter().any(|(known, _)| *known == name) {
+                    ready.push((name, second));
+                }
+            }
+        }
+        let [("d", _), (_, first), _, (_, last)] = ready[..] else {
+            panic!("what is there does not wait: {ready:?}");
+        };
+        assert!(
+            (8..=14).contains(&(last - first)) && last <= 26,
+            "one after the other, and what is there by then is not fetched again: {ready:?}"
+        );
+    });
 }
 
 #[test]

@@ -65,6 +65,24 @@ fn all_begin_anew() {
         "Running ready s:runningx1 a:runningx1 b:runningx1",
         "s Killing: killing",
     );
+    // One is killed after the other: what does not listen keeps those behind it waiting.
+    let deaf = |name: &str| sh(name, "trap '' TERM; sleep 600");
+    let (status, events) = live(Life {
+        spec: of(
+            json!([]),
+            json!([starter("a", "sleep 8; exit 42", 42), deaf("b"), deaf("c")]),
+        ),
+        seconds: 11,
+        ..Life::default()
+    });
+    let all = "Running ContainersNotReady a:terminated(Error 42) b:running c:running";
+    assert_eq!(status, all, "{events:#?}");
+    let killed = |name: &str| {
+        events
+            .iter()
+            .any(|event| event.starts_with(&format!("{name} Killing")))
+    };
+    assert!(killed("b") && !killed("c"), "{events:#?}");
     // One that has ended for good begins anew, too.
     tells(
         of(

@@ -18,6 +18,13 @@ fn map() -> (&'static str, Value) {
     )
 }
 
+fn bytes() -> (&'static str, Value) {
+    (
+        MAPS,
+        json!({"metadata": {"name": "c"}, "data": {"j": "one"}, "binaryData": {"b": "AAEC"}}),
+    )
+}
+
 fn secret() -> (&'static str, Value) {
     (
         SECRETS,
@@ -244,6 +251,38 @@ fn what_is_in_them() {
         {"downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}, {"configMap": {"name": "c"}},
     ]}});
     check(spec(within, "grep default /v/p"), &[map()], RUNS, STARTED);
+    let amount = |resource: &str, divisor: &str| {
+        json!({"downwardAPI": {"items": [{"path": "d/p", "resourceFieldRef":
+            {"containerName": "a", "resource": resource, "divisor": divisor}}]}})
+    };
+    let asks = |volume: Value, test: &str| {
+        let mut spec = spec(volume, test);
+        spec["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "65Mi"}});
+        spec
+    };
+    for (resource, divisor, shown) in [
+        ("requests.cpu", "0", "1"),
+        ("requests.cpu", "1m", "250"),
+        ("requests.memory", "1Mi", "64"),
+        ("limits.memory", "1Gi", "1"),
+        ("requests.ephemeral-storage", "0", "0"),
+        // Without a limit: what the node has.
+        ("limits.cpu", "1m", "8000"),
+    ] {
+        let test = format!("test \"$(cat /v/d/p)\" = {shown}");
+        check(asks(amount(resource, divisor), &test), &[], RUNS, STARTED);
+    }
+    let map = json!({"configMap": {"name": "c"}});
+    check(
+        spec(map.clone(), "test $(cat /v/b | wc -c) = 3"),
+        &[bytes()],
+        RUNS,
+        STARTED,
+    );
+    check(spec(map, "grep one /v/j"), &[bytes()], RUNS, STARTED);
+    let item = json!({"configMap": {"name": "c", "items": [{"key": "b", "path": "x/y/z"}]}});
+    check(spec(item, "test -s /v/x/y/z"), &[bytes()], RUNS, STARTED);
 }
 
 #[test]

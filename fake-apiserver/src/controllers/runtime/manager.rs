@@ -111,11 +111,15 @@ pub enum BuiltIn {
     CertificateSigning,
     /// Removes requests for certificates that are over.
     CertificateCleaner,
+    /// How long nodes may remember Secrets.
+    NodeTtl,
+    /// Keeps classes of attributes of volumes while they are used.
+    AttributesClassProtection,
 }
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::Deployment,
@@ -141,6 +145,8 @@ impl BuiltIn {
         Self::CertificateApproval,
         Self::CertificateSigning,
         Self::CertificateCleaner,
+        Self::NodeTtl,
+        Self::AttributesClassProtection,
     ];
 }
 

@@ -33,10 +33,11 @@ pub(in crate::controllers) enum Res {
     ResourceClaims,
     ResourceClaimTemplates,
     CertificateRequests,
+    AttributesClasses,
 }
 
 /// Group and version, plural, kind.
-const TABLE: [(Res, &str, &str, &str); 30] = [
+const TABLE: [(Res, &str, &str, &str); 31] = [
     (Res::Namespaces, "v1", "namespaces", "Namespace"),
     (Res::Nodes, "v1", "nodes", "Node"),
     (Res::Pods, "v1", "pods", "Pod"),
@@ -131,6 +132,12 @@ const TABLE: [(Res, &str, &str, &str); 30] = [
         "certificates.k8s.io/v1",
         "certificatesigningrequests",
         "CertificateSigningRequest",
+    ),
+    (
+        Res::AttributesClasses,
+        "storage.k8s.io/v1",
+        "volumeattributesclasses",
+        "VolumeAttributesClass",
     ),
 ];
 

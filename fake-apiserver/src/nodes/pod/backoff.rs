@@ -65,9 +65,40 @@ pub(super) fn go_duration(duration: Duration) -> String {
     }
 }
 
+/// A duration as Go prints it, to the millisecond: `986ms`, `1.25s`, `1m0.5s`.
+pub(super) fn go_fraction(duration: Duration) -> String {
+    let ms = duration.subsec_millis();
+    if duration.as_secs() == 0 && ms > 0 {
+        return format!("{ms}ms");
+    }
+    let whole = go_duration(duration);
+    if ms == 0 {
+        return whole;
+    }
+    let fraction = format!("{ms:03}");
+    format!(
+        "{}.{}s",
+        whole.trim_end_matches('s'),
+        fraction.trim_end_matches('0')
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+
+    #[rstest]
+    #[case(0, "0s")]
+    #[case(986, "986ms")]
+    #[case(1000, "1s")]
+    #[case(1250, "1.25s")]
+    #[case(3007, "3.007s")]
+    #[case(60_500, "1m0.5s")]
+    fn fractions(#[case] ms: u64, #[case] expected: &str) {
+        assert_eq!(go_fraction(Duration::from_millis(ms)), expected);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn delays_grow_from_ten_seconds_to_five_minutes() {

@@ -6,6 +6,8 @@ use shared_json::{Array, Value};
 
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::nodes::resources::amounts;
+use crate::types::Quantity;
 
 impl PodWorker {
     /// The variables of a container; the error is what the kubelet says of a source that is missing.
@@ -73,9 +75,7 @@ impl PodWorker {
             return Ok(Some(self.field(&text(reference, "fieldPath"))));
         }
         if let Some(reference) = from.get("resourceFieldRef") {
-            let resource = text(reference, "resource");
-            let value = at(spec, "resources").and_then(|resources| at(resources, &resource));
-            return Ok(Some(value.and_then(Value::as_str).unwrap_or("0").to_owned()));
+            return Ok(Some(self.amount(spec, reference)));
         }
         for (field, kind, word) in [
             ("configMapKeyRef", "configmap", "ConfigMap"),
@@ -126,6 +126,27 @@ impl PodWorker {
         self.kubelet.client.request::<Value>(request).await.ok()
     }
 
+    /// What a container asks for or may use of a resource, as the downward API gives it: where it has no limit, what its node has.
+    pub(super) fn amount(&self, container: &Value, reference: &Value) -> String {
+        let resource = reference
+            .get("resource")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let own = at(container, "resources").and_then(|resources| at(resources, resource));
+        let mut amount = own.map_or(0, |own| Quantity::of(own).nanos());
+        let name = resource.split_once('.').map_or("", |(_, name)| name);
+        let of_node = ["cpu", "memory", "ephemeral-storage"].contains(&name);
+        if amount == 0 && of_node && resource.starts_with("limits.") {
+            let node = self.kubelet.spec.object("");
+            let all = amounts(at(&node, "status.allocatable"));
+            amount = all.get(name).copied().unwrap_or_default();
+        }
+        let divisor = reference
+            .get("divisor")
+            .map_or(0, |divisor| Quantity::of(divisor).nanos());
+        in_parts(amount, divisor, name).to_string()
+    }
+
     /// A field of the pod, as the downward API gives it.
     pub(super) fn field(&self, path: &str) -> String {
         if let Some((map, rest)) = path.split_once("['")
@@ -147,6 +168,18 @@ impl PodWorker {
     }
 }
 
+/// How many of `divisor` an amount is, rounded up; processors are counted in thousandths, all else in whole units.
+fn in_parts(amount: i128, divisor: i128, resource: &str) -> i128 {
+    let part = if resource == "cpu" {
+        1_000_000
+    } else {
+        1_000_000_000
+    };
+    let up = |value: i128, by: i128| value.div_euclid(by) + i128::from(value.rem_euclid(by) != 0);
+    let divisor = if divisor == 0 { 1_000_000_000 } else { divisor };
+    up(up(amount, part), up(divisor, part).max(1))
+}
+
 /// Whether a missing source or key is no failure.
 pub(super) fn is_optional(reference: &Value) -> bool {
     reference.get("optional").and_then(Value::as_bool) == Some(true)
@@ -166,6 +199,27 @@ pub(super) fn data_of(object: &Value, kind: &str) -> BTreeMap<String, String> {
             text.to_owned()
         };
         out.insert(key.to_string(), decoded);
+    }
+    out
+}
+
+/// The entries of a ConfigMap or Secret as files hold them.
+pub(super) fn files_of(object: &Value, kind: &str) -> BTreeMap<String, Vec<u8>> {
+    use base64::Engine as _;
+    let mut out = BTreeMap::new();
+    for (field, encoded) in [("data", kind == "secret"), ("binaryData", true)] {
+        let entries = object.get(field).and_then(Value::as_object);
+        for (key, value) in entries.into_iter().flatten() {
+            let text = value.as_str().unwrap_or_default();
+            let bytes = if encoded {
+                base64::engine::general_purpose::STANDARD
+                    .decode(text)
+                    .unwrap_or_default()
+            } else {
+                text.as_bytes().to_vec()
+            };
+            out.insert(key.to_string(), bytes);
+        }
     }
     out
 }
@@ -198,8 +252,38 @@ fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use shared_json::json;
 
     use super::*;
+
+    #[rstest]
+    #[case::cores_up("cpu", "250m", "0", "1")]
+    #[case::thousandths("cpu", "250m", "1m", "250")]
+    #[case::halves("cpu", "1100m", "500m", "3")]
+    #[case::bytes("memory", "64Mi", "0", "67108864")]
+    #[case::mebibytes("memory", "64Mi", "1Mi", "64")]
+    #[case::up("memory", "65Mi", "1Gi", "1")]
+    #[case::none("ephemeral-storage", "0", "1Mi", "0")]
+    fn amounts_in_parts(
+        #[case] resource: &str,
+        #[case] amount: &str,
+        #[case] divisor: &str,
+        #[case] expected: &str,
+    ) {
+        let of = |text: &str| Quantity::of(&Value::from(text)).nanos();
+        assert_eq!(in_parts(of(amount), of(divisor), resource).to_string(), expected);
+    }
+
+    #[rstest]
+    #[case::texts("configmap", json!({"data": {"a": "b"}}), "a", b"b")]
+    #[case::bytes("configmap", json!({"binaryData": {"a": "/wA="}}), "a", b"\xff\x00")]
+    #[case::secret("secret", json!({"data": {"a": "/wA="}}), "a", b"\xff\x00")]
+    fn files(#[case] kind: &str, #[case] object: Value, #[case] key: &str, #[case] expected: &[u8]) {
+        assert_eq!(
+            files_of(&object, kind).get(key).map(Vec::as_slice),
+            Some(expected)
+        );
+    }
 
     #[rstest]
     #[case("plain", "plain")]

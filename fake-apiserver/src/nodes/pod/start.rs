@@ -1,12 +1,13 @@
 //! Starting a container: its image, its configuration, its program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use client_kit::EventType;
 use shared_json::Value;
 use tokio::time::Instant;
 
-use super::backoff::go_duration;
+use super::backoff::{go_duration, go_fraction};
 use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
@@ -15,6 +16,9 @@ use crate::nodes::programs::{Exit, Files, Launch, argv_of, launch, program_of};
 use crate::nodes::status::{Instance, Kind, should_restart};
 use crate::nodes::timing::vary;
 use crate::server::rfc3339;
+
+/// How long it takes to ask a registry for an image that is there, at most.
+const RESOLVE: Duration = Duration::from_secs(1);
 
 /// Why a container was not started: the reason and message that are shown.
 pub(super) struct Blocked {
@@ -139,8 +143,19 @@ impl PodWorker {
             )));
         }
         self.normal(kind, name, "Pulling", format!("Pulling image \"{image}\""));
-        let took = vary(known.pull, &mut self.random);
+        let asked = Instant::now();
+        let kubelet = Arc::clone(&self.kubelet);
+        let turn = kubelet.pulling.lock().await;
+        // Of what is there by now only the name is asked for.
+        let there = known.failure.is_none() && kubelet.images.is_on(&node, &image);
+        let pull = if there {
+            known.pull.min(RESOLVE)
+        } else {
+            known.pull
+        };
+        let took = vary(pull, &mut self.random);
         self.pause_exactly(took).await?;
+        drop(turn);
         if known.failure.is_some() {
             let why = pull_error(&image);
             self.pulls.failed(&image, Instant::now(), Instant::now());
@@ -155,9 +170,10 @@ impl PodWorker {
         }
         self.kubelet.images.mark_pulled(&node, &image);
         self.pulls.forget(&image);
-        let (ms, size) = (took.as_millis(), known.size_bytes);
+        let (pulled, waited) = (go_fraction(took), go_fraction(asked.elapsed()));
+        let size = known.size_bytes;
         let text = format!(
-            "Successfully pulled image \"{image}\" in {ms}ms ({ms}ms including waiting). Image size: {size} bytes."
+            "Successfully pulled image \"{image}\" in {pulled} ({waited} including waiting). Image size: {size} bytes."
         );
         self.normal(kind, name, "Pulled", text);
         Ok(Ok(()))
@@ -307,9 +323,9 @@ impl PodWorker {
         Ok(Err(Blocked::new("PostStartHookError", message)))
     }
 
-    async fn pause_exactly(&mut self, duration: std::time::Duration) -> Result<(), Gone> {
+    async fn pause_exactly(&mut self, duration: Duration) -> Result<(), Gone> {
         tokio::time::sleep(duration).await;
-        self.pause(std::time::Duration::ZERO).await
+        self.pause(Duration::ZERO).await
     }
 
     /// Ends a container as a signal that cannot be caught does.

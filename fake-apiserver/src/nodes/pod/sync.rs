@@ -112,18 +112,20 @@ impl PodWorker {
         }
     }
 
-    /// A container has ended in a way for which all begin anew: those that run are killed, and all are taken away. Only the
+    /// A container has ended in a way for which all begin anew: those that run are killed, one after the other, and all are taken away. Only the
     /// sandbox stays; nobody waits for having ended too often.
     async fn restart_all(&mut self) -> Result<(), Gone> {
         let running = self.running_names(|container| container.kind != Kind::Ephemeral);
-        for name in &running {
-            if let Some(container) = self.record.containers.iter().find(|known| known.name == *name) {
-                self.normal(container.kind, name, "Killing", "killing");
+        for name in running {
+            let known = self.record.containers.iter().find(|known| known.name == name);
+            let Some(kind) = known.filter(|known| known.is_running()).map(|known| known.kind) else {
+                continue;
+            };
+            self.normal(kind, &name, "Killing", "killing");
+            self.stop(vec![name], Some(Duration::ZERO)).await?;
+            if self.is_terminating() {
+                return Ok(());
             }
-        }
-        self.stop(running, Some(Duration::ZERO)).await?;
-        if self.is_terminating() {
-            return Ok(());
         }
         for container in &mut self.record.containers {
             if container.kind != Kind::Ephemeral {

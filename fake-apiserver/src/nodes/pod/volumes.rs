@@ -6,7 +6,7 @@ use client_kit::EventType;
 use shared_json::{Array, Value};
 use tokio::time::Instant;
 
-use super::environment::{data_of, is_optional};
+use super::environment::{files_of, is_optional};
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::programs::{Files, Volume};
@@ -83,15 +83,19 @@ impl PodWorker {
         let items = source.pointer("/downwardAPI/items").and_then(Value::as_array);
         for item in items.into_iter().flatten() {
             let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str);
-            let (Some(path), Some(field)) = (text("/path"), text("/fieldRef/fieldPath")) else {
-                continue;
+            let Some(path) = text("/path") else { continue };
+            let value = match (text("/fieldRef/fieldPath"), item.get("resourceFieldRef")) {
+                (Some("metadata.labels"), _) => lines(&self.pod, "labels"),
+                (Some("metadata.annotations"), _) => lines(&self.pod, "annotations"),
+                (Some(field), _) => self.field(field),
+                (None, Some(reference)) => {
+                    let name = reference.get("containerName").and_then(Value::as_str);
+                    let container = name.and_then(|name| self.spec_of(name));
+                    container.map_or_else(String::new, |container| self.amount(container, reference))
+                }
+                (None, None) => continue,
             };
-            let value = match field {
-                "metadata.labels" => lines(&self.pod, "labels"),
-                "metadata.annotations" => lines(&self.pod, "annotations"),
-                field => self.field(field),
-            };
-            let _ = files.write(&format!("/v/{path}"), value.as_bytes(), false);
+            put(&files, path, value.as_bytes());
         }
     }
 
@@ -106,14 +110,13 @@ impl PodWorker {
             }
             return Err(format!("{kind} \"{name}\" not found"));
         };
-        let data = data_of(&object, kind);
+        let data = files_of(&object, kind);
         let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
         let chosen = source.get("items").and_then(Value::as_array);
         match chosen {
             None => {
                 for (key, value) in &data {
-                    // A key is a valid file name.
-                    let _ = files.write(&format!("/v/{key}"), value.as_bytes(), false);
+                    put(&files, key, value);
                 }
             }
             Some(list) => {
@@ -130,7 +133,7 @@ impl PodWorker {
                             format!("configmap references non-existent config key: {key}")
                         });
                     };
-                    let _ = files.write(&format!("/v/{}", field("path")), value.as_bytes(), false);
+                    put(&files, field("path"), value);
                 }
             }
         }
@@ -151,6 +154,15 @@ impl PodWorker {
         }
         out
     }
+}
+
+/// Writes a file of a volume, in folders that are made for it. Its path has been validated.
+fn put(files: &Files, path: &str, content: &[u8]) {
+    let path = format!("/v/{path}");
+    if let Some((folder, _)) = path.rsplit_once('/') {
+        let _ = files.make_dir(folder, true);
+    }
+    let _ = files.write(&path, content, false);
 }
 
 /// Whether a projected volume is the one that every pod has for its account. It is always there: asking for its parts would cost
