@@ -76,3 +76,44 @@ fn amounts_that_are_numbers_lose_their_exponent() {
         assert_eq!(made["spec"]["containers"][0]["resources"]["limits"]["cpu"], "1k");
     });
 }
+
+/// The real server asks etcd and the other parts, writes that a flow's level is missing, wants a namespace where one is left empty,
+/// and keeps a service's policy while it has another type.
+#[test]
+fn what_is_not_kept_or_told() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let (code, parts) = request(&cluster, "GET", "/api/v1/componentstatuses", &Value::Null).await;
+        assert_eq!((code, &parts["items"]), (200, &json!([])), "{parts}");
+
+        let flow = json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": {"name": "f"},
+            "spec": {"priorityLevelConfiguration": {"name": "nowhere"}},
+        });
+        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+        let (code, answer) = request(&cluster, "POST", path, &flow).await;
+        assert_eq!(code, 201, "{answer}");
+        cluster.run_for(Duration::from_secs(60)).await;
+        let (_, flow) = request(&cluster, "GET", &format!("{path}/f"), &Value::Null).await;
+        assert_eq!(flow["status"], json!({}), "{flow}");
+
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+        let (code, answer) = request(&cluster, "POST", "/api/v1/namespaces//configmaps", &map).await;
+        assert_eq!(code, 404, "{answer}");
+
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+            "spec": {"type": "ExternalName", "externalName": "a.example", "internalTrafficPolicy": "Local", "ports": [{"port": 80}]},
+        });
+        let path = "/api/v1/namespaces/default/services";
+        let (code, mut service) = request(&cluster, "POST", path, &service).await;
+        assert_eq!(code, 201, "{service}");
+        service["spec"] = json!({"type": "ClusterIP", "ports": [{"port": 80}]});
+        let (code, service) = request(&cluster, "PUT", &format!("{path}/s"), &service).await;
+        assert_eq!(
+            (code, &service["spec"]["internalTrafficPolicy"]),
+            (200, &json!("Cluster")),
+            "{service}"
+        );
+    });
+}
