@@ -129,12 +129,13 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
     let requests = Request::new(Pod::url_path(&(), Some("default")));
+    // An image that is there already: a kubelet pulls one image after the other, and asks for what has no tag each time.
     for number in 0..pods {
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
-            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+            "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
         });
         // The answer is read and not decoded: the cluster is measured, not the client.
         let request = requests
