@@ -1,6 +1,7 @@
 //! Plays recordings and scenarios on a backend.
 
 pub mod compare;
+mod objects;
 mod operations;
 pub mod outcome;
 mod pace;

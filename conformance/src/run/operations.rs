@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, ListParams};
 use shared_json::{Value, json};
 
+use super::objects::{command, find, has_condition, is_not_found, list, shown};
 use super::pace::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
 use crate::assertion::expression::{evaluate, fill, inner};
@@ -557,29 +557,21 @@ impl<'a> Player<'a> {
                 None => find(&api, &target).await,
             }
             .map_err(|error| error.to_string())?;
-            if action.until.creation.is_some() {
-                if !found.is_empty() {
-                    return Ok(());
-                }
-                if tokio::time::Instant::now() >= deadline {
-                    return Err(format!("not so within {limit:?}"));
-                }
-                self.pace.wait(seen, deadline).await;
-                continue;
-            }
+            let until = &action.until;
             let done = match (
-                &action.until.condition,
-                &action.until.json_path,
-                &action.until.deletion,
+                &until.condition,
+                &until.json_path,
+                &until.creation,
+                &until.deletion,
             ) {
-                (Some(condition), _, _) => {
+                (Some(condition), ..) => {
                     let wanted = condition.value.as_deref().unwrap_or("True");
                     !found.is_empty()
                         && found
                             .iter()
                             .all(|object| has_condition(object, &condition.name, wanted))
                 }
-                (None, Some(path), _) => {
+                (None, Some(path), ..) => {
                     let pointer = path
                         .path
                         .trim_matches(['{', '}'])
@@ -593,9 +585,12 @@ impl<'a> Player<'a> {
                     };
                     !found.is_empty() && found.iter().all(holds)
                 }
-                (None, None, Some(_)) => found.is_empty(),
-                (None, None, None) => {
-                    return Err("for: one of condition, deletion and jsonPath must be given".to_owned());
+                (None, None, Some(_), _) => !found.is_empty(),
+                (None, None, None, Some(_)) => found.is_empty(),
+                (None, None, None, None) => {
+                    return Err(
+                        "for: one of condition, creation, deletion and jsonPath must be given".to_owned(),
+                    );
                 }
             };
             if done {
@@ -615,93 +610,4 @@ fn named(name: &str, bindings: &Bindings) -> Result<String, String> {
         Some(expression) => shown(&evaluate(expression, &json!({}), bindings)?),
         None => name.to_owned(),
     })
-}
-
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn has_condition(object: &Value, name: &str, wanted: &str) -> bool {
-    let list = object.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .any(|condition| text(condition, "/type") == name && text(condition, "/status") == wanted)
-}
-
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.is_not_found())
-}
-
-async fn list(api: &Api<DynamicObject>, labels: Option<&str>) -> Result<Vec<Value>, kube::Error> {
-    let mut params = ListParams::default();
-    if let Some(labels) = labels {
-        params = params.labels(labels);
-    }
-    let objects = api.list(&params).await?;
-    let kind = kube::api::TypeMeta {
-        api_version: objects.types.api_version.clone(),
-        kind: objects.types.kind.trim_end_matches("List").to_owned(),
-    };
-    let with_kind = |mut object: DynamicObject| {
-        // The items of a typed list do not repeat their kind.
-        object.types.get_or_insert_with(|| kind.clone());
-        shared_json::to_value(object).ok()
-    };
-    Ok(objects.items.into_iter().filter_map(with_kind).collect())
-}
-
-/// The objects that a reference names: by name, or by labels, or all.
-async fn find(api: &Api<DynamicObject>, reference: &Value) -> Result<Vec<Value>, kube::Error> {
-    let name = text(reference, "/metadata/name");
-    if !name.is_empty() {
-        let found = api.get_opt(&name).await?;
-        return Ok(found
-            .and_then(|object| shared_json::to_value(object).ok())
-            .into_iter()
-            .collect());
-    }
-    let labels = reference.pointer("/metadata/labels").and_then(Value::as_object);
-    // Where one of them is an expression, all objects are looked at.
-    let labels: Option<Vec<String>> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-        .collect();
-    list(api, Some(&labels.unwrap_or_default().join(","))).await
-}
-
-/// The command line that a person would have typed.
-fn command(verb: &str, file: Option<&str>, object: &Value) -> String {
-    match (verb, file) {
-        (_, Some(file)) => format!("kubectl {verb} -f {file}"),
-        ("patch", None) => {
-            let mut body = object.clone();
-            if let Some(map) = body.as_object_mut() {
-                map.remove("apiVersion");
-                map.remove("kind");
-            }
-            if let Some(meta) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-                meta.remove("name");
-            }
-            if body["metadata"] == json!({})
-                && let Some(map) = body.as_object_mut()
-            {
-                map.remove("metadata");
-            }
-            format!(
-                "kubectl patch {} {} --type merge -p '{body}'",
-                kind(object),
-                text(object, "/metadata/name")
-            )
-        }
-        (verb, None) => format!(
-            "kubectl {verb} {} {}",
-            kind(object),
-            text(object, "/metadata/name")
-        ),
-    }
-}
-
-fn kind(object: &Value) -> String {
-    text(object, "/kind").to_lowercase()
 }

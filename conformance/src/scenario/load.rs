@@ -314,8 +314,10 @@ fn of_tree(path: &Path, tree: &Value) -> Result<Test, Error> {
 /// How long operations may take in all tests of a folder, if it says so.
 fn timeouts(root: &Path) -> Result<Timeouts, Error> {
     let path = root.join(CONFIGURATION);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        return Ok(Timeouts::default());
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Timeouts::default()),
+        Err(source) => return Err(Error::Read { path, source }),
     };
     let tree: Value = serde_saphyr::from_str(&text).map_err(|error| Error::yaml(&path, &error))?;
     let given = tree

@@ -44,6 +44,7 @@ const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind:
     (1, 0, 0)
 )]
 #[case::status("  steps:\n  - try:\n    - apply: {resource: {apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}}\n    - patch: {subresource: status, resource: {apiVersion: v1, kind: Service, metadata: {name: s}, status: {conditions: [{type: A, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}}\n    - wait: {apiVersion: v1, kind: Service, name: s, for: {condition: {name: A}}}\n    - wait: {apiVersion: v1, kind: Service, name: s, format: yaml, for: {creation: {}}}\n", (1, 0, 0))]
+#[case::configuration_has_other_values("  steps:\n  - try:\n    - assert: {resource: {($namespace): default}}\n", (1, 0, 0))]
 #[case::people_look("  catch: [{events: {}}, {podLogs: {selector: a=b}}]\n  steps:\n  - try:\n    - get: {apiVersion: v1, kind: Pod}\n    finally: [{describe: {apiVersion: v1, kind: Pod}}]\n    cleanup: [{script: {content: rm -f x}}]\n", (1, 0, 0))]
 #[case::programs("  steps:\n  - try:\n    - script: {content: 'true'}\n", (0, 0, 1))]
 #[case::skip("  skip: true\n  steps:\n  - try:\n    - proxy: {name: x}\n", (0, 0, 1))]
@@ -57,6 +58,10 @@ fn are_played(#[case] spec: &str, #[case] expected: (usize, usize, usize)) {
     let files = [
         ("chainsaw-test.yaml", format!("{HEAD}{spec}")),
         ("list.yaml", LIST.to_owned()),
+        (
+            ".chainsaw.yaml",
+            "apiVersion: chainsaw.kyverno.io/v1alpha2\nkind: Configuration\nspec: {namespace: {name: other}, timeouts: {assert: 2s}}\n".to_owned(),
+        ),
         ("step.yaml", TEMPLATE.to_owned()),
         (
             "tree.yaml",

@@ -50,7 +50,7 @@ impl Controller for NodeTtl {
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
-        let nodes = cx.cache.all(Res::Nodes).count();
+        let nodes = cx.cache.count(Res::Nodes);
         if nodes != self.nodes {
             (self.nodes, self.step) = (nodes, step_after(self.step, nodes));
         }

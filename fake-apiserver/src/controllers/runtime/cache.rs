@@ -37,6 +37,11 @@ impl Cache {
         self.objects.get(&res).into_iter().flat_map(BTreeMap::values)
     }
 
+    /// How many objects of a kind there are.
+    pub(in crate::controllers) fn count(&self, res: Res) -> usize {
+        self.objects.get(&res).map_or(0, BTreeMap::len)
+    }
+
     /// The objects of a namespace, by name.
     pub(in crate::controllers) fn in_namespace<'a>(
         &'a self,

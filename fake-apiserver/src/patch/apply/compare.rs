@@ -4,7 +4,7 @@ use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
 use super::{memo, trace};
-use shared_json::{Array, Map, Value};
+use shared_json::{Array, Map, Name, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -126,30 +126,38 @@ fn walk_shape(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, found:
 }
 
 fn walk_fields(shape: MapShape<'_>, before: Option<&Map>, after: Option<&Map>, found: &mut Found) {
-    // Both are ordered by name.
-    let mut before = before.into_iter().flatten().peekable();
-    let mut after = after.into_iter().flatten().peekable();
-    loop {
-        let order = match (before.peek(), after.peek()) {
-            (Some((one, _)), Some((other, _))) => one.cmp(other),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => return,
-        };
-        let old = before.next_if(|_| order.is_le());
-        let new = after.next_if(|_| order.is_ge());
-        let Some((name, _)) = new.or(old) else { return };
-        let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
-        if differ(old, new)
-            && let Some(of) = shape.child(name)
-        {
+    for (name, old, new) in differing(before, after) {
+        if let Some(of) = shape.child(name) {
             found.take(&PathElement::Field(name.clone()), walk_changed(of, old, new));
         }
     }
 }
 
+/// The fields of two objects whose values are not known to be equal, in order.
+pub(super) fn differing<'v>(
+    before: Option<&'v Map>,
+    after: Option<&'v Map>,
+) -> impl Iterator<Item = (&'v Name, Option<&'v Value>, Option<&'v Value>)> {
+    // Both are ordered by name.
+    let mut before = before.into_iter().flatten().peekable();
+    let mut after = after.into_iter().flatten().peekable();
+    let pairs = std::iter::from_fn(move || {
+        let order = match (before.peek(), after.peek()) {
+            (Some((one, _)), Some((other, _))) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let old = before.next_if(|_| order.is_le());
+        let new = after.next_if(|_| order.is_ge());
+        let (name, _) = new.or(old)?;
+        Some((name, old.map(|(_, value)| value), new.map(|(_, value)| value)))
+    });
+    pairs.filter(|(_, old, new)| differ(*old, *new))
+}
+
 /// Whether two values are not equal; objects may be, which walking them shows.
-pub(super) fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
+fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => !old.is_same(new),
         (old, new) => old != new,

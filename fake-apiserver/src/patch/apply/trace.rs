@@ -5,11 +5,10 @@
 //! set is then found again.
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
 
 use shared_json::{Map, Name, Value};
 
-use super::compare::{Comparison, differ, items, kind};
+use super::compare::{Comparison, differing, items, kind};
 use super::memo::{Spans, number_of};
 use super::types::{List, MapShape, Shape, Type, same};
 
@@ -172,35 +171,18 @@ fn walk_fields(
     before: Option<&Map>,
     after: Option<&Map>,
 ) -> Traced<()> {
-    // Both are ordered by name.
-    let mut before = before.into_iter().flatten().peekable();
-    let mut after = after.into_iter().flatten().peekable();
-    loop {
-        let order = match (before.peek(), after.peek()) {
-            (Some((one, _)), Some((other, _))) => one.cmp(other),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => return Ok(()),
-        };
-        let old = before.next_if(|_| order.is_le());
-        let new = after.next_if(|_| order.is_ge());
-        let Some((name, _)) = new.or(old) else {
-            return Ok(());
-        };
-        let (old, new) = (old.map(|(_, value)| value), new.map(|(_, value)| value));
-        if differ(old, new)
-            && let Some(of) = shape.child(name)
-        {
-            step(
-                words,
-                |words| {
-                    push_name(words, name);
-                    Ok(())
-                },
-                |words| walk_changed(words, of, old, new),
-            )?;
-        }
+    for (name, old, new) in differing(before, after) {
+        let Some(of) = shape.child(name) else { continue };
+        step(
+            words,
+            |words| {
+                push_name(words, name);
+                Ok(())
+            },
+            |words| walk_changed(words, of, old, new),
+        )?;
     }
+    Ok(())
 }
 
 fn walk_items(words: &mut Vec<u64>, list: List<'_>, before: &[Value], after: &[Value]) -> Traced<()> {
