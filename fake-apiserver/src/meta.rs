@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use shared_json::{Array, Map, Value};
+use shared_json::{Array, Map, Text, Value};
 
 use crate::store::Revision;
 
@@ -32,6 +32,13 @@ pub(crate) trait ObjectMeta {
     }
     fn revision(&self) -> Option<Revision> {
         self.resource_version().parse().ok()
+    }
+    /// A field's text, which is the same memory.
+    fn meta_text(&self, field: &str) -> Text {
+        match self.metadata().and_then(|meta| meta.get(field)) {
+            Some(Value::String(text)) => text.clone(),
+            _ => Text::new(),
+        }
     }
     fn generation(&self) -> i64 {
         self.metadata()

@@ -25,7 +25,7 @@ impl Seed {
     /// The generator of this seed.
     #[must_use]
     pub fn random(self) -> Random {
-        Random(ChaCha8Rng::seed_from_u64(self.0))
+        Random { seed: self, at: 0 }
     }
 }
 
@@ -44,18 +44,32 @@ impl FromStr for Seed {
 }
 
 /// A seeded generator. There is no other source of randomness.
+///
+/// It is kept as a place in its stream, and not with the state that `ChaCha` works with: there may be one for each of many pods.
 #[derive(Debug, Clone)]
-pub struct Random(ChaCha8Rng);
+pub struct Random {
+    seed: Seed,
+    /// How many words have been drawn.
+    at: u128,
+}
 
 impl Random {
+    fn draw<T>(&mut self, draw: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
+        let mut stream = ChaCha8Rng::seed_from_u64(self.seed.0);
+        stream.set_word_pos(self.at);
+        let drawn = draw(&mut stream);
+        self.at = stream.get_word_pos();
+        drawn
+    }
+
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
+        self.draw(RngCore::next_u64)
     }
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.0.next_u64() % bound }
+        if bound == 0 { 0 } else { self.next_u64() % bound }
     }
 
     /// A number in `low..=high`.
@@ -65,7 +79,7 @@ impl Random {
 
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
-        self.0.fill_bytes(bytes);
+        self.draw(|stream| stream.fill_bytes(bytes));
     }
 
     /// A version 4 UUID, as the API server gives objects.
@@ -109,6 +123,18 @@ mod tests {
         assert_eq!(Seed(1).fork("a"), Seed(1).fork("a"));
         assert_ne!(Seed(1).fork("a"), Seed(1).fork("b"));
         assert_ne!(Seed(1).fork("a"), Seed(2).fork("a"));
+    }
+
+    #[test]
+    fn a_place_in_a_stream_is_all_that_has_to_be_known_of_it() {
+        let (mut random, mut stream) = (Seed(7).random(), ChaCha8Rng::seed_from_u64(7));
+        for length in 0..200 {
+            assert_eq!(random.next_u64(), stream.next_u64());
+            let (mut one, mut other) = (vec![0; length], vec![0; length]);
+            random.fill(&mut one);
+            stream.fill_bytes(&mut other);
+            assert_eq!(one, other);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use shared_json::{Value, json};
+use shared_json::{Text, Value, json};
 use tokio::time::Instant;
 
 use crate::local::{LocalObjects, accepted};
@@ -54,9 +54,9 @@ struct Watch {
     query: String,
     metadata_only: bool,
     /// Objects that are known to be there: their last version, by uid.
-    known: BTreeMap<String, Option<Arc<Value>>>,
+    known: BTreeMap<Text, Option<Arc<Value>>>,
     /// Which of them the list that is under way has told again.
-    listed: Option<Vec<String>>,
+    listed: Option<Vec<Text>>,
     resource_version: String,
     stream: Option<Lines>,
     opened: Instant,
@@ -192,7 +192,7 @@ impl Watch {
             Told::Present(object) => Some(self.present(object)),
             Told::Gone(object) => {
                 self.note(&object);
-                self.known.remove(uid(&object));
+                self.known.remove(&uid(&object));
                 Some(JsonChange::Gone(object))
             }
             Told::Bookmark { version, ends } => {
@@ -217,7 +217,7 @@ impl Watch {
 
     fn present(&mut self, object: Arc<Value>) -> JsonChange {
         self.note(&object);
-        let uid = uid(&object).to_owned();
+        let uid = uid(&object);
         if let Some(listed) = &mut self.listed {
             listed.push(uid.clone());
         }
@@ -229,7 +229,7 @@ impl Watch {
     fn synced(&mut self) -> Option<JsonChange> {
         let mut listed = self.listed.take()?;
         listed.sort_unstable();
-        let gone: Vec<String> = self
+        let gone: Vec<Text> = self
             .known
             .keys()
             .filter(|uid| listed.binary_search(uid).is_err())
@@ -253,9 +253,9 @@ async fn open(client: &Client, mut request: http::Request<Body>) -> Result<Lines
     Ok(Lines::of(answer.into_body().into_data_stream(), local))
 }
 
-fn uid(object: &Value) -> &str {
-    object
-        .pointer("/metadata/uid")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+fn uid(object: &Value) -> Text {
+    match object.pointer("/metadata/uid") {
+        Some(Value::String(uid)) => uid.clone(),
+        _ => Text::new(),
+    }
 }

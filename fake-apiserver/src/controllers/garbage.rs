@@ -1,6 +1,7 @@
 //! The garbage collector: deletes what has lost its owners, in the background or the foreground, or orphans it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{EventRecorder, EventType, SharedClock};
@@ -103,7 +104,7 @@ impl GarbageCollector {
     }
 
     async fn observe(&mut self, changes: &mut SelectAll<Changes>, kind: usize, change: Change) {
-        let Some(kind) = self.kinds.get(kind).map(|kind| kind.resource.clone()) else {
+        let Some(kind) = self.kinds.get(kind).map(|kind| Arc::clone(&kind.resource)) else {
             return;
         };
         match change {
@@ -157,8 +158,8 @@ impl GarbageCollector {
             let reference = ObjectReference {
                 api_version: Some(node.kind.api_version.clone()),
                 kind: Some(node.kind.kind.clone()),
-                name: Some(node.name.clone()),
-                namespace: Some(node.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                name: Some(node.name.to_string()),
+                namespace: Some(node.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
                 uid: Some(uid.clone()),
                 ..ObjectReference::default()
             };
@@ -191,7 +192,7 @@ impl GarbageCollector {
             self.collect(uid, &node).await
         };
         if let Err(error) = result {
-            tracing::debug!(%error, name = node.name, "collect garbage");
+            tracing::debug!(%error, name = %node.name, "collect garbage");
             *self.again.entry(uid.to_owned()).or_default() += 1;
         }
     }
@@ -270,7 +271,7 @@ impl GarbageCollector {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
                 // It may have lost its owners' references meanwhile; if it has changed, the watch will tell.
-                resource_version: Some(node.version.clone()).filter(|version| !version.is_empty()),
+                resource_version: Some(node.version.to_string()).filter(|version| !version.is_empty()),
             }),
             ..DeleteParams::default()
         };

@@ -1,23 +1,24 @@
 //! Who owns whom: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kube::core::ApiResource;
-use shared_json::Value;
+use shared_json::{Text, Value};
 
 use crate::meta::ObjectMeta;
 
 /// What the collector knows of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    pub kind: ApiResource,
-    pub namespace: String,
-    pub name: String,
+    pub kind: Arc<ApiResource>,
+    pub namespace: Text,
+    pub name: Text,
     pub owners: Vec<Owner>,
     pub finalizers: Vec<String>,
     pub terminating: bool,
     /// The resource version that all this is of.
-    pub version: String,
+    pub version: Text,
 }
 
 /// An entry of `ownerReferences`.
@@ -51,7 +52,7 @@ fn is_elsewhere(owner: &str, dependent: &str) -> bool {
 /// The objects and their owners, by uid. Its cost follows the change, not the number of objects.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<Text, Arc<Node>>,
     dependents: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -82,23 +83,23 @@ pub(super) fn owners_of(object: &Value) -> Vec<Owner> {
 
 impl Graph {
     /// Takes in an object as it is now. Gives those who are seen for the first time to name an owner in another namespace.
-    pub(super) fn put(&mut self, kind: &ApiResource, object: &Value) -> Vec<Stranger> {
+    pub(super) fn put(&mut self, kind: &Arc<ApiResource>, object: &Value) -> Vec<Stranger> {
         let uid = object.uid().to_owned();
         self.unlink(&uid);
         let owners = owners_of(object);
-        let before = self.nodes.get(&uid).map_or(&[][..], |node| &node.owners);
+        let before = self.nodes.get(uid.as_str()).map_or(&[][..], |node| &node.owners);
         let own = owners
             .iter()
             .filter(|owner| !before.iter().any(|one| one.uid == owner.uid))
             .find(|owner| {
-                let found = self.nodes.get(&owner.uid);
+                let found = self.nodes.get(owner.uid.as_str());
                 found.is_some_and(|found| is_elsewhere(&found.namespace, object.namespace()))
             });
         let mut strangers: Vec<Stranger> = own
             .map(|owner| (uid.clone(), owner.clone()))
             .into_iter()
             .collect();
-        if !self.nodes.contains_key(&uid) {
+        if !self.nodes.contains_key(uid.as_str()) {
             strangers.extend(self.strangers_to(&uid, object.namespace()));
         }
         for owner in &owners {
@@ -108,22 +109,22 @@ impl Graph {
                 .insert(uid.clone());
         }
         let node = Node {
-            kind: kind.clone(),
-            namespace: object.namespace().to_owned(),
-            name: object.name().to_owned(),
+            kind: Arc::clone(kind),
+            namespace: object.meta_text("namespace"),
+            name: object.meta_text("name"),
             owners,
             finalizers: object.finalizers().into_iter().map(str::to_owned).collect(),
             terminating: object.is_terminating(),
-            version: object.resource_version().to_owned(),
+            version: object.meta_text("resourceVersion"),
         };
-        self.nodes.insert(uid, node);
+        self.nodes.insert(object.meta_text("uid"), Arc::new(node));
         strangers
     }
 
     /// Who named an owner before it was seen, and is not in its namespace.
     fn strangers_to(&self, uid: &str, namespace: &str) -> Vec<Stranger> {
         let dependents = self.dependents_of(uid).into_iter().filter_map(|dependent| {
-            let node = self.nodes.get(&dependent)?;
+            let node = self.nodes.get(dependent.as_str())?;
             let owner = node.owners.iter().find(|owner| owner.uid == uid)?;
             is_elsewhere(namespace, &node.namespace).then(|| (dependent, owner.clone()))
         });
@@ -152,7 +153,7 @@ impl Graph {
     /// Takes an owner out of an object.
     pub(super) fn disown(&mut self, uid: &str, owner: &str) {
         self.unlink(uid);
-        let Some(node) = self.nodes.get_mut(uid) else {
+        let Some(node) = self.nodes.get_mut(uid).map(Arc::make_mut) else {
             return;
         };
         node.owners.retain(|one| one.uid != owner);
@@ -164,7 +165,7 @@ impl Graph {
         }
     }
 
-    pub(super) fn get(&self, uid: &str) -> Option<&Node> {
+    pub(super) fn get(&self, uid: &str) -> Option<&Arc<Node>> {
         self.nodes.get(uid)
     }
 
@@ -186,7 +187,11 @@ mod tests {
 
     #[test]
     fn tells_of_owners_in_other_namespaces_once() {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        let kind = Arc::new(ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "",
+            "v1",
+            "ConfigMap",
+        )));
         let object = |uid: &str, namespace: &str, owners: &[&str]| {
             let owners: Vec<Value> = owners.iter().map(|uid| json!({"uid": uid})).collect();
             json!({"metadata": {"uid": uid, "namespace": namespace, "ownerReferences": owners}})
@@ -218,7 +223,7 @@ mod tests {
 
     #[test]
     fn follows_owners() {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+        let kind = Arc::new(ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod")));
         let object = |uid: &str, owners: &[&str]| {
             let owners: Vec<Value> = owners
                 .iter()

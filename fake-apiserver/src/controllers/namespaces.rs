@@ -149,7 +149,7 @@ impl NamespaceController {
 
     async fn delete_kind(&self, namespace: &Value, kind: &ServedKind, left: &mut Left) {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), namespace.name(), &kind.resource);
+            Api::namespaced_with(self.client.clone(), namespace.name(), &*kind.resource);
         match self.delete_objects(namespace, kind, &api).await {
             Ok((objects, seconds)) => left.note(namespace.name(), kind, &objects, seconds),
             Err(error) => left.errors.push(match error {
@@ -379,7 +379,7 @@ mod tests {
                 plural: (*plural).to_owned(),
             };
             let kind = ServedKind {
-                resource,
+                resource: std::sync::Arc::new(resource),
                 namespaced: true,
             };
             let objects: Vec<Vec<String>> = objects

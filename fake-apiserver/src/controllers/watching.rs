@@ -50,7 +50,7 @@ fn changes(watch: BoxStream<'static, JsonChange>) -> BoxStream<'static, Change> 
 /// A kind that can be listed, and whether its objects live in namespaces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServedKind {
-    pub resource: ApiResource,
+    pub resource: Arc<ApiResource>,
     pub namespaced: bool,
 }
 
@@ -75,13 +75,13 @@ pub(super) async fn kind_of(
         .find(|entry| entry.kind == kind && !entry.name.contains('/'));
     Ok(entry.map(|entry| ServedKind {
         namespaced: entry.namespaced,
-        resource: ApiResource {
+        resource: Arc::new(ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
             api_version: api_version.to_owned(),
             kind: entry.kind,
             plural: entry.name,
-        },
+        }),
     }))
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 plural: entry.name,
             };
             out.push(ServedKind {
-                resource,
+                resource: Arc::new(resource),
                 namespaced: entry.namespaced,
             });
         }

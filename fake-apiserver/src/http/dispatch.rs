@@ -30,6 +30,8 @@ pub(super) struct Incoming {
     pub user: Arc<User>,
     /// Where a watcher of this process takes objects from.
     pub local: Option<LocalObjects>,
+    /// Whether it came over a socket.
+    pub is_remote: bool,
     /// The header's text.
     pub accept: String,
     pub content_type: String,
@@ -239,6 +241,7 @@ async fn perform(
     let Incoming {
         user,
         local,
+        is_remote,
         content_type,
         manager,
         user_agent,
@@ -263,6 +266,7 @@ async fn perform(
         manager,
         user,
         local,
+        is_remote,
         warnings: Warnings::default(),
         asked: conversion::Asked::default(),
     });

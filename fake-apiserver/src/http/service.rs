@@ -173,6 +173,7 @@ where
                 manager: manager(&params, agent),
                 pretty: is_pretty(&params, agent),
                 local: local.cloned(),
+                is_remote: head.extensions.get::<Peer>().is_some(),
                 user_agent: agent.to_owned(),
                 params,
                 body,

@@ -32,7 +32,7 @@ pub struct ContainerInfo {
 /// How a container is asked to end.
 pub(in crate::nodes) struct Handle {
     /// Asks its program.
-    pub(in crate::nodes) term: watch::Sender<bool>,
+    pub(in crate::nodes) term: Option<watch::Sender<bool>>,
     /// How long one takes to end that simply serves.
     pub(in crate::nodes) serves: Option<Duration>,
     /// Where its end is told.
@@ -90,7 +90,9 @@ impl Containers {
             Some(stop) if stop < grace => (stop, 0),
             _ => (grace, KILLED),
         };
-        entry.handle.term.send_replace(true);
+        if let Some(term) = &entry.handle.term {
+            term.send_replace(true);
+        }
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             // A container that has ended meanwhile, or whose pod is gone, takes no notice.

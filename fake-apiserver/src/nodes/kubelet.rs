@@ -12,8 +12,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use shared_json::Value;
-use tokio::sync::watch;
+use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::access::NodeAccess;
@@ -22,10 +21,11 @@ use super::containers::Containers;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
+use super::mail::Mailbox;
 use super::node::NodeSpec;
 use super::pod::PodWorker;
 use super::preemption;
-use super::pressure::{self, Eviction, Shortage};
+use super::pressure::{self, Shortage};
 use super::resources::{Count, Insufficient, amounts, insufficient, requests};
 use super::status::condition_of;
 use super::timing::Timing;
@@ -56,7 +56,7 @@ pub struct Kubelet {
     /// What it is short of, as its conditions show it.
     shortage: Mutex<Shown>,
     /// The pods here, by uid.
-    pods: Mutex<BTreeMap<String, Mailbox>>,
+    pods: Mutex<BTreeMap<Text, Mailbox>>,
     /// Those whose resize waits for room, by uid.
     waiting: Mutex<BTreeSet<String>>,
     /// Held while an image comes: the next one waits for that, in the order in which they were asked for (`serializeImagePulls`).
@@ -71,19 +71,6 @@ struct Shown {
     /// When each was last seen, by the condition's type; it is shown for some time after that.
     seen: BTreeMap<&'static str, Instant>,
 }
-
-/// What a pod's worker is told.
-#[derive(Clone)]
-pub(super) struct Mail {
-    /// The newest pod.
-    pub pod: Arc<Value>,
-    /// The pod has to go, for this reason.
-    pub eviction: Option<Arc<Eviction>>,
-    /// How often the node has asked to look at a resize again.
-    pub resize_asked: u32,
-}
-
-type Mailbox = watch::Sender<Mail>;
 
 impl Kubelet {
     /// A kubelet for `spec`. Must be made within a tokio runtime.
@@ -306,10 +293,10 @@ impl Kubelet {
     fn active(&self) -> Vec<Arc<Value>> {
         let mut active = Vec::new();
         for mailbox in lock(&self.pods).values() {
-            let mail = mailbox.borrow();
-            if mail.eviction.is_none() && !mail.pod.is_terminating() && !is_over(&mail.pod) {
-                active.push(Arc::clone(&mail.pod));
-            }
+            active.extend(mailbox.look(|mail| {
+                let leaves = mail.eviction.is_some() || mail.pod.is_terminating() || is_over(&mail.pod);
+                (!leaves).then(|| Arc::clone(&mail.pod))
+            }));
         }
         active.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
         active
@@ -324,11 +311,11 @@ impl Kubelet {
         let waiting = lock(&self.waiting).clone();
         let mut others = Vec::new();
         for mailbox in lock(&self.pods).values() {
-            let mail = mailbox.borrow();
-            if mail.pod.uid() != pod.uid() && !is_over(&mail.pod) {
-                let waits = waiting.contains(mail.pod.uid());
+            let other = mailbox.look(|mail| Arc::clone(&mail.pod));
+            if other.uid() != pod.uid() && !is_over(&other) {
+                let waits = waiting.contains(other.uid());
                 let count = if waits { Count::Given } else { Count::Most };
-                others.push(requests(&mail.pod, count));
+                others.push(requests(&other, count));
             }
         }
         let node = self.spec.object("");
@@ -351,7 +338,7 @@ impl Kubelet {
         };
         let others: Vec<Arc<Value>> = lock(&self.pods)
             .values()
-            .map(|mailbox| Arc::clone(&mailbox.borrow().pod))
+            .map(|mailbox| mailbox.look(|mail| Arc::clone(&mail.pod)))
             .filter(|other| other.uid() != pod.uid() && !is_over(other))
             .collect();
         let lacking = self.lacking(pod);
@@ -385,7 +372,7 @@ impl Kubelet {
         }) else {
             return;
         };
-        while !is_over(&inbox.borrow_and_update().pod) {
+        while !is_over(&inbox.read().pod) {
             if inbox.changed().await.is_err() {
                 return;
             }
@@ -412,8 +399,8 @@ impl Kubelet {
         let pods = lock(&self.pods);
         let mut asked: Vec<(Order, &Mailbox)> = waiting
             .iter()
-            .filter_map(|uid| pods.get(uid))
-            .map(|mailbox| (order(&mailbox.borrow().pod), mailbox))
+            .filter_map(|uid| pods.get(uid.as_str()))
+            .map(|mailbox| (mailbox.look(|mail| order(&mail.pod)), mailbox))
             .collect();
         asked.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (_, mailbox) in asked {
@@ -446,11 +433,11 @@ impl Kubelet {
     }
 
     fn update(self: &Arc<Self>, addresses: &mut Addresses, pod: Arc<Value>) {
-        let uid = pod.uid().to_owned();
+        let uid = pod.meta_text("uid");
         let mut pods = lock(&self.pods);
         match pods.get(&uid) {
             Some(mailbox) => {
-                let frees = !lock(&self.waiting).is_empty() && frees(&mailbox.borrow().pod, &pod);
+                let frees = !lock(&self.waiting).is_empty() && mailbox.look(|mail| frees(&mail.pod, &pod));
                 mailbox.send_modify(|mail| mail.pod = pod);
                 drop(pods);
                 if frees {
@@ -458,14 +445,10 @@ impl Kubelet {
                 }
             }
             None => {
-                let (mailbox, inbox) = watch::channel(Mail {
-                    pod: Arc::clone(&pod),
-                    eviction: None,
-                    resize_asked: 0,
-                });
+                let (mailbox, inbox) = Mailbox::new(Arc::clone(&pod));
                 let random: Random = self.seed.fork(&pod_name(&pod)).random();
                 let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random);
-                tokio::spawn(worker.run());
+                tokio::spawn(Box::new(worker).run());
                 pods.insert(uid, mailbox);
             }
         }

@@ -5,12 +5,14 @@
 
 mod access;
 mod admission;
+mod by_name;
 mod config;
 mod containers;
 mod heartbeat;
 mod images;
 mod kubelet;
 mod link;
+mod mail;
 mod node;
 mod pod;
 mod preemption;

@@ -33,6 +33,8 @@ pub(crate) struct Context {
     pub user: Arc<User>,
     /// Where a part of this process takes objects from, instead of reading text.
     pub local: Option<LocalObjects>,
+    /// Whether it came over a socket.
+    pub is_remote: bool,
     /// What the client is told besides the answer.
     pub warnings: Warnings,
     /// What a webhook was asked for so that owners in other versions are known.

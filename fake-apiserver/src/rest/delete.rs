@@ -518,6 +518,7 @@ pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions
             body: Payload::default(),
             manager: context.manager.clone(),
             local: None,
+            is_remote: context.is_remote,
             user: context.user.clone(),
             warnings: context.warnings.clone(),
             asked: conversion::Asked::default(),

@@ -20,11 +20,11 @@ pub(crate) struct Expiry {
     first: Notify,
 }
 
-/// A write: when, at which revision, of which event (`namespace/name`).
+/// A write: when, at which revision, of which event.
 struct Written {
     at: Timestamp,
     revision: Revision,
-    key: Box<str>,
+    key: ObjectKey,
 }
 
 fn table() -> GroupResource {
@@ -44,7 +44,7 @@ impl Expiry {
         let written = Written {
             at: now,
             revision: stored.revision,
-            key: format!("{}/{}", stored.key.namespace, stored.key.name).into(),
+            key: stored.key.clone(),
         };
         let mut queue = self.lock();
         queue.push_back(written);
@@ -92,14 +92,13 @@ pub(crate) async fn expire_events(state: Arc<ServerState>, life: Duration) {
             return;
         };
         for written in state.expiry.take(until) {
-            let (namespace, name) = written.key.split_once('/').unwrap_or(("", &written.key));
-            let key = ObjectKey::new(namespace, name);
+            let key = &written.key;
             // One that was written again lives on, and is known by that write.
-            let found = state.store.get(&table(), &key);
+            let found = state.store.get(&table(), key);
             if let Some(stored) = found.filter(|stored| stored.revision == written.revision) {
                 let change = Change::Delete(stored.value.clone());
-                let deleted = state.store.commit(&table(), &key, Some(stored.revision), change);
-                tracing::trace!(name, deleted = deleted.is_ok(), "an event has expired");
+                let deleted = state.store.commit(&table(), key, Some(stored.revision), change);
+                tracing::trace!(name = %key.name, deleted = deleted.is_ok(), "an event has expired");
             }
         }
     }

@@ -203,8 +203,8 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         check_not_future(context, revision)?;
         (revision, Some(start))
     };
-    let snapshot = store
-        .list(context.table(), namespace, at, start.as_ref())
+    let (revision, items) = store
+        .scan(context.table(), namespace, at, start.as_ref())
         .map_err(|compacted| {
             if start.is_some() {
                 continue_expired()
@@ -212,7 +212,6 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
                 ApiError::expired(compacted)
             }
         })?;
-    let revision = snapshot.revision;
     let mut page = Page {
         revision,
         items: Vec::new(),
@@ -225,8 +224,8 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
         _ if params.resource_version == "0" => usize::MAX,
         limit => limit,
     };
-    let mut left = snapshot.items.len();
-    for stored in snapshot.items {
+    let mut left = items.len();
+    for stored in items {
         left -= 1;
         if !selection.selects(&stored) {
             continue;

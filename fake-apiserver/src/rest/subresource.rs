@@ -78,6 +78,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
         manager: context.manager.clone(),
         user: context.user.clone(),
         local: None,
+        is_remote: context.is_remote,
         warnings: Warnings::default(),
         asked: conversion::Asked::default(),
     }

@@ -39,6 +39,8 @@ struct Watch {
     user_agent: String,
     /// Where a watcher of this process takes objects from.
     local: Option<LocalObjects>,
+    /// When more is sent at the earliest, of what goes over a socket.
+    next_sent: Option<Instant>,
     watcher: Watcher,
     /// Whether a webhook is asked about what it tells.
     asks: bool,
@@ -71,6 +73,10 @@ struct Late {
     /// Whether the watch is over then.
     last: bool,
 }
+
+/// What goes over a socket is sent no more often than this: with many changes and many watches, each piece that is sent costs more than what
+/// is in it. The first after a while is sent at once.
+const SENT_PERIOD: Duration = Duration::from_millis(1);
 
 /// A fault ends a watch so much later: a client that connects again at once must not do so for ever in no time.
 const END_DELAY: Duration = Duration::from_millis(100);
@@ -128,6 +134,7 @@ pub(crate) async fn watch(
         request: context.request.clone(),
         user_agent,
         local: context.local.clone(),
+        next_sent: context.is_remote.then_some(now),
         watcher,
         asks: conversion::asks(&context.resource),
         selection,
@@ -178,9 +185,25 @@ fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
 impl Watch {
     /// The next lines: the first, and those that are there by then, as what is sent at once costs less. `None` when the watch is over.
     async fn some(&mut self) -> Option<Bytes> {
+        if let Some(at) = self.next_sent {
+            tokio::time::sleep_until(at).await;
+        }
         let first = self.next().await?;
+        let sent = self.with_more(first);
+        if let Some(at) = self
+            .next_sent
+            .as_mut()
+            .filter(|_| self.initial.len() == 0 && !self.watcher.has_taken())
+        {
+            *at = Instant::now() + SENT_PERIOD;
+        }
+        Some(sent)
+    }
+
+    /// A line and those that are there after it.
+    fn with_more(&mut self, first: Bytes) -> Bytes {
         if self.local.is_some() || self.asks || !self.has_more() {
-            return Some(first);
+            return first;
         }
         let mut lines = first.to_vec();
         while lines.len() < SENT_BYTES && self.has_more() {
@@ -190,7 +213,7 @@ impl Watch {
                 _ => break,
             }
         }
-        Some(lines.into())
+        lines.into()
     }
 
     fn has_more(&self) -> bool {
@@ -286,8 +309,8 @@ impl Watch {
         let matched = event
             .previous
             .as_ref()
-            .is_some_and(|previous| self.selection.matches(&previous.value));
-        let matches = event.kind != EventKind::Deleted && self.selection.matches(&event.object.value);
+            .is_some_and(|previous| self.selection.selects(previous));
+        let matches = event.kind != EventKind::Deleted && self.selection.selects(&event.object);
         let kind = match (matched, matches) {
             (false, false) => return None,
             (false, true) => EventKind::Added,

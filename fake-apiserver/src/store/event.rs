@@ -17,33 +17,80 @@ use super::size::Size;
 pub struct Held {
     value: OnceLock<Value>,
     encoded: OnceLock<Encoded>,
+    /// The object as all watchers of this process are given it, without its owners.
+    local: OnceLock<Arc<Value>>,
+    /// What that lacks, for when the fields are not kept as a whole.
+    owners: Option<Value>,
 }
 
+/// The field of the metadata that watchers of this process are not given.
+const OWNERS: &str = "managedFields";
+
 impl Held {
-    fn of_value(value: Value) -> Self {
+    fn new(value: OnceLock<Value>, encoded: OnceLock<Encoded>) -> Self {
         Self {
-            value: OnceLock::from(value),
-            encoded: OnceLock::new(),
+            value,
+            encoded,
+            local: OnceLock::new(),
+            owners: None,
         }
+    }
+
+    fn of_value(value: Value) -> Self {
+        Self::new(OnceLock::from(value), OnceLock::new())
+    }
+
+    pub(super) fn of_encoded(encoded: Encoded) -> Self {
+        Self::new(OnceLock::new(), OnceLock::from(encoded))
     }
 
     /// Its encoding alone, in which it takes a fraction of the memory.
     fn cold(&self) -> Self {
-        Self {
+        Self::of_encoded(self.encoded().clone())
+    }
+
+    /// As watchers of this process have it, and what that lacks: nothing is in memory twice. None if it is so, or has no watchers.
+    fn settled(&self) -> Option<Self> {
+        let (value, local) = (self.value.get()?, self.local.get()?);
+        Some(Self {
             value: OnceLock::new(),
-            encoded: OnceLock::from(self.encoded().clone()),
+            encoded: self.encoded.clone(),
+            local: OnceLock::from(Arc::clone(local)),
+            owners: value
+                .get("metadata")
+                .and_then(|metadata| metadata.get(OWNERS))
+                .cloned(),
+        })
+    }
+
+    pub(super) fn encoded(&self) -> &Encoded {
+        self.encoded.get_or_init(|| match self.value.get() {
+            Some(value) => Encoded::new(value),
+            None => Encoded::new(&self.make()),
+        })
+    }
+
+    fn local(&self) -> &Arc<Value> {
+        self.local.get_or_init(|| match self.value.get() {
+            Some(value) => LocalEvent::object(value),
+            None => LocalEvent::object(&self.make()),
+        })
+    }
+
+    /// The fields, of what there is of them.
+    fn make(&self) -> Value {
+        let Some(local) = self.local.get() else {
+            // What was encoded from a value decodes.
+            let encoded = self.encoded.get().map(|encoded| &encoded.bytes[..]);
+            return shared_json::from_slice(encoded.unwrap_or_default()).unwrap_or_default();
+        };
+        let mut value = (**local).clone();
+        if let (Some(owners), Some(metadata)) = (&self.owners, value.get_mut("metadata"))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.insert(OWNERS, owners.clone());
         }
-    }
-
-    fn encoded(&self) -> &Encoded {
-        // One of the two is there.
-        self.encoded
-            .get_or_init(|| Encoded::new(self.value.get().unwrap_or(&Value::Null)))
-    }
-
-    fn decode(&self) -> Value {
-        // What was encoded from a value decodes.
-        shared_json::from_slice(&self.encoded().bytes).unwrap_or_default()
+        value
     }
 
     /// Whether it has been encoded.
@@ -51,22 +98,21 @@ impl Held {
         self.encoded.get().is_some()
     }
 
-    /// Whether it is the encoding alone.
-    #[cfg(test)]
-    pub(super) fn is_cold(&self) -> bool {
-        self.value.get().is_none()
-    }
-
     /// The fields, if they are in memory.
     pub(super) fn in_memory(&self) -> Option<&Value> {
-        self.value.get()
+        let is_here = self.value.get().is_some() || self.local.get().is_some();
+        is_here.then_some(self)
     }
 
-    /// Looks at the fields without keeping them if they are not there.
+    /// Looks at the fields, but for who owns them, without keeping them if they are not there.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&Value) -> T) -> T {
-        match self.value.get() {
+        match self
+            .value
+            .get()
+            .or_else(|| self.local.get().map(|local| &**local))
+        {
             Some(value) => look(value),
-            None => look(&self.decode()),
+            None => look(&self.make()),
         }
     }
 }
@@ -75,7 +121,7 @@ impl Deref for Held {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        self.value.get_or_init(|| self.decode())
+        self.value.get_or_init(|| self.make())
     }
 }
 
@@ -92,17 +138,16 @@ pub struct Stored {
     pub value: Held,
     /// No fewer bytes than the object has as JSON, escapes not counted.
     pub(super) size_max: usize,
-    /// The object as all watchers of this process are given it.
-    local: OnceLock<Arc<Value>>,
-    /// Its metadata as they are given it, with the version of that form.
+    /// Its metadata as watchers of this process are given them, with the version of that form.
     local_metadata: OnceLock<(&'static str, Arc<Value>)>,
 }
 
+/// An object as JSON.
 #[derive(Debug, Clone)]
-struct Encoded {
-    bytes: Bytes,
+pub(super) struct Encoded {
+    pub(super) bytes: Bytes,
     /// Where the fields after `kind` and `apiVersion` begin.
-    rest: usize,
+    pub(super) rest: usize,
 }
 
 /// What the buffer for encoding keeps of the memory that a large object needed.
@@ -170,34 +215,45 @@ impl Stored {
         value: Value,
         size_max: usize,
     ) -> Self {
+        Self::held(key, revision, created, Held::of_value(value), size_max)
+    }
+
+    pub(super) fn held(
+        key: ObjectKey,
+        revision: Revision,
+        created: Revision,
+        value: Held,
+        size_max: usize,
+    ) -> Self {
         Self {
             key,
             revision,
             created,
-            value: Held::of_value(value),
+            value,
             size_max,
-            local: OnceLock::new(),
             local_metadata: OnceLock::new(),
         }
     }
 
     /// A version that nothing is known of before it.
     pub(super) fn alone(key: ObjectKey, revision: Revision, created: Revision, value: Value) -> Self {
-        let size_max = Size::of(&value, None).max;
+        let size_max = Size::of(&value, None).json;
         Self::new(key, revision, created, value, size_max)
     }
 
     /// The same version in little memory, until its fields are asked for.
     pub(super) fn cold(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            revision: self.revision,
-            created: self.created,
-            value: self.value.cold(),
-            size_max: self.size_max,
-            local: OnceLock::new(),
-            local_metadata: OnceLock::new(),
-        }
+        let (key, value) = (self.key.clone(), self.value.cold());
+        Self::held(key, self.revision, self.created, value, self.size_max)
+    }
+
+    /// The same version as it is kept for watchers of this process.
+    pub(super) fn settled(self: &Arc<Self>) -> Arc<Self> {
+        let Some(value) = self.value.settled() else {
+            return Arc::clone(self);
+        };
+        let key = self.key.clone();
+        Arc::new(Self::held(key, self.revision, self.created, value, self.size_max))
     }
 
     /// The same version in little memory if that costs nothing, because it has been encoded.
@@ -210,7 +266,7 @@ impl Stored {
 
     /// The object as watchers of this process are given it: one for all of them.
     pub(crate) fn local(&self) -> Arc<Value> {
-        Arc::clone(self.local.get_or_init(|| self.value.with(LocalEvent::object)))
+        Arc::clone(self.value.local())
     }
 
     /// The same of its metadata, in a version of `meta.k8s.io`.

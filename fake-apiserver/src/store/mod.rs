@@ -8,8 +8,10 @@
 //! `metadata.resourceVersion` and nothing else, and never reads a clock.
 
 mod bell;
+mod common;
 mod event;
 mod journal;
+mod kept;
 mod key;
 mod scope;
 mod size;

@@ -10,76 +10,90 @@ use super::store_impl::CommitError;
 /// The largest object that the real server's store takes, in bytes.
 const STORED_BYTES_MAX: usize = 1024 * 1024 * 3 / 2;
 
-/// What a new version of an object takes.
+/// What a value takes that is not the same memory in the version before.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
-    /// About how many bytes of memory its fields take that it does not share with the version before.
+    /// About so many bytes of memory that it shares with nothing.
     pub(super) fresh: usize,
     /// No fewer bytes than it has as JSON, escapes not counted.
-    pub(super) max: usize,
+    pub(super) json: usize,
 }
 
 impl Size {
-    /// Only what is new is looked at.
-    pub(super) fn of(value: &Value, previous: Option<&Stored>) -> Self {
-        let before = previous.and_then(|previous| Some((previous, previous.value.in_memory()?)));
-        let fresh = fresh_bytes(value, before.map(|(_, value)| value));
+    fn own(bytes: usize) -> Self {
         Self {
-            fresh,
-            max: before.map_or(0, |(previous, _)| previous.size_max) + fresh,
+            fresh: bytes,
+            json: bytes,
         }
     }
 
-    /// The same, if the store takes so much.
+    /// Of a value itself, without those within.
+    pub(super) fn of_shell(value: &Value) -> Self {
+        const TEXT: usize = 16;
+        let parts = match value {
+            Value::String(text) => TEXT + text.len(),
+            Value::Object(map) => map.keys().map(|name| size_of::<Name>() + name.len()).sum(),
+            _ => 0,
+        };
+        Self::own(size_of::<Value>() + parts)
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.fresh += other.fresh;
+        self.json += other.json;
+    }
+
+    /// Only what is new is looked at.
+    pub(super) fn of(value: &Value, old: Option<&Value>) -> Self {
+        if old.is_some_and(|old| old.is_same(value)) {
+            return Self::default();
+        }
+        let mut size = Self::of_shell(value);
+        match value {
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .for_each(|(index, item)| size.add(Self::of(item, old.and_then(|old| old.get(index))))),
+            Value::Object(map) => {
+                let old = old.and_then(Value::as_object);
+                for (index, (name, value)) in map.iter().enumerate() {
+                    size.add(Self::of(value, old.and_then(|old| old.get_named(name, index))));
+                }
+            }
+            _ => {}
+        }
+        size
+    }
+
+    /// No fewer bytes than the whole has as JSON, if the store takes so many.
     ///
     /// # Errors
     /// [`CommitError::TooLarge`].
-    pub(super) fn checked(mut self, value: &Value) -> Result<Self, CommitError> {
-        if self.max > STORED_BYTES_MAX {
-            self.max = size(value);
+    pub(super) fn checked(self, value: &Value, before: Option<&Stored>) -> Result<usize, CommitError> {
+        let mut max = self.max(before);
+        if max > STORED_BYTES_MAX {
+            max = json_bytes(value);
         }
-        if self.max > STORED_BYTES_MAX {
+        if max > STORED_BYTES_MAX {
             return Err(CommitError::TooLarge);
         }
-        Ok(self)
+        Ok(max)
     }
-}
 
-/// What of a value is not the same memory as in `old`: about so many bytes, and no fewer than it has as JSON.
-fn fresh_bytes(value: &Value, old: Option<&Value>) -> usize {
-    const TEXT: usize = 16;
-    if old.is_some_and(|old| old.is_same(value)) {
-        return 0;
+    /// No fewer bytes than the whole has as JSON.
+    pub(super) fn max(self, before: Option<&Stored>) -> usize {
+        before.map_or(0, |before| before.size_max) + self.json
     }
-    let below = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => TEXT + text.len(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| fresh_bytes(item, old.and_then(|old| old.get(index))))
-            .sum(),
-        Value::Object(map) => {
-            let old = old.and_then(Value::as_object);
-            map.iter()
-                .enumerate()
-                .map(|(index, (name, value))| {
-                    let old = old.and_then(|old| old.get_named(name, index));
-                    size_of::<Name>() + name.len() + fresh_bytes(value, old)
-                })
-                .sum()
-        }
-    };
-    size_of::<Value>() + below
 }
 
 /// About as many bytes as a value has as JSON: escapes are not counted.
-fn size(value: &Value) -> usize {
+fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<usize>() + 2,
         Value::Object(map) => {
-            let fields = map.iter().map(|(name, value)| name.len() + 4 + size(value));
+            let fields = map.iter().map(|(name, value)| name.len() + 4 + json_bytes(value));
             fields.sum::<usize>() + 2
         }
     }
@@ -122,10 +136,10 @@ mod tests {
     fn what_is_shared_is_not_counted() {
         let old = json!({"spec": {"a": "x".repeat(1000)}, "status": {"phase": "Pending"}});
         let mut new = old.clone();
-        assert_eq!(fresh_bytes(&new, Some(&old)), 0);
+        assert_eq!(Size::of(&new, Some(&old)).fresh, 0);
         new["status"]["phase"] = json!("Running");
-        let fresh = fresh_bytes(&new, Some(&old));
+        let fresh = Size::of(&new, Some(&old)).fresh;
         assert!((50..300).contains(&fresh), "{fresh}");
-        assert!(fresh_bytes(&new, None) > 1000 + size(&new["status"]));
+        assert!(Size::of(&new, None).json > 1000 + json_bytes(&new["status"]));
     }
 }

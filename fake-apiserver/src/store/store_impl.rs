@@ -1,11 +1,14 @@
 //! The store: tables under one revision.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shared_json::Value;
 
+use super::common::Common;
 use super::event::{Event, EventKind, Stored};
+use super::kept::Kept;
 use super::key::{GroupResource, ObjectKey, Revision};
 use super::scope::Scope;
 use super::size::Size;
@@ -57,23 +60,28 @@ pub type CommitObserver = Box<dyn Fn(&GroupResource, &Event) + Send + Sync>;
 #[derive(Default)]
 struct Inner {
     revision: Revision,
+    common: Common,
     compacted: Revision,
     tables: Vec<Table>,
     /// Where each table is.
-    places: BTreeMap<GroupResource, usize>,
+    places: HashMap<GroupResource, usize, BuildHasherDefault<DefaultHasher>>,
     observers: Vec<CommitObserver>,
 }
 
 impl Inner {
     fn table(&mut self, id: &GroupResource) -> &mut Table {
+        let place = self.place(id);
+        &mut self.tables[place]
+    }
+
+    fn place(&mut self, id: &GroupResource) -> usize {
         // A table that is asked for the first time has had no event, so nothing of it is compacted but what the
         // store as a whole forgot.
-        let place = self.places.get(id).copied().unwrap_or_else(|| {
+        self.places.get(id).copied().unwrap_or_else(|| {
             self.tables.push(Table::new(self.compacted));
             self.places.insert(id.clone(), self.tables.len() - 1);
             self.tables.len() - 1
-        });
-        &mut self.tables[place]
+        })
     }
 }
 
@@ -108,10 +116,7 @@ impl Store {
     /// Puts back an object that was there before; nobody is told.
     pub(super) fn restore(&self, table: &GroupResource, stored: Stored) {
         let mut inner = self.lock();
-        inner
-            .table(table)
-            .objects
-            .insert(stored.key.clone(), Arc::new(stored));
+        inner.table(table).put_back(stored);
     }
 
     /// Goes on after `revision`. What was before it is known as objects, and not as events.
@@ -125,7 +130,7 @@ impl Store {
     pub fn get(&self, table: &GroupResource, key: &ObjectKey) -> Option<Arc<Stored>> {
         let inner = self.lock();
         let table = inner.tables.get(*inner.places.get(table)?)?;
-        table.objects.get(key).cloned()
+        table.get(key)
     }
 
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
@@ -142,8 +147,9 @@ impl Store {
         let mut guard = self.lock();
         let inner = &mut *guard;
         let revision = inner.revision.next();
-        let table = inner.table(table_id);
-        let previous = table.objects.get(key).cloned();
+        let place = inner.place(table_id);
+        let table = &mut inner.tables[place];
+        let previous = table.get(key);
         if previous.as_ref().map(|stored| stored.revision) != expected {
             return Err(CommitError::Stale);
         }
@@ -154,12 +160,20 @@ impl Store {
             (Change::Delete(_), None) => return Err(CommitError::Stale),
         };
         set_resource_version(&mut value, revision);
-        let mut size = Size::of(&value, previous.as_deref());
-        if kind != EventKind::Deleted {
-            size = size.checked(&value)?;
-        }
+        let before = previous
+            .as_deref()
+            .filter(|before| before.value.in_memory().is_some());
+        let old = before.and_then(|before| before.value.in_memory());
+        let size = match table.keeps_fields() {
+            true => inner.common.share(&mut value, old),
+            false => Size::of(&value, old),
+        };
+        let size_max = match kind {
+            EventKind::Deleted => size.max(before),
+            _ => size.checked(&value, before)?,
+        };
         let created = previous.as_ref().map_or(revision, |stored| stored.created);
-        let object = Arc::new(Stored::new(key.clone(), revision, created, value, size.max));
+        let object = Arc::new(Stored::new(key.clone(), revision, created, value, size_max));
         let event = Arc::new(Event::new(kind, Arc::clone(&object), previous, size.fresh));
         table.append(Arc::clone(&event));
         inner.revision = revision;
@@ -180,29 +194,44 @@ impl Store {
         at: Option<Revision>,
         start: Option<&ObjectKey>,
     ) -> Result<Snapshot, Compacted> {
+        let (revision, items) = self.scan(table_id, namespace, at, start)?;
+        Ok(Snapshot {
+            revision,
+            items: items.collect(),
+        })
+    }
+
+    /// [`Store::list`], for who may stop before the end: gives the revision, and each object when it is its turn.
+    ///
+    /// # Errors
+    /// As of [`Store::list`].
+    pub fn scan(
+        &self,
+        table_id: &GroupResource,
+        namespace: Option<&str>,
+        at: Option<Revision>,
+        start: Option<&ObjectKey>,
+    ) -> Result<(Revision, impl ExactSizeIterator<Item = Arc<Stored>>), Compacted> {
         let mut inner = self.lock();
         let now = inner.revision;
         let table = inner.table(table_id);
-        let Some(at) = at.filter(|at| *at < now) else {
-            let items = table.range(namespace, start).cloned().collect();
-            return Ok(Snapshot {
-                revision: at.unwrap_or(now),
-                items,
-            });
+        let items: Vec<Kept> = match at.filter(|at| *at < now) {
+            None => table.range(namespace, start).cloned().collect(),
+            Some(at) if at < table.compacted => {
+                return Err(Compacted {
+                    requested: at,
+                    compacted: table.compacted,
+                });
+            }
+            Some(at) => table
+                .at(at)
+                .into_iter()
+                .filter(|(key, _)| namespace.is_none_or(|ns| key.namespace == ns))
+                .filter(|(key, _)| start.is_none_or(|start| key > start))
+                .map(|(_, kept)| kept)
+                .collect(),
         };
-        if at < table.compacted {
-            return Err(Compacted {
-                requested: at,
-                compacted: table.compacted,
-            });
-        }
-        let items = table
-            .at(at)
-            .into_values()
-            .filter(|stored| namespace.is_none_or(|ns| stored.key.namespace == ns))
-            .filter(|stored| start.is_none_or(|start| stored.key > *start))
-            .collect();
-        Ok(Snapshot { revision: at, items })
+        Ok((at.unwrap_or(now), items.into_iter().map(|kept| kept.stored())))
     }
 
     /// A watch of the events of a scope after `from`. It may see others, too. One that is `here`, in this process, is given the objects
@@ -366,10 +395,14 @@ mod tests {
         for index in 0..1500 {
             put(&store, &format!("x{index:04}"), None)?;
         }
-        let cold = |items: &[Arc<Stored>]| items.iter().filter(|stored| stored.value.is_cold()).count();
         let all = store.list(&pods(), None, None, None)?.items;
         // Those that left the newest 256 events when the table had more than a thousand objects.
-        assert_eq!(cold(&all), 500);
+        assert_eq!(
+            all.iter()
+                .filter(|stored| stored.value.in_memory().is_none())
+                .count(),
+            500
+        );
         for stored in &all {
             let looked = stored
                 .value

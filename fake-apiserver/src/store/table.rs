@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
+use super::kept::{Kept, Packer};
 use super::key::{ObjectKey, Revision};
 use super::scope::{Parts, Scope};
 
@@ -17,7 +18,7 @@ const LOG_EVENTS_PER_OBJECT: usize = 4;
 /// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
 /// to list, and that costs what there is.
 const LOG_BYTES_MAX: usize = 4 << 20;
-const LOG_BYTES_PER_OBJECT: usize = 4 << 10;
+const LOG_BYTES_PER_OBJECT: usize = 3 << 9;
 /// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
 /// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
 const LOG_WHOLE_EVENTS: usize = 256;
@@ -28,7 +29,7 @@ const WHOLE_OBJECTS: usize = 1000;
 /// An event that nobody is expected to ask for soon.
 struct Packed {
     kind: EventKind,
-    object: Arc<Stored>,
+    object: Kept,
     previous: Option<Arc<Stored>>,
 }
 
@@ -48,7 +49,7 @@ impl Logged {
     fn new(event: &Arc<Event>) -> Self {
         Self {
             revision: event.revision,
-            bytes: event.fresh_bytes,
+            bytes: event.fresh_bytes + size_of::<Stored>(),
             form: Form::Whole(Arc::clone(event)),
         }
     }
@@ -56,34 +57,38 @@ impl Logged {
     fn event(&self) -> Arc<Event> {
         match &self.form {
             Form::Whole(event) => Arc::clone(event),
-            Form::Packed(packed) => Arc::new(Event::new(
-                packed.kind,
-                Arc::new(packed.object.cold()),
-                packed.previous.as_ref().map(Stored::light),
-                packed.object.bytes().len(),
-            )),
+            Form::Packed(packed) => {
+                let object = packed.object.stored();
+                let previous = packed.previous.as_ref().map(Stored::light);
+                Arc::new(Event::new(packed.kind, object, previous, self.bytes))
+            }
         }
     }
 
-    /// Keeps the encodings alone; gives the object so.
-    fn pack(&mut self) -> Option<Arc<Stored>> {
-        let Form::Whole(event) = &self.form else {
-            return None;
-        };
-        let object = Arc::new(event.object.cold());
+    /// Keeps an event's objects in these forms.
+    fn keep(&mut self, kind: EventKind, object: Kept, previous: Option<Arc<Stored>>) {
         let packed = Packed {
-            kind: event.kind,
-            object: Arc::clone(&object),
-            previous: event.previous.as_ref().map(Stored::light),
+            kind,
+            object,
+            previous,
         };
-        self.bytes = object.bytes().len();
         self.form = Form::Packed(Box::new(packed));
-        Some(object)
+    }
+
+    /// Keeps the object's encoding alone, in this form.
+    fn pack(&mut self, event: &Event, object: Kept) {
+        self.bytes = match &object {
+            Kept::Whole(object) => object.bytes().len(),
+            Kept::Small(small) => small.bytes(),
+        };
+        let previous = event.previous.as_ref().map(Stored::light);
+        self.keep(event.kind, object, previous);
     }
 }
 
 pub(super) struct Table {
-    pub(super) objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    objects: BTreeMap<ObjectKey, Kept>,
+    packer: Packer,
     log: VecDeque<Logged>,
     /// What the events of the log take together.
     log_bytes: usize,
@@ -99,6 +104,7 @@ impl Table {
     pub(super) fn new(compacted: Revision) -> Self {
         Self {
             objects: BTreeMap::new(),
+            packer: Packer::default(),
             log: VecDeque::new(),
             log_bytes: 0,
             is_watched_here: false,
@@ -131,14 +137,29 @@ impl Table {
         self.is_watched_here = true;
     }
 
+    /// Whether objects stay in memory with their fields.
+    pub(super) fn keeps_fields(&self) -> bool {
+        self.is_watched_here
+    }
+
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Stored>> {
+        self.objects.get(key).map(Kept::stored)
+    }
+
+    /// An object that was there before.
+    pub(super) fn put_back(&mut self, stored: Stored) {
+        let key = stored.key.clone();
+        self.objects.insert(key, Kept::Whole(Arc::new(stored)));
+    }
+
     pub(super) fn append(&mut self, event: Arc<Event>) {
         match event.kind {
             EventKind::Deleted => {
                 self.objects.remove(&event.object.key);
             }
             EventKind::Added | EventKind::Modified => {
-                self.objects
-                    .insert(event.object.key.clone(), Arc::clone(&event.object));
+                let kept = Kept::Whole(Arc::clone(&event.object));
+                self.objects.insert(event.object.key.clone(), kept);
             }
         }
         let logged = Logged::new(&event);
@@ -160,23 +181,61 @@ impl Table {
 
     /// Brings the event that has just left the newest ones into the form in which it stays, and its object, if it is the present one.
     fn settle(&mut self) {
-        let index = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1);
-        let Some(logged) = index.and_then(|index| self.log.get_mut(index)) else {
+        let Some(index) = self.log.len().checked_sub(LOG_WHOLE_EVENTS + 1) else {
+            return;
+        };
+        let Some(logged) = self.log.get_mut(index) else {
             return;
         };
         let Form::Whole(event) = &logged.form else { return };
-        let object = Arc::clone(&event.object);
-        let current = self.objects.get_mut(&object.key);
-        let present = current.filter(|current| Arc::ptr_eq(current, &object));
-        let rests = present.is_some() && !self.is_watched_here && self.objects.len() > WHOLE_OBJECTS;
-        if rests || object.value.is_encoded() {
-            let before = logged.bytes;
-            let packed = logged.pack();
-            self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
-            if rests && let (Some(packed), Some(present)) = (packed, self.objects.get_mut(&object.key)) {
-                *present = packed;
+        let event = Arc::clone(event);
+        let object = &event.object;
+        let is_large = self.objects.len() > WHOLE_OBJECTS;
+        let present = self.objects.get_mut(&object.key);
+        let present = present.filter(|present| present.revision() == object.revision);
+        let before = logged.bytes;
+        match present {
+            present if self.is_watched_here => {
+                let object = Kept::Whole(object.settled());
+                if let Some(present) = present {
+                    *present = object.clone();
+                }
+                logged.keep(event.kind, object, None);
+                let previous = event
+                    .previous
+                    .as_ref()
+                    .map(|previous| self.settle_before(previous));
+                if let Some(Form::Packed(packed)) = self.log.get_mut(index).map(|logged| &mut logged.form) {
+                    packed.previous = previous;
+                }
+                return;
             }
+            Some(present) if is_large => {
+                *present = Kept::Small(Arc::new(self.packer.pack(object)));
+                logged.pack(&event, present.clone());
+            }
+            _ if object.value.is_encoded() => {
+                logged.pack(&event, Kept::Whole(Arc::new(object.cold())));
+            }
+            _ => {}
         }
+        self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
+    }
+
+    /// A version that another has followed: its fields were made again for that. It is the same in the log.
+    fn settle_before(&mut self, previous: &Arc<Stored>) -> Arc<Stored> {
+        let settled = previous.settled();
+        let place = self
+            .log
+            .binary_search_by_key(&previous.revision, |logged| logged.revision);
+        if let Some(Form::Packed(packed)) = place
+            .ok()
+            .and_then(|place| self.log.get_mut(place))
+            .map(|logged| &mut logged.form)
+        {
+            packed.object = Kept::Whole(Arc::clone(&settled));
+        }
+        settled
     }
 
     /// Forgets the events up to and including `revision`.
@@ -212,7 +271,7 @@ impl Table {
         &self,
         namespace: Option<&str>,
         start: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = &Arc<Stored>> {
+    ) -> impl Iterator<Item = &Kept> {
         let namespace_start = namespace.map(|ns| ObjectKey::new(ns, ""));
         let lower = match (start, namespace_start) {
             (Some(key), _) => Bound::Excluded(key.clone()),
@@ -223,17 +282,17 @@ impl Table {
         self.objects
             .range((lower, Bound::Unbounded))
             .take_while(move |(key, _)| namespace.as_ref().is_none_or(|ns| key.namespace == *ns))
-            .map(|(_, stored)| stored)
+            .map(|(_, kept)| kept)
     }
 
     /// The objects as they were at `revision`: the current ones with the later events undone.
-    pub(super) fn at(&self, revision: Revision) -> BTreeMap<ObjectKey, Arc<Stored>> {
+    pub(super) fn at(&self, revision: Revision) -> BTreeMap<ObjectKey, Kept> {
         let mut objects = self.objects.clone();
         let start = self.log.partition_point(|logged| logged.revision <= revision);
         for logged in self.log.range(start..).rev() {
             let event = logged.event();
             match &event.previous {
-                Some(previous) => objects.insert(previous.key.clone(), Arc::clone(previous)),
+                Some(previous) => objects.insert(previous.key.clone(), Kept::Whole(Arc::clone(previous))),
                 None => objects.remove(&event.object.key),
             };
         }

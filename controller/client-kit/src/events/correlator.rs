@@ -44,9 +44,10 @@ struct Similar {
 
 #[derive(Debug, Default)]
 struct Observed {
+    /// None so far if 0.
     count: u32,
-    first: Option<Timestamp>,
-    name: String,
+    first: Timestamp,
+    name: Box<str>,
 }
 
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl EventCorrelator {
     /// Tells under which name an event was created, when it had to take another one.
     pub fn written(&mut self, correlated: &Correlated) {
         let observed = self.observed.entry(&correlated.key, Observed::default);
-        observed.name.clone_from(&correlated.event.name);
+        observed.name = correlated.event.name.as_str().into();
     }
 
     fn aggregate(&mut self, event: Event, now: Timestamp) -> (Event, String) {
@@ -112,6 +113,8 @@ impl EventCorrelator {
         }
         let message = Digest::of(&event.message);
         if let Err(place) = similar.messages.binary_search(&message) {
+            // Most are alone.
+            similar.messages.reserve_exact(1);
             similar.messages.insert(place, message);
         }
         similar.last = Some(now);
@@ -128,14 +131,14 @@ impl EventCorrelator {
     fn observe(&mut self, mut event: Event, key: String) -> Correlated {
         let observed = self.observed.entry(&key, Observed::default);
         if observed.count > 0 {
-            event.name.clone_from(&observed.name);
-            event.first = observed.first.unwrap_or(event.first);
+            event.name = String::from(&*observed.name);
+            event.first = observed.first;
             event.count = observed.count.saturating_add(1);
         }
         *observed = Observed {
             count: event.count,
-            first: Some(event.first),
-            name: event.name.clone(),
+            first: event.first,
+            name: event.name.as_str().into(),
         };
         Correlated { event, key }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use shared_json::Value;
+use shared_json::{Text, Value};
 
 use super::controller_of;
 use super::resource::{Key, Res};
@@ -15,7 +15,7 @@ pub(in crate::controllers) struct Cache {
     objects: BTreeMap<Res, BTreeMap<Key, Arc<Value>>>,
     /// By the uid of the controller; those without one are not in here.
     owned: BTreeMap<(Res, String), BTreeSet<Key>>,
-    by_uid: BTreeMap<String, (Res, Key)>,
+    by_uid: BTreeMap<Text, (Res, Key)>,
     /// Uids that were deleted by us and that the watch still has to tell as gone.
     buried: BTreeSet<String>,
     /// By uid: what was known before our own writes that the watch still has to tell.
@@ -126,7 +126,7 @@ impl Cache {
                 .or_default()
                 .insert(key.clone());
         }
-        self.by_uid.insert(object.uid().to_owned(), (res, key.clone()));
+        self.by_uid.insert(object.meta_text("uid"), (res, key.clone()));
         self.objects
             .entry(res)
             .or_default()

@@ -183,7 +183,10 @@ impl Key {
 
     pub(in crate::controllers) fn of(object: &shared_json::Value) -> Self {
         use crate::meta::ObjectMeta as _;
-        Self::new(object.namespace(), object.name())
+        Self {
+            namespace: object.meta_text("namespace"),
+            name: object.meta_text("name"),
+        }
     }
 }
 

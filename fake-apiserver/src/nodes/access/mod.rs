@@ -14,6 +14,7 @@ use futures::stream::BoxStream;
 use shared_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::by_name::ByName;
 use super::programs::{self, Output, Run, Session, Wants};
 use super::status::items;
 use crate::meta::ObjectMeta as _;
@@ -36,7 +37,7 @@ pub(crate) enum Refused {
 pub struct NodeAccess(Arc<Mutex<Pods>>);
 
 /// By the pod's uid, and the container's name.
-type Pods = BTreeMap<String, BTreeMap<String, Runs>>;
+type Pods = BTreeMap<Box<str>, ByName<Runs>>;
 
 /// The runs of a container that are still known.
 struct Runs {
@@ -56,7 +57,7 @@ impl NodeAccess {
         let mut pods = self.lock();
         let containers = match pods.get_mut(uid) {
             Some(containers) => containers,
-            None => pods.entry(uid.to_owned()).or_default(),
+            None => pods.entry(uid.into()).or_default(),
         };
         let previous = containers.remove(container).map(|runs| runs.current.logs.clone());
         let runs = Runs {
@@ -64,7 +65,7 @@ impl NodeAccess {
             current: run,
             previous,
         };
-        containers.insert(container.to_owned(), runs);
+        containers.insert(container, runs);
     }
 
     /// A pod is gone.

@@ -158,8 +158,8 @@ impl PodWorker {
         }
         let ip = &self.record.pod_ip;
         match path {
-            "status.podIP" | "status.podIPs" => ip.clone(),
-            "status.hostIP" | "status.hostIPs" => self.record.host_ip.clone(),
+            "status.podIP" | "status.podIPs" => ip.to_string(),
+            "status.hostIP" | "status.hostIPs" => self.record.host_ip.to_string(),
             path => at(&self.pod, path)
                 .and_then(Value::as_str)
                 .unwrap_or_default()

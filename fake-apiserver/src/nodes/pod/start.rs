@@ -212,10 +212,10 @@ impl PodWorker {
         let id = client_kit::hex(&bytes);
         let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
         let instance = Instance {
-            id: format!("containerd://{id}"),
-            image: images::canonical(image),
-            image_id: self.kubelet.images.image_id(image),
-            started: rfc3339(self.kubelet.clock.now_seconds()),
+            id: format!("containerd://{id}").into(),
+            image: images::canonical(image).into(),
+            image_id: self.kubelet.images.image_id(image).into(),
+            started: rfc3339(self.kubelet.clock.now_seconds()).into(),
             ended: None,
         };
         let id = instance.id.clone();
@@ -230,10 +230,10 @@ impl PodWorker {
             return;
         };
         if let Some(before) = container.current.replace(instance) {
-            container.previous = Some(before);
+            container.previous = Some(Box::new(before));
             container.restarts += 1;
         }
-        image.clone_into(&mut container.spec_image);
+        container.spec_image = image.into();
         let given = container.allocated.as_ref().or_else(|| spec.get("resources"));
         container.resources = given.cloned().unwrap_or(Value::Null);
         let simple = container.kind == Kind::Init || container.kind == Kind::Ephemeral;
@@ -271,7 +271,7 @@ impl PodWorker {
         if let Some(containers) = &self.kubelet.containers {
             let info = ContainerInfo {
                 name: name.to_owned(),
-                id,
+                id: id.to_string(),
                 image: image.to_owned(),
                 restarts: run,
                 env: process.run.env.clone(),
@@ -285,7 +285,7 @@ impl PodWorker {
             containers.started(self.pod.uid(), info, handle);
         }
         self.probes.add(name, spec, &process);
-        self.processes.insert(name.to_owned(), Box::new(process));
+        self.processes.insert(name, Box::new(process));
     }
 
     async fn post_start(

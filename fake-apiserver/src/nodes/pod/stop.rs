@@ -105,7 +105,7 @@ impl PodWorker {
             let next = serving.min();
             let left: Vec<&String> = names
                 .iter()
-                .filter(|name| self.processes.contains_key(*name))
+                .filter(|name| self.processes.contains_key(name))
                 .collect();
             if left.is_empty() {
                 return;
@@ -116,7 +116,7 @@ impl PodWorker {
                     .iter()
                     .filter(|name| {
                         self.processes
-                            .get(*name)
+                            .get(name)
                             .is_some_and(|process| process.serves.is_some())
                     })
                     .cloned()

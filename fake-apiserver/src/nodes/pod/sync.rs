@@ -373,7 +373,7 @@ impl PodWorker {
             containers.ended(self.pod.uid(), name);
         }
         self.probes.forget(name);
-        self.ended_at.insert(name.to_owned(), tokio::time::Instant::now());
+        self.ended_at.insert(name, tokio::time::Instant::now());
         let message = match &process {
             Some(process) if exit.message.is_empty() => self.termination_message(name, process, exit.code),
             _ => exit.message,
@@ -399,12 +399,12 @@ impl PodWorker {
             .as_mut()
             .filter(|instance| instance.ended.is_none())
         {
-            instance.ended = Some(Ended {
+            instance.ended = Some(Box::new(Ended {
                 at,
                 code: exit.code,
                 reason,
                 message,
-            });
+            }));
         }
     }
 

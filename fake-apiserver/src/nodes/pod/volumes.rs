@@ -32,7 +32,7 @@ impl PodWorker {
             let name = volume.get("name").and_then(Value::as_str).unwrap_or_default();
             match self.content(volume).await {
                 Ok(content) => {
-                    self.volumes.insert(name.to_owned(), content);
+                    self.volumes.insert(name, content);
                 }
                 Err(why) => problems.push(format!("MountVolume.SetUp failed for volume \"{name}\" : {why}")),
             }
@@ -142,7 +142,8 @@ impl PodWorker {
 
     /// Where a container sees which volume.
     pub(super) fn mounts_of(&mut self, spec: &Value) -> Vec<(String, Volume)> {
-        let shared = self.volumes.entry(SHARED_MEMORY.to_owned()).or_default().clone();
+        let shared = self.volumes.get(SHARED_MEMORY).cloned().unwrap_or_default();
+        self.volumes.insert(SHARED_MEMORY, shared.clone());
         let mut out = vec![(SHARED_MEMORY.to_owned(), shared)];
         let mounts = spec.get("volumeMounts").and_then(Value::as_array);
         for mount in mounts.into_iter().flatten() {

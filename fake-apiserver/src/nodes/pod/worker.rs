@@ -15,14 +15,15 @@ use futures::StreamExt as _;
 use futures::channel::mpsc;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use shared_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::probes::Probes;
 use crate::meta::{ObjectMeta, at, string_map};
 use crate::nodes::admission::{Refusal, other_system};
-use crate::nodes::kubelet::{Kubelet, Mail};
+use crate::nodes::by_name::ByName;
+use crate::nodes::kubelet::Kubelet;
+use crate::nodes::mail::{Inbox, Mail};
 use crate::nodes::preemption::MIRROR;
 use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
@@ -51,19 +52,19 @@ type Exits = (
 
 pub(in crate::nodes) struct PodWorker {
     pub(super) kubelet: Arc<Kubelet>,
-    inbox: watch::Receiver<Mail>,
+    inbox: Inbox,
     pub(super) pod: Arc<Value>,
     pub(super) record: PodRecord,
     pub(super) random: Random,
-    pub(super) processes: BTreeMap<String, Box<Process>>,
+    pub(super) processes: ByName<Box<Process>>,
     pub(super) exits: Exits,
     /// When each container last ended.
-    pub(super) ended_at: BTreeMap<String, Instant>,
+    pub(super) ended_at: ByName<Instant>,
     pub(super) restarts: Backoff,
     pub(super) pulls: Backoff,
     pub(super) probes: Probes,
     /// What the pod's containers share, by the volume's name.
-    pub(super) volumes: BTreeMap<String, Volume>,
+    pub(super) volumes: ByName<Volume>,
     pub(super) mounted: bool,
     pub(super) mount_tries: u32,
     /// Containers to kill in the next pass, with the reason that is told.
@@ -109,16 +110,12 @@ fn has_closed_gate(pod: &Value) -> bool {
 pub(super) struct Gone;
 
 impl PodWorker {
-    pub(in crate::nodes) fn new(
-        kubelet: Arc<Kubelet>,
-        inbox: watch::Receiver<Mail>,
-        pod_ip: String,
-        random: Random,
-    ) -> Self {
-        let pod = Arc::clone(&inbox.borrow().pod);
+    pub(in crate::nodes) fn new(kubelet: Arc<Kubelet>, inbox: Inbox, pod_ip: String, random: Random) -> Self {
+        let pod = inbox.pod();
         let shown = at(&pod, "status.startTime").and_then(Value::as_str);
         let start_time = shown.map_or_else(|| rfc3339(kubelet.clock.now_seconds()), str::to_owned);
-        let record = PodRecord::new(&pod, start_time, kubelet.spec.address.clone(), pod_ip);
+        let host_ip = kubelet.spec.address.as_str().into();
+        let record = PodRecord::new(&pod, start_time.into(), host_ip, pod_ip.into());
         let now = Instant::now();
         Self {
             kubelet,
@@ -126,13 +123,13 @@ impl PodWorker {
             pod,
             record,
             random,
-            processes: BTreeMap::new(),
+            processes: ByName::default(),
             exits: mpsc::unbounded(),
-            ended_at: BTreeMap::new(),
+            ended_at: ByName::default(),
             restarts: Backoff::default(),
             pulls: Backoff::default(),
             probes: Probes::default(),
-            volumes: BTreeMap::new(),
+            volumes: ByName::default(),
             mounted: false,
             mount_tries: 0,
             condemned: BTreeMap::new(),
@@ -153,8 +150,8 @@ impl PodWorker {
         }
     }
 
-    /// Runs the pod until it is removed.
-    pub(in crate::nodes) async fn run(mut self) {
+    /// Runs the pod until it is removed. (In a box: a future has what it is given twice.)
+    pub(in crate::nodes) async fn run(mut self: Box<Self>) {
         if is_over(&self.pod) {
             // Nothing runs any more; it only has to be let go when it is deleted.
             self.record.over = true;
@@ -178,7 +175,7 @@ impl PodWorker {
     /// A pod waits for most of its life: what it does now and then has memory of its own only while it is done.
     async fn live(&mut self) -> Result<(), Gone> {
         if string_map(&self.pod, "annotations").contains_key(MIRROR) {
-            return self.dismiss().await;
+            return Box::pin(self.dismiss()).await;
         }
         if !self.record.over {
             Box::pin(self.admit()).await?;
@@ -451,7 +448,7 @@ impl PodWorker {
             pod: newest,
             eviction,
             resize_asked,
-        } = self.inbox.borrow_and_update().clone();
+        } = self.inbox.read();
         self.eviction = eviction;
         if std::mem::replace(&mut self.resize_asked, resize_asked) != resize_asked {
             self.resize_at = Some(Instant::now());

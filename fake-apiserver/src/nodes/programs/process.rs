@@ -48,7 +48,8 @@ pub(in crate::nodes) struct Launch {
 
 /// A program that runs. Dropping it kills it.
 pub(in crate::nodes) struct Process {
-    term: watch::Sender<bool>,
+    /// None for what simply serves.
+    term: Option<watch::Sender<bool>>,
     task: Option<JoinHandle<()>>,
     pub run: Arc<Run>,
     pub started: Instant,
@@ -82,13 +83,15 @@ impl Run {
 
 impl Process {
     /// What asks it to end, for others than the kubelet.
-    pub(in crate::nodes) fn term(&self) -> watch::Sender<bool> {
+    pub(in crate::nodes) fn term(&self) -> Option<watch::Sender<bool>> {
         self.term.clone()
     }
 
     /// Asks it to end, as `TERM` does.
     pub(in crate::nodes) fn terminate(&self) {
-        self.term.send_replace(true);
+        if let Some(term) = &self.term {
+            term.send_replace(true);
+        }
     }
 }
 
@@ -107,7 +110,6 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
     key: K,
     exits: mpsc::UnboundedSender<(K, Exit)>,
 ) -> Process {
-    let (term, asked) = watch::channel(false);
     let run = Arc::new(Run {
         files: launch.files,
         logs: Output::log(Arc::clone(&launch.clock)),
@@ -121,7 +123,7 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
         program: launch.program,
     });
     let mut process = Process {
-        term,
+        term: None,
         task: None,
         run: Arc::clone(&run),
         started: Instant::now(),
@@ -133,6 +135,8 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
             run.logs.write(program.logs.as_bytes());
             let stop = launch.stop;
             let run = Arc::clone(&run);
+            let (term, asked) = watch::channel(false);
+            process.term = Some(term);
             let task = async move {
                 let program = run.program.as_ref();
                 let exit = match program {
@@ -145,6 +149,8 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
             process.task = Some(tokio::spawn(task));
         }
         (None, Some(argv)) => {
+            let (term, asked) = watch::channel(false);
+            process.term = Some(term);
             let mut shell = Shell::new(
                 run.files.clone(),
                 run.env.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared_json::{Array, Map, Value, json};
+use shared_json::{Array, Map, Text, Value};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
 pub(super) use crate::nodes::resources::Amounts;
@@ -94,16 +94,6 @@ fn is_driven_away(pod: &Value) -> bool {
         })
 }
 
-/// What is kept of the metadata of a pod that has its node.
-const KEPT_METADATA: [&str; 6] = [
-    "deletionTimestamp",
-    "labels",
-    "name",
-    "namespace",
-    "resourceVersion",
-    "uid",
-];
-
 impl PodInfo {
     pub(super) fn new(object: impl Into<Arc<Value>>) -> Self {
         let object = object.into();
@@ -112,7 +102,7 @@ impl PodInfo {
             scored: scored(&object),
             claims: super::filters::claims_of(&object),
             owner: owner(&object),
-            driven_away: false,
+            driven_away: is_driven_away(&object),
             ports: host_ports(&object),
             priority: at(&object, "spec.priority")
                 .and_then(Value::as_i64)
@@ -121,36 +111,24 @@ impl PodInfo {
         }
     }
 
-    /// A pod that has its node: only what other pods ask about is kept of it.
-    pub(super) fn placed(pod: &Value) -> Self {
-        let known = pod.metadata().into_iter();
-        let metadata: Map = known
-            .flat_map(|metadata| {
-                KEPT_METADATA
-                    .iter()
-                    .filter_map(|field| metadata.get_key_value(field))
-            })
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let mut spec = Map::new();
-        if let Some(affinity) = at(pod, "spec.affinity").filter(|value| value.is_object()) {
-            spec.insert("affinity", affinity.clone());
-        }
-        let object = json!({
-            "metadata": metadata, "spec": spec, "status": {"startTime": at(pod, "status.startTime")},
-        });
-        Self {
-            object: Arc::new(object),
-            requests: requests(pod, Count::Most),
-            scored: scored(pod),
-            claims: super::filters::claims_of(pod),
-            owner: owner(pod),
-            driven_away: is_driven_away(pod),
-            ports: host_ports(pod),
-            priority: at(pod, "spec.priority")
-                .and_then(Value::as_i64)
-                .unwrap_or_default(),
-        }
+    /// The same of a newer version, if that differs in nothing that is counted. (What is given to containers is in the status.)
+    fn of_newer(&self, object: &Arc<Value>) -> Option<Self> {
+        let same = |path: &str| match (at(&self.object, path), at(object, path)) {
+            (Some(known), Some(new)) => known.is_same(new),
+            (known, new) => known.is_none() && new.is_none(),
+        };
+        let requests = requests(object, Count::Most);
+        let same = same("spec") && same("metadata.ownerReferences") && requests == self.requests;
+        same.then(|| Self {
+            object: Arc::clone(object),
+            driven_away: is_driven_away(object),
+            requests,
+            scored: self.scored,
+            ports: self.ports.clone(),
+            priority: self.priority,
+            claims: self.claims.clone(),
+            owner: self.owner.clone(),
+        })
     }
 
     pub(super) fn labels(&self) -> &Map {
@@ -170,7 +148,8 @@ pub(super) struct NodeInfo {
     pub requested: Amounts,
     /// As scores count what is asked for.
     pub scored: [i128; 2],
-    pub pods: BTreeMap<String, Arc<PodInfo>>,
+    /// By uid.
+    pub pods: BTreeMap<Text, Arc<PodInfo>>,
 }
 
 impl NodeInfo {
@@ -206,7 +185,7 @@ impl NodeInfo {
         self.remove(pod.object.uid());
         add(&mut self.requested, &pod.requests);
         self.scored = std::array::from_fn(|index| self.scored[index] + pod.scored[index]);
-        self.pods.insert(pod.object.uid().to_owned(), pod);
+        self.pods.insert(pod.object.meta_text("uid"), pod);
     }
 
     pub(super) fn remove(&mut self, uid: &str) {
@@ -223,9 +202,9 @@ impl NodeInfo {
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub nodes: BTreeMap<String, NodeInfo>,
-    node_of: BTreeMap<String, String>,
+    node_of: BTreeMap<Text, Text>,
     /// Pods of nodes that are not known (yet).
-    homeless: BTreeMap<String, (String, Arc<PodInfo>)>,
+    homeless: BTreeMap<Text, (String, Arc<PodInfo>)>,
     /// By namespace and name.
     pub claims: BTreeMap<(String, String), Value>,
     pub volumes: BTreeMap<String, Value>,
@@ -266,7 +245,7 @@ impl Cluster {
                 info.add(pod);
             }
         }
-        let back: Vec<String> = self
+        let back: Vec<Text> = self
             .homeless
             .iter()
             .filter(|(_, (node, _))| *node == name)
@@ -293,6 +272,21 @@ impl Cluster {
         self.node_of.contains_key(uid)
     }
 
+    /// Takes a newer version of a pod that has its node.
+    pub(super) fn place_newest(&mut self, pod: Arc<Value>, node: &str) {
+        let known = self
+            .nodes
+            .get_mut(node)
+            .and_then(|node| node.pods.get_mut(pod.uid()));
+        if let Some(known) = known
+            && let Some(newer) = known.of_newer(&pod)
+        {
+            *known = Arc::new(newer);
+            return;
+        }
+        self.place(Arc::new(PodInfo::new(pod)), node);
+    }
+
     pub(super) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.forget(pod.object.uid());
         self.repelling += usize::from(repels(&pod));
@@ -302,12 +296,12 @@ impl Cluster {
             let on_nodes = self.of_owner.entry(owner.clone()).or_default();
             *on_nodes.entry(node.to_owned()).or_default() += 1;
         }
-        self.node_of.insert(pod.object.uid().to_owned(), node.to_owned());
+        self.node_of.insert(pod.object.meta_text("uid"), node.into());
         match self.nodes.get_mut(node) {
             Some(info) => info.add(pod),
             None => {
                 self.homeless
-                    .insert(pod.object.uid().to_owned(), (node.to_owned(), pod));
+                    .insert(pod.object.meta_text("uid"), (node.to_owned(), pod));
             }
         }
     }
@@ -319,7 +313,7 @@ impl Cluster {
         let homeless = self.homeless.remove(uid).map(|(_, pod)| pod);
         let pod = self
             .nodes
-            .get(&node)
+            .get(node.as_str())
             .and_then(|info| info.pods.get(uid).cloned())
             .or(homeless);
         if let Some(pod) = pod {
@@ -327,7 +321,7 @@ impl Cluster {
             self.caring = self.caring.saturating_sub(usize::from(cares(&pod)));
             self.forget_owner(&pod, &node);
         }
-        if let Some(info) = self.nodes.get_mut(&node) {
+        if let Some(info) = self.nodes.get_mut(node.as_str()) {
             info.remove(uid);
         }
     }
@@ -429,6 +423,7 @@ fn repels(pod: &PodInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use shared_json::json;
 
     use super::*;
 
@@ -450,7 +445,7 @@ mod tests {
     fn pods_wait_for_their_nodes() {
         let mut cluster = Cluster::default();
         let pod = json!({"metadata": {"uid": "1"}, "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}});
-        cluster.place(Arc::new(PodInfo::placed(&pod)), "n");
+        cluster.place(Arc::new(PodInfo::new(pod)), "n");
         cluster.put_node(json!({"metadata": {"name": "n"}}));
         assert_eq!(cluster.nodes["n"].requested["cpu"], 1_000_000_000);
         cluster.remove_node("n");

@@ -186,7 +186,7 @@ mod tests {
             );
         }
         for (node, pod) in on_nodes {
-            let mut info = PodInfo::placed(pod);
+            let mut info = PodInfo::new(pod.clone());
             info.priority = pod["spec"]["priority"].as_i64().unwrap_or_default();
             cluster.place(Arc::new(info), node);
         }

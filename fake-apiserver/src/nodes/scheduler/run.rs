@@ -303,7 +303,7 @@ impl Scheduler {
         } else if !node.is_empty() {
             self.queue.leave(&uid);
             self.binding.remove(&uid);
-            self.cluster.place(Arc::new(PodInfo::placed(&pod)), &node);
+            self.cluster.place_newest(pod, &node);
         } else if !is_ours(&pod) || pod.is_terminating() {
             self.queue.leave(&uid);
         } else if !self.cluster.is_placed(&uid) {

@@ -152,7 +152,7 @@ fn container_status(pod_record: &PodRecord, record: &ContainerRecord, spec: &Val
 
 /// What is shown as the state and as the last state.
 fn states(pod_record: &PodRecord, record: &ContainerRecord, pod: &Value) -> (Value, Value) {
-    let previous = record.previous.as_ref().map_or_else(|| json!({}), terminated);
+    let previous = record.previous.as_deref().map_or_else(|| json!({}), terminated);
     match &record.current {
         Some(instance) if instance.ended.is_none() => {
             (json!({"running": {"startedAt": instance.started}}), previous)

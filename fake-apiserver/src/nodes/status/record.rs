@@ -1,6 +1,6 @@
 //! What a node knows of a pod.
 
-use shared_json::Value;
+use shared_json::{Text, Value};
 
 use super::containers::{items, name_of};
 
@@ -41,13 +41,13 @@ pub(in crate::nodes) struct Ended {
 }
 
 /// One run of a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::nodes) struct Instance {
-    pub id: String,
-    pub image: String,
-    pub image_id: String,
-    pub started: String,
-    pub ended: Option<Ended>,
+    pub id: Text,
+    pub image: Text,
+    pub image_id: Text,
+    pub started: Text,
+    pub ended: Option<Box<Ended>>,
 }
 
 /// One container of the pod, as the node knows it.
@@ -58,10 +58,10 @@ pub(in crate::nodes) struct ContainerRecord {
     /// The last run, over or not.
     pub current: Option<Instance>,
     /// How the run before that ended.
-    pub previous: Option<Instance>,
+    pub previous: Option<Box<Instance>>,
     pub restarts: u32,
     /// The image in the spec from which the last run was made.
-    pub spec_image: String,
+    pub spec_image: Text,
     /// Whether its readiness probe, if any, has succeeded.
     pub ready: bool,
     /// Whether its startup probe, if any, has succeeded and its hooks are done.
@@ -82,7 +82,7 @@ impl ContainerRecord {
             current: None,
             previous: None,
             restarts: 0,
-            spec_image: String::new(),
+            spec_image: Text::new(),
             ready: false,
             started: false,
             blocked: None,
@@ -104,7 +104,9 @@ impl ContainerRecord {
 
     /// How the last run ended, if it did.
     pub(in crate::nodes) fn ended(&self) -> Option<&Ended> {
-        self.current.as_ref().and_then(|instance| instance.ended.as_ref())
+        self.current
+            .as_ref()
+            .and_then(|instance| instance.ended.as_deref())
     }
 
     pub(in crate::nodes) fn has_succeeded(&self) -> bool {
@@ -116,18 +118,16 @@ impl ContainerRecord {
         if self.current.take().is_none() {
             return;
         }
-        self.previous = Some(Instance {
-            id: String::new(),
-            image: String::new(),
-            image_id: String::new(),
-            started: String::new(),
-            ended: Some(Ended {
-                at: String::new(),
-                code: 137,
-                reason: RESTARTING_ALL.to_owned(),
-                message: TAKEN_AWAY.to_owned(),
-            }),
-        });
+        let ended = Ended {
+            at: String::new(),
+            code: 137,
+            reason: RESTARTING_ALL.to_owned(),
+            message: TAKEN_AWAY.to_owned(),
+        };
+        self.previous = Some(Box::new(Instance {
+            ended: Some(Box::new(ended)),
+            ..Instance::default()
+        }));
         self.blocked = Some((RESTARTING_ALL.to_owned(), TAKEN_AWAY.to_owned()));
         self.restarts += 1;
         self.ready = false;
@@ -159,9 +159,9 @@ pub(in crate::nodes) struct PodRecord {
     pub had_sandbox: bool,
     /// The address is only told once a container was looked at.
     pub shows_address: bool,
-    pub start_time: String,
-    pub host_ip: String,
-    pub pod_ip: String,
+    pub start_time: Text,
+    pub host_ip: Text,
+    pub pod_ip: Text,
     /// The pod is to end, or has ended: nothing will be started any more.
     pub over: bool,
     /// Its containers have been stopped and are gone.
@@ -198,7 +198,7 @@ pub(in crate::nodes) struct ResizeCondition {
 }
 
 impl PodRecord {
-    pub(in crate::nodes) fn new(pod: &Value, start_time: String, host_ip: String, pod_ip: String) -> Self {
+    pub(in crate::nodes) fn new(pod: &Value, start_time: Text, host_ip: Text, pod_ip: Text) -> Self {
         let mut record = Self {
             containers: Vec::new(),
             sandbox: false,

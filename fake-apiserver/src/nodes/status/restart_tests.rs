@@ -28,19 +28,18 @@ fn pod(policy: &str, kind: Kind, own: &str, rules: &[&str]) -> Value {
 }
 
 fn ended(kind: Kind, code: i32) -> PodRecord {
-    let mut record = PodRecord::new(&json!({}), String::new(), String::new(), String::new());
+    let mut record = PodRecord::new(&json!({}), "".into(), "".into(), "".into());
     let mut container = ContainerRecord::new(&json!({"name": "c"}), kind);
+    let ended = Ended {
+        at: String::new(),
+        code,
+        reason: String::new(),
+        message: String::new(),
+    };
     container.current = Some(Instance {
-        id: "containerd://1".to_owned(),
-        image: String::new(),
-        image_id: String::new(),
-        started: String::new(),
-        ended: Some(Ended {
-            at: String::new(),
-            code,
-            reason: String::new(),
-            message: String::new(),
-        }),
+        id: "containerd://1".into(),
+        ended: Some(Box::new(ended)),
+        ..Instance::default()
     });
     record.containers.push(container);
     record

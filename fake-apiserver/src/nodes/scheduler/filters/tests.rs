@@ -27,7 +27,7 @@ fn cluster(change: Value) -> Cluster {
         "spec": {"containers": [{"resources": {"requests": {"cpu": "1500m"}}, "ports": [{"hostPort": 80}]}]},
     });
     merge(&mut web, &change["web"]);
-    cluster.place(Arc::new(PodInfo::placed(&web)), "a");
+    cluster.place(Arc::new(PodInfo::new(web.clone())), "a");
     for claim in change["claims"].as_array().into_iter().flatten() {
         let name = claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         cluster.claims.insert(("d".to_owned(), name), claim.clone());

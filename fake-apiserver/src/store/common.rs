@@ -1,0 +1,353 @@
+//! Parts that objects have in common, kept once.
+//!
+//! The pods of one template differ in a few fields, and so do their statuses: what is equal is the same memory in all of them. Whoever looks
+//! at one after the other then finds it where it was, and what compares them sees at a glance that it is equal.
+
+use shared_json::Value;
+
+use super::size::Size;
+
+/// So many parts are kept: each has one place, which it may lose to another.
+const PLACES: usize = 4096;
+/// A longer text has memory of its own, a shorter one is within its value.
+const TEXT_MIN: usize = 16;
+/// Who has longer texts, or more fields or elements, is hardly like another.
+const TEXT_MAX: usize = 1024;
+const PARTS_MAX: usize = 64;
+
+/// What objects have in common. Only what was met twice is kept.
+#[derive(Default)]
+pub(super) struct Common {
+    places: Vec<Place>,
+}
+
+#[derive(Default, Clone)]
+struct Place {
+    /// The number of what was met here last.
+    met: u64,
+    number: u64,
+    part: Value,
+}
+
+/// What becomes of a value.
+enum Change {
+    Nothing,
+    /// It is replaced by what is equal.
+    Whole(Value),
+    /// Some of its values change.
+    Within(Vec<(usize, Change)>),
+}
+
+/// What was seen of a value.
+struct Seen {
+    /// The same for what is equal and kept.
+    number: u64,
+    change: Change,
+    size: Size,
+}
+
+fn mix(number: u64, word: u64) -> u64 {
+    (number.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    u64::from_le_bytes(word)
+}
+
+fn number_of_text(text: &str) -> u64 {
+    let words = text.as_bytes().chunks(8);
+    let start = u64::try_from(text.len()).unwrap_or_default();
+    words.fold(mix(3, start), |number, bytes| mix(number, word(bytes)))
+}
+
+fn number_at(address: usize) -> u64 {
+    mix(7, u64::try_from(address).unwrap_or_default())
+}
+
+/// A number of a value as it is: of what has parts, by where these are.
+fn number_of(value: &Value) -> u64 {
+    match value {
+        Value::Null => 1,
+        Value::Bool(is) => 11 + u64::from(*is),
+        Value::Number(number) => {
+            let bits = number
+                .as_i64()
+                .map(i64::cast_unsigned)
+                .or_else(|| number.as_u64());
+            mix(
+                5,
+                bits.unwrap_or_else(|| number.as_f64().unwrap_or_default().to_bits()),
+            )
+        }
+        Value::String(text) => number_of_text(text),
+        Value::Array(items) => number_at(if items.is_empty() {
+            1
+        } else {
+            items.as_ptr().addr()
+        }),
+        Value::Object(map) => number_at(map.address().unwrap_or(2)),
+    }
+}
+
+/// Whether `known` is what `value` becomes.
+fn is_outcome(known: &Value, value: &Value, changes: &[(usize, Change)]) -> bool {
+    let mut changes = changes.iter().peekable();
+    let mut same = |index: usize, known: &Value, value: &Value| match changes.next_if(|(at, _)| *at == index)
+    {
+        Some((_, Change::Whole(part))) => known.is_same(part),
+        Some(_) => false,
+        None => known.is_same(value),
+    };
+    match (known, value) {
+        (Value::String(known), Value::String(text)) => known == text,
+        (Value::Array(known), Value::Array(items)) => {
+            known.len() == items.len()
+                && std::iter::zip(known, items)
+                    .enumerate()
+                    .all(|(index, (known, value))| same(index, known, value))
+        }
+        (Value::Object(known), Value::Object(map)) => {
+            known.len() == map.len()
+                && std::iter::zip(known, map)
+                    .enumerate()
+                    .all(|(index, ((name, known), (other, value)))| {
+                        name == other && same(index, known, value)
+                    })
+        }
+        _ => false,
+    }
+}
+
+fn make(value: &mut Value, change: Change) {
+    match change {
+        Change::Nothing => {}
+        Change::Whole(part) => *value = part,
+        Change::Within(changes) => {
+            let mut changes = changes.into_iter().peekable();
+            let mut each = |index: usize, value: &mut Value| {
+                if let Some((_, change)) = changes.next_if(|(at, _)| *at == index) {
+                    make(value, change);
+                }
+            };
+            match value {
+                Value::Array(items) => items
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(index, value)| each(index, value)),
+                Value::Object(map) => map
+                    .values_mut()
+                    .enumerate()
+                    .for_each(|(index, value)| each(index, value)),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Common {
+    /// Makes what is equal to a part that is kept that part. What is the same memory in `old`, the version before, is not looked at.
+    pub(super) fn share(&mut self, value: &mut Value, old: Option<&Value>) -> Size {
+        self.places.resize(PLACES, Place::default());
+        let seen = self.look(value, old);
+        make(value, seen.change);
+        seen.size
+    }
+
+    fn look(&mut self, value: &Value, old: Option<&Value>) -> Seen {
+        let same = old.filter(|old| old.is_same(value));
+        if let Some(old) = same {
+            let change = match (value, old) {
+                (Value::String(text), Value::String(before))
+                    if text.len() >= TEXT_MIN && text.as_ptr() != before.as_ptr() =>
+                {
+                    Change::Whole(old.clone())
+                }
+                _ => Change::Nothing,
+            };
+            return Seen {
+                number: number_of(value),
+                change,
+                size: Size::default(),
+            };
+        }
+        let mut size = Size::of_shell(value);
+        let (number, changes) = match value {
+            Value::Array(items) if !items.is_empty() => {
+                let each = items.iter().enumerate();
+                let each = each.map(|(index, item)| (item, old.and_then(|old| old.get(index))));
+                self.look_within(mix(13, 0), each, &mut size)
+            }
+            Value::Object(map) if !map.is_empty() => {
+                let old = old.and_then(Value::as_object);
+                let names = map.keys().fold(17, |number, name| mix(number, name.number()));
+                let each = map.iter().enumerate();
+                let each = each
+                    .map(|(index, (name, value))| (value, old.and_then(|old| old.get_named(name, index))));
+                self.look_within(names, each, &mut size)
+            }
+            other => (number_of(other), Vec::new()),
+        };
+        self.find(value, number, changes, size)
+    }
+
+    fn look_within<'a>(
+        &mut self,
+        start: u64,
+        parts: impl Iterator<Item = (&'a Value, Option<&'a Value>)>,
+        size: &mut Size,
+    ) -> (u64, Vec<(usize, Change)>) {
+        let mut changes = Vec::new();
+        let mut number = start;
+        for (index, (value, old)) in parts.enumerate() {
+            let seen = self.look(value, old);
+            number = mix(number, seen.number);
+            size.add(seen.size);
+            if !matches!(seen.change, Change::Nothing) {
+                changes.push((index, seen.change));
+            }
+        }
+        (number, changes)
+    }
+
+    /// What is equal to a value and kept; the value itself is kept if it was met before.
+    fn find(&mut self, value: &Value, number: u64, changes: Vec<(usize, Change)>, size: Size) -> Seen {
+        let is_common = match value {
+            Value::String(text) => (TEXT_MIN..=TEXT_MAX).contains(&text.len()),
+            Value::Array(items) => (1..=PARTS_MAX).contains(&items.len()),
+            Value::Object(map) => (1..=PARTS_MAX).contains(&map.len()),
+            _ => false,
+        };
+        let index = usize::try_from(number >> 40).unwrap_or_default() % PLACES;
+        let place = self.places.get_mut(index).filter(|_| is_common);
+        let change = match changes.is_empty() {
+            true => Change::Nothing,
+            false => Change::Within(changes),
+        };
+        let alone = |change| Seen { number, change, size };
+        let Some(place) = place else { return alone(change) };
+        let changes = match &change {
+            Change::Within(changes) => changes.as_slice(),
+            _ => &[],
+        };
+        if place.number == number && is_outcome(&place.part, value, changes) {
+            return Seen {
+                number: number_of(&place.part),
+                change: Change::Whole(place.part.clone()),
+                size: Size { fresh: 0, ..size },
+            };
+        }
+        if std::mem::replace(&mut place.met, number) != number {
+            return alone(change);
+        }
+        let mut part = value.clone();
+        make(&mut part, change);
+        place.number = number;
+        place.part = part.clone();
+        Seen {
+            number: number_of(&part),
+            change: Change::Whole(part),
+            size,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use shared_json::json;
+
+    use super::*;
+
+    fn pod(number: usize) -> Value {
+        json!({
+            "metadata": {"name": format!("pod-{number}"), "uid": format!("uid-of-a-pod-{number:08}"), "labels": {"app": "web"}},
+            "spec": {"nodeName": format!("node-{}", number % 3), "tolerations": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        })
+    }
+
+    #[test]
+    fn what_was_met_twice_is_kept_and_then_shared() {
+        let mut common = Common::default();
+        let pods: Vec<Value> = (0..8)
+            .map(|number| {
+                let mut value = pod(number);
+                let size = common.share(&mut value, None);
+                assert_eq!(value, pod(number));
+                assert_eq!(size.json, Size::of(&value, None).json);
+                assert!(number < 6 || size.fresh < size.json * 2 / 3, "{size:?}");
+                value
+            })
+            .collect();
+        let [.., one, other] = pods.as_slice() else {
+            panic!("8 pods")
+        };
+        for path in [
+            "/metadata/labels",
+            "/spec/tolerations",
+            "/status",
+            "/status/conditions/0",
+        ] {
+            let part = |pod: &Value| pod.pointer(path).cloned().expect("a part");
+            assert!(part(one).is_same(&part(other)), "{path}");
+        }
+        assert!(!one["metadata"].is_same(&other["metadata"]));
+    }
+
+    #[test]
+    fn what_a_version_shares_with_the_one_before_is_not_looked_at() {
+        let mut common = Common::default();
+        let mut old = pod(1);
+        common.share(&mut old, None);
+        let mut new = old.clone();
+        new["status"]["phase"] = json!("Running");
+        new["metadata"]["uid"] = json!("uid-of-a-pod-00000001");
+        let size = common.share(&mut new, Some(&old));
+        assert!(size.json < Size::of(&new, None).json / 2, "{size:?}");
+        assert!(new["spec"].is_same(&old["spec"]));
+        let text = |pod: &Value| pod["metadata"]["uid"].as_str().map(str::as_ptr);
+        assert_eq!(text(&new), text(&old), "equal texts are the same memory");
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-2..3_i64).prop_map(Value::from),
+            Just(json!(0.5)),
+            prop_oneof![
+                "a",
+                "a text that is longer than a few",
+                "another text that is as long"
+            ]
+            .prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((prop_oneof!["a", "b", "c"], inner), 0..4)
+                    .prop_map(|fields| fields.into_iter().collect::<Value>()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_changed(all in prop::collection::vec(values(), 1..12)) {
+            let mut common = Common::default();
+            let mut old: Option<Value> = None;
+            for (index, original) in all.iter().chain(&all).chain(&all).enumerate() {
+                let mut value = original.clone();
+                let before = old.as_ref().filter(|_| index % 2 == 0);
+                let counted = Size::of(&value, before);
+                let size = common.share(&mut value, before);
+                prop_assert_eq!(&value, original);
+                prop_assert_eq!(size.json, counted.json);
+                prop_assert!(size.fresh <= counted.fresh);
+                old = Some(value);
+            }
+        }
+    }
+}
