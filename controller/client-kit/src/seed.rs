@@ -88,16 +88,23 @@ impl Random {
         self.fill(&mut b);
         b[6] = (b[6] & 0x0f) | 0x40;
         b[8] = (b[8] & 0x3f) | 0x80;
-        let hex = hex(&b);
-        format!(
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        let mut out = String::with_capacity(36);
+        for (index, byte) in b.iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                out.push('-');
+            }
+            out.extend(digits(*byte));
+        }
+        out
     }
+}
+
+/// A byte in hexadecimal.
+fn digits(byte: u8) -> [char; 2] {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    [byte >> 4, byte & 0x0f].map(|digit| DIGITS[usize::from(digit)])
 }
 
 /// Bytes in hexadecimal.
@@ -107,11 +114,9 @@ impl Random {
 /// ```
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
-    digits.map(|digit| DIGITS[usize::from(digit)]).collect()
+    let mut out = String::with_capacity(2 * bytes.len());
+    out.extend(bytes.iter().flat_map(|byte| digits(*byte)));
+    out
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<User>, ApiError
     };
     for (name, value) in headers {
         if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
-            let values = user.extra.entry(unescape_path(key)).or_default();
+            let values = user.extra.entry(unescape_path(key).into_owned()).or_default();
             values.extend(value.to_str().ok().map(str::to_owned));
         }
     }

@@ -109,7 +109,7 @@ impl Encoder {
     }
 
     fn is_storage_version(&self) -> bool {
-        self.resource.api_version() == self.resource.storage_api_version
+        self.resource.is_storage_version()
     }
 
     /// The `apiVersion` and `kind` of the objects that go out.

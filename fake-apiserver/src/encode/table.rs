@@ -114,7 +114,7 @@ pub(super) fn scale(scale: &Value, form: &Form, is_custom: bool) -> Value {
 
 fn row(resource: &Resource, object: &Value, form: &Form) -> Value {
     // The printers of built-in kinds know one version of each, whatever version is asked for.
-    let printed = if resource.is_custom() || resource.api_version() == resource.storage_api_version {
+    let printed = if resource.is_custom() || resource.is_storage_version() {
         Cow::Borrowed(object)
     } else {
         Cow::Owned(conversion::to_storage(resource, object.clone()))

@@ -1,5 +1,7 @@
 //! A request's options.
 
+use std::borrow::Cow;
+
 use crate::status::ApiError;
 
 /// What happens with fields the type does not know.
@@ -138,7 +140,7 @@ pub(crate) fn unparsed(function: &str, text: &str) -> String {
 
 /// Undoes percent and plus encoding of a query; what is not valid UTF-8 afterwards is replaced.
 pub(crate) fn unescape(text: &str) -> String {
-    unescape_path(&text.replace('+', " "))
+    unescape_path(&text.replace('+', " ")).into_owned()
 }
 
 /// Whether every percent sign of a path begins an escape.
@@ -150,7 +152,10 @@ pub(crate) fn is_escaped_well(path: &str) -> bool {
 }
 
 /// Undoes percent encoding; what is not valid UTF-8 afterwards is replaced.
-pub(crate) fn unescape_path(text: &str) -> String {
+pub(crate) fn unescape_path(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut index = 0;
@@ -162,7 +167,7 @@ pub(crate) fn unescape_path(text: &str) -> String {
         out.push(hex.unwrap_or(byte));
         index += if hex.is_some() { 3 } else { 1 };
     }
-    String::from_utf8_lossy(&out).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]

@@ -133,6 +133,15 @@ impl Resource {
         }
     }
 
+    /// Whether its objects are stored in this version.
+    pub(crate) fn is_storage_version(&self) -> bool {
+        let storage = self.storage_api_version.as_str();
+        match storage.split_once('/') {
+            Some((group, version)) => self.group == group && self.version == version,
+            None => self.group.is_empty() && self.version == storage,
+        }
+    }
+
     /// The name used in error messages.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.group, &self.plural)

@@ -179,14 +179,14 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
             .filter(|present| !present.is_empty())
         {
             let mut table = resource.clone();
-            table.resource = "pods/binding".to_owned();
+            table.resource = "pods/binding".into();
             let why = format!("pod {} is already assigned to node \"{present}\"", old.name());
             return Err(ApiError::conflict(&table, old.name(), &why));
         }
         let gates = at(old, "spec.schedulingGates").and_then(Value::as_array);
         if gates.is_some_and(|gates| !gates.is_empty()) {
             let mut table = resource.clone();
-            table.resource = "pods/binding".to_owned();
+            table.resource = "pods/binding".into();
             let why = format!("pod {} has non-empty .spec.schedulingGates", old.name());
             return Err(ApiError::conflict(&table, old.name(), &why));
         }

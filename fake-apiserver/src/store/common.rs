@@ -19,6 +19,8 @@ const PARTS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Common {
     places: Vec<Place>,
+    /// What becomes of the values that are being looked at.
+    steps: Vec<Step>,
 }
 
 #[derive(Default, Clone)]
@@ -34,8 +36,16 @@ enum Change {
     Nothing,
     /// It is replaced by what is equal.
     Whole(Value),
-    /// Some of its values change.
-    Within(Vec<(usize, Change)>),
+    /// Some of its values change: the steps that were noted last.
+    Within,
+}
+
+/// A change within an object or an array. Steps stand in a row, those within one after it.
+struct Step {
+    /// The place of the value that changes.
+    index: usize,
+    /// What it becomes; without it, so many of the steps that follow are about what is within.
+    part: Result<Value, usize>,
 }
 
 /// What was seen of a value.
@@ -91,15 +101,14 @@ fn number_of(value: &Value) -> u64 {
     }
 }
 
-/// Whether `known` is what `value` becomes.
-fn is_outcome(known: &Value, value: &Value, changes: &[(usize, Change)]) -> bool {
-    let mut changes = changes.iter().peekable();
-    let mut same = |index: usize, known: &Value, value: &Value| match changes.next_if(|(at, _)| *at == index)
-    {
-        Some((_, Change::Whole(part))) => known.is_same(part),
-        Some(_) => false,
-        None => known.is_same(value),
-    };
+/// Whether `known` is what `value` becomes by these steps.
+fn is_outcome(known: &Value, value: &Value, steps: &[Step]) -> bool {
+    let mut steps = steps.iter().peekable();
+    let mut same =
+        |index: usize, known: &Value, value: &Value| match steps.next_if(|step| step.index == index) {
+            Some(step) => step.part.as_ref().is_ok_and(|part| known.is_same(part)),
+            None => known.is_same(value),
+        };
     match (known, value) {
         (Value::String(known), Value::String(text)) => known == text,
         (Value::Array(known), Value::Array(items)) => {
@@ -120,28 +129,24 @@ fn is_outcome(known: &Value, value: &Value, changes: &[(usize, Change)]) -> bool
     }
 }
 
-fn make(value: &mut Value, change: Change) {
-    match change {
-        Change::Nothing => {}
-        Change::Whole(part) => *value = part,
-        Change::Within(changes) => {
-            let mut changes = changes.into_iter().peekable();
-            let mut each = |index: usize, value: &mut Value| {
-                if let Some((_, change)) = changes.next_if(|(at, _)| *at == index) {
-                    make(value, change);
-                }
-            };
-            match value {
-                Value::Array(items) => items
-                    .iter_mut()
-                    .enumerate()
-                    .for_each(|(index, value)| each(index, value)),
-                Value::Object(map) => map
-                    .values_mut()
-                    .enumerate()
-                    .for_each(|(index, value)| each(index, value)),
-                _ => {}
+/// Takes so many steps within a value.
+fn take(value: &mut Value, steps: &mut impl Iterator<Item = Step>, count: usize) {
+    let mut left = count;
+    while let Some(step) = (left > 0).then(|| steps.next()).flatten() {
+        left -= 1;
+        let part = match value {
+            Value::Array(items) => items.get_mut(step.index),
+            Value::Object(map) => map.values_mut().nth(step.index),
+            _ => None,
+        };
+        match (part, step.part) {
+            (Some(part), Ok(known)) => *part = known,
+            (Some(part), Err(within)) => {
+                take(part, steps, within);
+                left -= within;
             }
+            // A step is about what was looked at.
+            (None, _) => {}
         }
     }
 }
@@ -151,8 +156,20 @@ impl Common {
     pub(super) fn share(&mut self, value: &mut Value, old: Option<&Value>) -> Size {
         self.places.resize(PLACES, Place::default());
         let seen = self.look(value, old);
-        make(value, seen.change);
+        self.make(value, seen.change, 0);
         seen.size
+    }
+
+    /// Makes a change whose steps are those from `start` on.
+    fn make(&mut self, value: &mut Value, change: Change, start: usize) {
+        match change {
+            Change::Nothing => {}
+            Change::Whole(part) => *value = part,
+            Change::Within => {
+                let count = self.steps.len() - start;
+                take(value, &mut self.steps.drain(start..), count);
+            }
+        }
     }
 
     fn look(&mut self, value: &Value, old: Option<&Value>) -> Seen {
@@ -172,8 +189,9 @@ impl Common {
                 size: Size::default(),
             };
         }
+        let start = self.steps.len();
         let mut size = Size::of_shell(value);
-        let (number, changes) = match value {
+        let number = match value {
             Value::Array(items) if !items.is_empty() => {
                 let each = items.iter().enumerate();
                 let each = each.map(|(index, item)| (item, old.and_then(|old| old.get(index))));
@@ -187,9 +205,9 @@ impl Common {
                     .map(|(index, (name, value))| (value, old.and_then(|old| old.get_named(name, index))));
                 self.look_within(names, each, &mut size)
             }
-            other => (number_of(other), Vec::new()),
+            other => number_of(other),
         };
-        self.find(value, number, changes, size)
+        self.find(value, number, start, size)
     }
 
     fn look_within<'a>(
@@ -197,54 +215,65 @@ impl Common {
         start: u64,
         parts: impl Iterator<Item = (&'a Value, Option<&'a Value>)>,
         size: &mut Size,
-    ) -> (u64, Vec<(usize, Change)>) {
-        let mut changes = Vec::new();
+    ) -> u64 {
         let mut number = start;
         for (index, (value, old)) in parts.enumerate() {
+            let at = self.steps.len();
+            // What comes of it is known after what is within.
+            self.steps.push(Step { index, part: Err(0) });
             let seen = self.look(value, old);
             number = mix(number, seen.number);
             size.add(seen.size);
-            if !matches!(seen.change, Change::Nothing) {
-                changes.push((index, seen.change));
+            let part = match seen.change {
+                Change::Nothing => None,
+                Change::Whole(part) => Some(Ok(part)),
+                Change::Within => Some(Err(self.steps.len() - at - 1)),
+            };
+            match (self.steps.get_mut(at), part) {
+                (Some(step), Some(part)) => step.part = part,
+                _ => self.steps.truncate(at),
             }
         }
-        (number, changes)
+        number
     }
 
-    /// What is equal to a value and kept; the value itself is kept if it was met before.
-    fn find(&mut self, value: &Value, number: u64, changes: Vec<(usize, Change)>, size: Size) -> Seen {
+    /// What is equal to a value and kept; the value itself is kept if it was met before. `start`: where the steps within it begin.
+    fn find(&mut self, value: &Value, number: u64, start: usize, size: Size) -> Seen {
         let is_common = match value {
             Value::String(text) => (TEXT_MIN..=TEXT_MAX).contains(&text.len()),
             Value::Array(items) => (1..=PARTS_MAX).contains(&items.len()),
             Value::Object(map) => (1..=PARTS_MAX).contains(&map.len()),
             _ => false,
         };
+        let steps = self.steps.get(start..).unwrap_or_default();
+        let change = match steps {
+            [] => Change::Nothing,
+            _ => Change::Within,
+        };
         let index = usize::try_from(number >> 40).unwrap_or_default() % PLACES;
-        let place = self.places.get_mut(index).filter(|_| is_common);
-        let change = match changes.is_empty() {
-            true => Change::Nothing,
-            false => Change::Within(changes),
-        };
-        let alone = |change| Seen { number, change, size };
-        let Some(place) = place else { return alone(change) };
-        let changes = match &change {
-            Change::Within(changes) => changes.as_slice(),
-            _ => &[],
-        };
-        if place.number == number && is_outcome(&place.part, value, changes) {
+        let known = self.places.get_mut(index).filter(|_| is_common);
+        if let Some(place) = &known
+            && place.number == number
+            && is_outcome(&place.part, value, steps)
+        {
+            let part = place.part.clone();
+            self.steps.truncate(start);
             return Seen {
-                number: number_of(&place.part),
-                change: Change::Whole(place.part.clone()),
+                number: number_of(&part),
+                change: Change::Whole(part),
                 size: Size { fresh: 0, ..size },
             };
         }
-        if std::mem::replace(&mut place.met, number) != number {
-            return alone(change);
+        let is_met_again = known.is_some_and(|place| std::mem::replace(&mut place.met, number) == number);
+        if !is_met_again {
+            return Seen { number, change, size };
         }
         let mut part = value.clone();
-        make(&mut part, change);
-        place.number = number;
-        place.part = part.clone();
+        self.make(&mut part, change, start);
+        if let Some(place) = self.places.get_mut(index) {
+            place.number = number;
+            place.part = part.clone();
+        }
         Seen {
             number: number_of(&part),
             change: Change::Whole(part),

@@ -35,9 +35,9 @@ impl FromStr for Revision {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupResource {
     /// The API group; empty for the core group.
-    pub group: String,
+    pub group: Text,
     /// The plural, lower-case name.
-    pub resource: String,
+    pub resource: Text,
 }
 
 impl GroupResource {
@@ -45,8 +45,8 @@ impl GroupResource {
     #[must_use]
     pub fn new(group: &str, resource: &str) -> Self {
         Self {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
+            group: group.into(),
+            resource: resource.into(),
         }
     }
 }

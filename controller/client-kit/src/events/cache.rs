@@ -12,12 +12,33 @@ pub(crate) struct Digest(u64, u64);
 
 impl Digest {
     pub(crate) fn of(text: &str) -> Self {
-        let half = |salt: u8| {
-            let mut hasher = DefaultHasher::new();
-            (salt, text).hash(&mut hasher);
-            hasher.finish()
-        };
-        Self(half(0), half(1))
+        let mut words = Words::default();
+        words.add(text);
+        words.digest()
+    }
+}
+
+/// Texts, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Words(DefaultHasher, DefaultHasher);
+
+impl Default for Words {
+    fn default() -> Self {
+        let mut other = DefaultHasher::new();
+        other.write_u8(1);
+        Self(DefaultHasher::new(), other)
+    }
+}
+
+impl Words {
+    pub(crate) fn add(&mut self, text: &str) {
+        text.hash(&mut self.0);
+        text.hash(&mut self.1);
+    }
+
+    /// The digest of those so far.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest(self.0.finish(), self.1.finish())
     }
 }
 
@@ -77,8 +98,7 @@ impl<V> LruCache<V> {
     }
 
     /// The value of `key`, made by `default` when there is none; it becomes the most recently used one.
-    pub(crate) fn entry(&mut self, key: &str, default: impl FnOnce() -> V) -> &mut V {
-        let key = Digest::of(key);
+    pub(crate) fn entry(&mut self, key: Digest, default: impl FnOnce() -> V) -> &mut V {
         let place = match self.places.get(&key) {
             Some(place) => {
                 let place = *place;
@@ -143,12 +163,12 @@ mod tests {
     #[test]
     fn forgets_the_least_recently_used() {
         let mut cache = LruCache::new(2);
-        *cache.entry("a", || 0) = 1;
-        *cache.entry("b", || 0) = 2;
-        assert_eq!(*cache.entry("a", || 0), 1);
-        *cache.entry("c", || 0) = 3;
-        assert_eq!(*cache.entry("a", || 0), 1, "used after b, so kept");
-        assert_eq!(*cache.entry("b", || 0), 0, "forgotten");
+        *cache.entry(Digest::of("a"), || 0) = 1;
+        *cache.entry(Digest::of("b"), || 0) = 2;
+        assert_eq!(*cache.entry(Digest::of("a"), || 0), 1);
+        *cache.entry(Digest::of("c"), || 0) = 3;
+        assert_eq!(*cache.entry(Digest::of("a"), || 0), 1, "used after b, so kept");
+        assert_eq!(*cache.entry(Digest::of("b"), || 0), 0, "forgotten");
     }
 
     /// Beside a plain list of keys in the order of their use.
@@ -164,7 +184,7 @@ mod tests {
                 .position(|used| *used == key)
                 .map(|at| used.remove(at));
             let mut made = false;
-            let value = cache.entry(&key.to_string(), || {
+            let value = cache.entry(Digest::of(&key.to_string()), || {
                 made = true;
                 key
             });

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::cache::{CACHE_ENTRIES_MAX, Digest, LruCache};
-use super::event::Event;
+use super::event::{Event, Keys};
 
 /// From this many different messages on, similar events are summed up (client-go: 10).
 const SIMILAR_EVENTS_MAX: usize = 10;
@@ -32,7 +32,7 @@ pub enum Decision {
 pub struct Correlated {
     /// The event, with the name and count to write.
     pub event: Event,
-    key: String,
+    key: Digest,
 }
 
 #[derive(Debug, Default)]
@@ -83,10 +83,11 @@ impl EventCorrelator {
 
     /// Decides what becomes of `event`, seen at `now`.
     pub fn correlate(&mut self, event: Event, now: Timestamp) -> Decision {
-        let (event, key) = self.aggregate(event, now);
+        let keys = event.keys();
+        let (event, key) = self.aggregate(event, &keys, now);
         let correlated = self.observe(event, key);
         // As in client-go the filter comes last: a dropped event is counted all the same.
-        if !self.may_write(&correlated.event, now) {
+        if !self.may_write(keys.source, now) {
             return Decision::Drop;
         }
         if correlated.event.count > 1 {
@@ -98,13 +99,12 @@ impl EventCorrelator {
 
     /// Tells under which name an event was created, when it had to take another one.
     pub fn written(&mut self, correlated: &Correlated) {
-        let observed = self.observed.entry(&correlated.key, Observed::default);
+        let observed = self.observed.entry(correlated.key, Observed::default);
         observed.name = correlated.event.name.as_str().into();
     }
 
-    fn aggregate(&mut self, event: Event, now: Timestamp) -> (Event, String) {
-        let key = event.aggregate_key();
-        let similar = self.similar.entry(&key, Similar::default);
+    fn aggregate(&mut self, event: Event, keys: &Keys, now: Timestamp) -> (Event, Digest) {
+        let similar = self.similar.entry(keys.similar, Similar::default);
         if similar
             .last
             .is_some_and(|last| seconds_between(last, now) > SIMILAR_INTERVAL_S)
@@ -119,17 +119,16 @@ impl EventCorrelator {
         }
         similar.last = Some(now);
         if similar.messages.len() < SIMILAR_EVENTS_MAX {
-            let key = event.key();
-            return (event, key);
+            return (event, keys.same);
         }
         // client-go forgets an arbitrary message here; the first one in order keeps a run repeatable.
         similar.messages.remove(0);
         let message = format!("{COMBINED}{}", event.message);
-        (Event { message, ..event }, key)
+        (Event { message, ..event }, keys.similar)
     }
 
-    fn observe(&mut self, mut event: Event, key: String) -> Correlated {
-        let observed = self.observed.entry(&key, Observed::default);
+    fn observe(&mut self, mut event: Event, key: Digest) -> Correlated {
+        let observed = self.observed.entry(key, Observed::default);
         if observed.count > 0 {
             event.name = String::from(&*observed.name);
             event.first = observed.first;
@@ -143,8 +142,8 @@ impl EventCorrelator {
         Correlated { event, key }
     }
 
-    fn may_write(&mut self, event: &Event, now: Timestamp) -> bool {
-        let bucket = self.buckets.entry(&event.spam_key(), || Bucket {
+    fn may_write(&mut self, source: Digest, now: Timestamp) -> bool {
+        let bucket = self.buckets.entry(source, || Bucket {
             tokens: SPAM_BURST,
             filled: now,
         });

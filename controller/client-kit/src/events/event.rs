@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::cache::{Digest, Words};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use shared_json::{Value, json};
@@ -115,44 +116,50 @@ impl Event {
         json!({ "count": self.count, "lastTimestamp": seconds(self.last), "message": self.message })
     }
 
-    /// Source and object: what the spam filter counts by.
-    pub(crate) fn spam_key(&self) -> String {
+    /// What it is known by.
+    pub(crate) fn keys(&self) -> Keys {
         let object = &self.object;
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        [
-            self.source.component.clone(),
-            text(&self.source.host),
-            text(&object.kind),
-            text(&object.namespace),
-            text(&object.name),
-            text(&object.uid),
-            text(&object.api_version),
-            // Recorders of today count warnings apart (seen of a kubelet 1.36: 25 normal ones and 6 warnings).
-            if self.source.reporting {
-                self.kind.to_string()
-            } else {
-                String::new()
-            },
-        ]
-        .join("\u{1}")
+        let mut words = Words::default();
+        words.add(&self.source.component);
+        for word in [
+            &self.source.host,
+            &object.kind,
+            &object.namespace,
+            &object.name,
+            &object.uid,
+            &object.api_version,
+        ] {
+            words.add(word.as_deref().unwrap_or_default());
+        }
+        // Recorders of today count warnings apart (seen of a kubelet 1.36: 25 normal ones and 6 warnings).
+        let is_apart = self.source.reporting && self.kind == EventType::Warning;
+        words.add(if is_apart { "Warning" } else { "" });
+        let source = words.digest();
+        words.add(match self.kind {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        });
+        words.add(&self.reason);
+        words.add(if self.source.reporting { "reporting" } else { "" });
+        let similar = words.digest();
+        words.add(object.field_path.as_deref().unwrap_or_default());
+        words.add(&self.message);
+        Keys {
+            source,
+            similar,
+            same: words.digest(),
+        }
     }
+}
 
-    /// What similar events have in common: all but the message (and the field path, which client-go leaves out too).
-    pub(crate) fn aggregate_key(&self) -> String {
-        format!(
-            "{}\u{1}{}\u{1}{}\u{1}{}",
-            self.spam_key(),
-            self.kind,
-            self.reason,
-            self.source.reporting
-        )
-    }
-
-    /// What makes two events the same one.
-    pub(crate) fn key(&self) -> String {
-        let path = self.object.field_path.as_deref().unwrap_or_default();
-        format!("{}\u{1}{path}\u{1}{}", self.aggregate_key(), self.message)
-    }
+/// What events are known by.
+pub(crate) struct Keys {
+    /// Those of one source about one object: so many of them may be written.
+    pub source: Digest,
+    /// Those that differ in no more than the message (and the field path, which client-go leaves out too).
+    pub similar: Digest,
+    /// Those that are the same.
+    pub same: Digest,
 }
 
 /// `metav1.Time` on the wire.

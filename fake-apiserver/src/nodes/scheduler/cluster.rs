@@ -407,9 +407,11 @@ impl Cluster {
 
 /// Whether a pod says anything of others: whom it wants beside it, or not.
 fn cares(pod: &PodInfo) -> bool {
-    ["podAffinity", "podAntiAffinity"]
-        .iter()
-        .any(|kind| at(&pod.object, &format!("spec.affinity.{kind}")).is_some_and(Value::is_object))
+    at(&pod.object, "spec.affinity").is_some_and(|affinity| {
+        ["podAffinity", "podAntiAffinity"]
+            .iter()
+            .any(|kind| affinity.get(*kind).is_some_and(Value::is_object))
+    })
 }
 
 fn repels(pod: &PodInfo) -> bool {

@@ -71,7 +71,7 @@ fn is_stale(resource: &Resource, object: &Value) -> bool {
 
 /// Whether stored objects of this revision are shown as they are.
 pub(crate) fn is_plain(resource: &Resource, revision: Revision) -> bool {
-    resource.api_version() == resource.storage_api_version
+    resource.is_storage_version()
         && resource
             .custom
             .as_ref()
@@ -80,7 +80,7 @@ pub(crate) fn is_plain(resource: &Resource, revision: Revision) -> bool {
 
 /// The same for an object that is only read: nothing is copied where nothing differs.
 pub(crate) fn seen_from_storage<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
-    if resource.api_version() == resource.storage_api_version && !is_stale(resource, object) {
+    if resource.is_storage_version() && !is_stale(resource, object) {
         Cow::Borrowed(object)
     } else {
         Cow::Owned(from_storage(resource, object.clone()))
@@ -89,7 +89,7 @@ pub(crate) fn seen_from_storage<'a>(resource: &Resource, object: &'a Value) -> C
 
 /// An object in the version by which it is validated: autoscalers have one validation for both of theirs.
 pub(crate) fn validated<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
-    if resource.group == "autoscaling" && resource.api_version() != resource.storage_api_version {
+    if resource.group == "autoscaling" && !resource.is_storage_version() {
         Cow::Owned(to_storage(resource, object.clone()))
     } else {
         Cow::Borrowed(object)
@@ -98,7 +98,7 @@ pub(crate) fn validated<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, V
 
 /// What a client sent as `resource`, as it is stored.
 pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
-    if resource.api_version() == resource.storage_api_version {
+    if resource.is_storage_version() {
         return object;
     }
     match resource.group.as_str() {

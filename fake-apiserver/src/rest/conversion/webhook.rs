@@ -115,7 +115,7 @@ pub(crate) async fn stored_form(
     resource: &Resource,
     object: Value,
 ) -> Result<Value, ApiError> {
-    match hook(resource).filter(|_| resource.api_version() != resource.storage_api_version) {
+    match hook(resource).filter(|_| !resource.is_storage_version()) {
         None => Ok(super::to_storage(resource, object)),
         Some(hook) => {
             let converted = convert(state, hook, &[&object], &resource.storage_api_version, false).await?;
