@@ -70,6 +70,8 @@ pub(super) struct PodInfo {
     pub owner: Option<Box<str>>,
     /// Whether it leaves for a more important one.
     pub driven_away: bool,
+    /// Whether it is known to have a node: it is not so of one whose binding is under way.
+    pub bound: bool,
 }
 
 /// The set of equal pods that a pod belongs to.
@@ -113,6 +115,7 @@ impl PodInfo {
             claims: super::filters::claims_of(&object),
             owner: owner(&object),
             driven_away: false,
+            bound: false,
             ports: host_ports(&object),
             priority: at(&object, "spec.priority")
                 .and_then(Value::as_i64)
@@ -146,6 +149,7 @@ impl PodInfo {
             claims: super::filters::claims_of(pod),
             owner: owner(pod),
             driven_away: is_driven_away(pod),
+            bound: true,
             ports: host_ports(pod),
             priority: at(pod, "spec.priority")
                 .and_then(Value::as_i64)
@@ -293,6 +297,15 @@ impl Cluster {
         self.node_of.contains_key(uid)
     }
 
+    /// A pod that has a node.
+    pub(super) fn placed(&self, uid: &str) -> Option<Arc<PodInfo>> {
+        let node = self.nodes.get(self.node_of.get(uid)?);
+        let there = node.and_then(|node| node.pods.get(uid));
+        there
+            .or_else(|| self.homeless.get(uid).map(|(_, pod)| pod))
+            .cloned()
+    }
+
     pub(super) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.forget(pod.object.uid());
         self.repelling += usize::from(repels(&pod));
@@ -389,8 +402,8 @@ impl Cluster {
     }
 
     /// A pod is gone: nobody keeps room for it.
-    pub(super) fn withdraw(&mut self, uid: &str) -> bool {
-        self.nominated.remove(uid).is_some()
+    pub(super) fn withdraw(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+        self.nominated.remove(uid).map(|(_, pod)| pod)
     }
 
     /// The node on which room is being made for a pod.
