@@ -14,7 +14,7 @@ enum Choice {
 }
 
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 30] = [
+const NAMES: [(&str, Choice); 31] = [
     (
         "certificatesigningrequest-approving-controller",
         Choice::BuiltIn(BuiltIn::CertificateApproval),
@@ -34,6 +34,10 @@ const NAMES: [(&str, Choice); 30] = [
     ("cronjob-controller", Choice::BuiltIn(BuiltIn::CronJob)),
     ("daemonset-controller", Choice::BuiltIn(BuiltIn::DaemonSet)),
     ("deployment-controller", Choice::BuiltIn(BuiltIn::Deployment)),
+    (
+        "device-taint-eviction-controller",
+        Choice::BuiltIn(BuiltIn::DeviceTaintEviction),
+    ),
     ("disruption-controller", Choice::BuiltIn(BuiltIn::Disruption)),
     (
         "endpointslice-controller",

@@ -9,6 +9,7 @@ mod certificate_cleaner;
 mod certificates;
 mod cluster_roles;
 mod custom_resources;
+mod device_taints;
 mod disruption;
 mod dump;
 mod endpoints;
@@ -73,6 +74,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::ServiceAccountToken => Box::new(tokens::ServiceAccountTokens),
         BuiltIn::AdmissionPolicyStatus => Box::new(policy_types::AdmissionPolicies),
         BuiltIn::ResourceClaim => Box::new(resource_claims::ResourceClaims::default()),
+        BuiltIn::DeviceTaintEviction => Box::new(device_taints::DeviceTaints::default()),
         BuiltIn::ServiceCidr => Box::new(statuses::ServiceCidrs),
         BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
         BuiltIn::HorizontalPodAutoscaler => Box::new(autoscaling::Autoscalers::default()),

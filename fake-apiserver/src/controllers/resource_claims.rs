@@ -52,7 +52,7 @@ fn made<'a>(pod: &'a Value, claim: &Value) -> Option<&'a str> {
 }
 
 /// The name of the object that one of a pod's claims is.
-fn object_name<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
+pub(super) fn object_name<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
     let named = text(claim, "resourceClaimName");
     let name = if named.is_empty() {
         made(pod, claim)?
@@ -60,6 +60,11 @@ fn object_name<'a>(pod: &'a Value, claim: &'a Value) -> Option<&'a str> {
         named
     };
     (!name.is_empty()).then_some(name)
+}
+
+/// The name of the claim that the scheduler has made for a pod's extended resources.
+fn extended(pod: &Value) -> Option<&str> {
+    Some(text(pod, "status.extendedResourceClaimStatus.resourceClaimName")).filter(|name| !name.is_empty())
 }
 
 /// The beginning of the name of a claim that is made: pod and claim, both shortened alike if they are long.
@@ -107,13 +112,13 @@ impl Controller for ResourceClaims {
         match res {
             Res::Pods => {
                 let claims = list(object, "spec.resourceClaims");
-                if claims.is_empty() {
+                if claims.is_empty() && extended(object).is_none() {
                     return Vec::new();
                 }
                 let gone = cache.get(Res::Pods, namespace, object.name()).is_none();
-                let released = claims.iter().filter(|_| gone || is_done(object));
+                let named = claims.iter().filter_map(|claim| object_name(object, claim));
+                let released = named.chain(extended(object)).filter(|_| gone || is_done(object));
                 released
-                    .filter_map(|claim| object_name(object, claim))
                     .map(|name| claim_key(namespace, name))
                     .chain([Key::of(object)])
                     .collect()
@@ -314,6 +319,8 @@ fn release(status: &mut Map, remaining: Vec<Value>, unused: bool) {
     }
     if unused {
         status.remove("allocation");
+        // What drivers have told of the devices goes with them.
+        status.remove("devices");
     }
 }
 

@@ -6,7 +6,7 @@ use shared_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, incoming, metadata, schema_rules, services};
+use super::{conversion, definitions, device_taints, incoming, metadata, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::http::payload::Payload;
@@ -48,6 +48,7 @@ pub(crate) async fn create_shaped(
     fill_metadata(context, &mut object);
     let duplicates = metadata::dedup_owners(&mut object);
     context.resource.strategy.normalize(&mut object);
+    device_taints::stamp(context, &mut object);
     if ownership == Ownership::Tracked {
         let shown = sent::with_lists_left_out(&context.resource, &object, || sent(None));
         own_as(context, shown, &mut object).await;

@@ -9,6 +9,7 @@ pub(crate) mod conversion;
 pub(crate) mod create;
 mod definitions;
 pub(crate) mod delete;
+mod device_taints;
 pub(crate) mod embedded;
 mod eviction;
 pub(crate) mod expiry;

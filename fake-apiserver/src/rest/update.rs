@@ -9,7 +9,7 @@ use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, incoming, metadata, scale, schema_rules, services};
+use super::{conversion, definitions, device_taints, incoming, metadata, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
@@ -127,6 +127,7 @@ async fn attempt(
     keep_system_metadata(&mut object, old, context.params.dry_run);
     context.warnings.tell(metadata::dedup_owners(&mut object));
     resource.strategy.normalize(&mut object);
+    device_taints::stamp(context, &mut object);
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object).await;
     }

@@ -133,11 +133,38 @@ fn devices(status: &Value) -> Value {
     }
     let reserved = out.pointer_mut("/reservedFor").and_then(Value::as_array_mut);
     for one in reserved.into_iter().flatten() {
-        if one["name"] == "p" {
+        if one["name"] == "p" || one["name"] == "q" {
             one["uid"] = json!("UID");
         }
     }
     out
+}
+
+/// The name of a claim for extended resources without what was drawn at random.
+fn short(name: &str) -> &str {
+    let made = ["p-extended-resources-", "q-extended-resources-"];
+    made.into_iter()
+        .find(|start| name.starts_with(start))
+        .unwrap_or(name)
+}
+
+/// What was made for the pod's extended resources: what its status says, and the claim.
+fn extended(status: &Value, claim: &Value) -> Value {
+    let mut status = status.clone();
+    let name = status["resourceClaimName"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    status["resourceClaimName"] = json!(short(&name));
+    let metadata = &claim["metadata"];
+    let mut owners = metadata["ownerReferences"].clone();
+    for owner in owners.as_array_mut().into_iter().flatten() {
+        owner.as_object_mut().expect("an owner").remove("uid");
+    }
+    json!({
+        "status": status, "spec": claim["spec"], "annotations": metadata["annotations"], "generateName": metadata["generateName"],
+        "finalizers": metadata["finalizers"], "owners": owners,
+    })
 }
 
 /// What has become of the pod `p`, in the form of the recordings.
@@ -206,7 +233,11 @@ async fn found(cluster: &Cluster, row: &Value) -> Value {
     let (_, claims) = request(cluster, "GET", CLAIMS, &Value::Null).await;
     for claim in claims["items"].as_array().into_iter().flatten() {
         let name = claim["metadata"]["name"].as_str().unwrap_or_default();
-        out["devices"][name] = devices(&claim["status"]);
+        out["devices"][short(name)] = devices(&claim["status"]);
+        let made = &p["status"]["extendedResourceClaimStatus"];
+        if made["resourceClaimName"] == name {
+            out["extended"] = extended(made, claim);
+        }
     }
     victims.sort();
     if !victims.is_empty() {

@@ -105,6 +105,8 @@ pub enum BuiltIn {
     ServiceCidr,
     /// Claims of devices that pods have by templates, and for whom claims are reserved.
     ResourceClaim,
+    /// Evicts pods whose devices are tainted.
+    DeviceTaintEviction,
     /// Approves requests of kubelets for certificates.
     CertificateApproval,
     /// Signs requests for certificates that have been approved.
@@ -119,7 +121,7 @@ pub enum BuiltIn {
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::ReplicaSet,
         Self::ReplicationController,
         Self::Deployment,
@@ -142,6 +144,7 @@ impl BuiltIn {
         Self::AdmissionPolicyStatus,
         Self::ServiceCidr,
         Self::ResourceClaim,
+        Self::DeviceTaintEviction,
         Self::CertificateApproval,
         Self::CertificateSigning,
         Self::CertificateCleaner,

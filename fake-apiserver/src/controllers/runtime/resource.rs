@@ -32,12 +32,13 @@ pub(in crate::controllers) enum Res {
     ServiceCidrs,
     ResourceClaims,
     ResourceClaimTemplates,
+    DeviceSlices,
     CertificateRequests,
     AttributesClasses,
 }
 
 /// Group and version, plural, kind.
-const TABLE: [(Res, &str, &str, &str); 31] = [
+const TABLE: [(Res, &str, &str, &str); 32] = [
     (Res::Namespaces, "v1", "namespaces", "Namespace"),
     (Res::Nodes, "v1", "nodes", "Node"),
     (Res::Pods, "v1", "pods", "Pod"),
@@ -126,6 +127,12 @@ const TABLE: [(Res, &str, &str, &str); 31] = [
         "resource.k8s.io/v1",
         "resourceclaimtemplates",
         "ResourceClaimTemplate",
+    ),
+    (
+        Res::DeviceSlices,
+        "resource.k8s.io/v1",
+        "resourceslices",
+        "ResourceSlice",
     ),
     (
         Res::CertificateRequests,

@@ -114,8 +114,11 @@ impl PodWorker {
     }
 
     async fn without_devices(&self) -> Option<String> {
-        for entry in items(&self.pod, "resourceClaims") {
-            let name = match claim_of_devices(&self.pod, entry) {
+        let named = items(&self.pod, "resourceClaims").iter();
+        let named = named.map(|entry| claim_of_devices(&self.pod, entry));
+        let made = at(&self.pod, "status.extendedResourceClaimStatus.resourceClaimName");
+        for name in named.chain([Ok(made.and_then(Value::as_str))]) {
+            let name = match name {
                 Ok(Some(name)) => name,
                 Ok(None) => continue,
                 Err(why) => return Some(why),

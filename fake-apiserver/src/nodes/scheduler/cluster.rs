@@ -70,6 +70,8 @@ pub(super) struct PodInfo {
     pub owner: Option<Box<str>>,
     /// Whether it leaves for a more important one.
     pub driven_away: bool,
+    /// Whether it is known to have a node: it is not so of one whose binding is under way.
+    pub bound: bool,
 }
 
 /// The set of equal pods that a pod belongs to.
@@ -103,6 +105,7 @@ impl PodInfo {
             claims: super::filters::claims_of(&object),
             owner: owner(&object),
             driven_away: is_driven_away(&object),
+            bound: !text(&object, "spec.nodeName").is_empty(),
             ports: host_ports(&object),
             priority: at(&object, "spec.priority")
                 .and_then(Value::as_i64)
@@ -122,6 +125,7 @@ impl PodInfo {
         same.then(|| Self {
             object: Arc::clone(object),
             driven_away: is_driven_away(object),
+            bound: self.bound,
             requests,
             scored: self.scored,
             ports: self.ports.clone(),
@@ -287,6 +291,15 @@ impl Cluster {
         self.place(Arc::new(PodInfo::new(pod)), node);
     }
 
+    /// A pod that has a node.
+    pub(super) fn placed(&self, uid: &str) -> Option<Arc<PodInfo>> {
+        let node = self.nodes.get(self.node_of.get(uid)?.as_str());
+        let there = node.and_then(|node| node.pods.get(uid));
+        there
+            .or_else(|| self.homeless.get(uid).map(|(_, pod)| pod))
+            .cloned()
+    }
+
     pub(super) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.forget(pod.object.uid());
         self.repelling += usize::from(repels(&pod));
@@ -383,8 +396,8 @@ impl Cluster {
     }
 
     /// A pod is gone: nobody keeps room for it.
-    pub(super) fn withdraw(&mut self, uid: &str) -> bool {
-        self.nominated.remove(uid).is_some()
+    pub(super) fn withdraw(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+        self.nominated.remove(uid).map(|(_, pod)| pod)
     }
 
     /// The node on which room is being made for a pod.

@@ -90,6 +90,7 @@ mod tests {
         let refusal = |reason: &str, resolvable| Refusal {
             reasons: vec![reason.to_owned()],
             resolvable,
+            by: None,
             is_error: false,
         };
         let refusals = [

@@ -9,9 +9,10 @@ use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use shared_json::{Value, json};
 
-use super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
+use super::cluster::{Cluster, NodeInfo, PodInfo, text};
 use super::devices;
-use super::filters::{Cycle, Hopeless, Refusal, claims_of, is_bound, waits_for_consumer};
+use super::filters::{Cycle, Filter, Hopeless, Refusal, claims_of, is_bound, waits_for_consumer};
+use super::hints::{Event, NodeEvent};
 use super::message::{self, Preemption};
 use super::preemption;
 use super::queue::Queue;
@@ -48,23 +49,28 @@ struct Choice {
     next: usize,
     /// Its claims of devices, as they are written.
     claims: Vec<Value>,
+    /// The claim for its extended resources that is made for it, and its allocation.
+    special: Option<(devices::Special, Value)>,
 }
 
 /// Why a pod goes nowhere.
 #[derive(Default)]
 struct Vain {
     message: String,
-    /// Whether something is wrong with what it asks for.
-    is_error: bool,
+    /// The filters that have refused it. None if something is wrong with what it asks for.
+    by: Vec<Filter>,
     victims: Option<preemption::Victims>,
     /// A claim of devices that is given back, to get others.
     idle: Option<Value>,
+    /// A claim of an earlier try, which goes.
+    left: Option<Value>,
 }
 
 impl Vain {
-    fn new(message: String) -> Self {
+    fn new(message: String, by: Vec<Filter>) -> Self {
         Self {
             message,
+            by,
             ..Self::default()
         }
     }
@@ -133,94 +139,101 @@ impl Scheduler {
             changes.push(watch.map(move |change| (kind, change)).boxed());
         }
         let mut unsynced = WATCHES.len();
-        while let Some((kind, change)) = changes.next().await {
+        loop {
+            let next = tokio::select! {
+                biased;
+                change = changes.next() => match change {
+                    Some(change) => Some(change),
+                    None => return,
+                },
+                () = tokio::time::sleep(self.until_due()), if self.queue.next_due().is_some() => None,
+            };
             let mut take = |scheduler: &mut Self, kind, change: JsonChange| match change {
                 JsonChange::Synced => unsynced = unsynced.saturating_sub(1),
                 JsonChange::Present(object) => scheduler.present(kind, object),
                 JsonChange::Gone(object) => scheduler.gone(kind, &object),
             };
-            take(&mut self, kind, change);
+            if let Some((kind, change)) = next {
+                take(&mut self, kind, change);
+            }
             while let Some(Some((kind, change))) = changes.next().now_or_never() {
                 take(&mut self, kind, change);
             }
             if unsynced == 0 {
+                self.queue.retry_due(self.clock.now());
                 self.finish_binding().await;
                 self.schedule().await;
             }
         }
     }
 
-    fn retry_all(&mut self) {
-        self.queue.retry(self.clock.now(), |_| true);
+    fn until_due(&self) -> std::time::Duration {
+        let left = self
+            .queue
+            .next_due()
+            .map(|due| due.duration_since(self.clock.now()));
+        let left = left.and_then(|left| std::time::Duration::try_from(left).ok());
+        left.unwrap_or_default()
     }
 
-    /// What changes about volumes concerns only pods that have some.
-    fn retry_with_claims(&mut self) {
+    /// Those whom a change may help are tried again.
+    fn tell(&mut self, event: &Event<'_>) {
+        let cluster = &self.cluster;
         self.queue
-            .retry(self.clock.now(), |pod| !claims_of(pod).is_empty());
-    }
-
-    /// What changes about devices concerns only pods that ask for some.
-    fn retry_with_devices(&mut self) {
-        self.queue.retry(self.clock.now(), |pod| {
-            !list(pod, "spec.resourceClaims").is_empty()
-        });
+            .retry(self.clock.now(), event.concerns(), |filter, pod| {
+                event.may_help(filter, pod, cluster)
+            });
     }
 
     fn present(&mut self, kind: Kind, object: Arc<Value>) {
         let name = object.name().to_owned();
         match kind {
             Kind::Node => {
-                let relevant = |node: &Value| {
-                    let part = |path: &str| at(node, path).cloned();
-                    (part("spec"), part("metadata.labels"), part("status.allocatable"))
-                };
-                let before = self.cluster.nodes.get(&name).map(|node| relevant(&node.object));
-                let changed = before.is_none_or(|before| before != relevant(&object));
-                self.cluster.put_node(Arc::unwrap_or_clone(object));
-                if changed {
-                    self.retry_all();
+                let before = self.cluster.nodes.get(&name);
+                let before = before
+                    .filter(|_| self.queue.waits_for_changes())
+                    .map(|node| Arc::clone(&node.object));
+                let is_new = !self.cluster.nodes.contains_key(&name);
+                self.cluster.put_node(Value::clone(&object));
+                if is_new || before.is_some() {
+                    self.tell(&Event::Node(NodeEvent::of(before.as_deref(), Some(&object))));
                 }
             }
             Kind::Pod => self.pod(object),
             Kind::Claim => {
-                self.cluster.claims.insert(
-                    (object.namespace().to_owned(), name),
-                    Arc::unwrap_or_clone(object),
-                );
-                self.retry_with_claims();
+                let key = (object.namespace().to_owned(), name);
+                let old = self.cluster.claims.insert(key, Value::clone(&object));
+                self.tell(&Event::Claim(old.as_ref(), &object));
             }
             Kind::Volume => {
-                self.cluster.volumes.insert(name, Arc::unwrap_or_clone(object));
-                self.retry_with_claims();
+                let old = self.cluster.volumes.insert(name, Value::clone(&object));
+                self.tell(&Event::Volume(old.as_ref(), &object));
             }
             Kind::Class => {
-                self.cluster.classes.insert(name, Arc::unwrap_or_clone(object));
-                self.retry_with_claims();
+                let old = self.cluster.classes.insert(name, Value::clone(&object));
+                self.tell(&Event::Class(old.as_ref(), &object));
             }
             Kind::Namespace => {
                 let labels = at(&object, "metadata.labels").cloned().unwrap_or_default();
                 self.cluster.namespaces.insert(name, labels);
             }
             Kind::Driver => {
-                self.cluster.drivers.insert(name, Arc::unwrap_or_clone(object));
-                self.retry_with_claims();
+                let old = self.cluster.drivers.insert(name, Value::clone(&object));
+                self.tell(&Event::Drivers(old.as_ref(), &object));
             }
             Kind::DeviceClaim => {
                 let key = (object.namespace().to_owned(), name);
-                self.cluster
-                    .device_claims
-                    .insert(key, Arc::unwrap_or_clone(object));
-                self.retry_with_devices();
+                let old = self.cluster.device_claims.insert(key, Value::clone(&object));
+                self.tell(&Event::DeviceClaim(old.as_ref(), &object));
             }
             Kind::DeviceClass => {
-                let class = Arc::unwrap_or_clone(object);
-                self.cluster.device_classes.insert(name, class);
-                self.retry_with_devices();
+                let class = Value::clone(&object);
+                let old = self.cluster.device_classes.insert(name, class);
+                self.tell(&Event::DeviceClass(old.as_ref(), &object));
             }
             Kind::Slice => {
                 self.cluster.slices.insert(name, Arc::unwrap_or_clone(object));
-                self.retry_with_devices();
+                self.tell(&Event::Slice);
             }
             Kind::Service => {
                 let selector = at(&object, "spec.selector").cloned().unwrap_or_default();
@@ -237,19 +250,20 @@ impl Scheduler {
     fn gone(&mut self, kind: Kind, object: &Value) {
         let name = object.name();
         match kind {
-            Kind::Node => self.cluster.remove_node(name),
+            Kind::Node => {
+                self.cluster.remove_node(name);
+                self.tell(&Event::Node(NodeEvent::of(Some(object), None)));
+            }
             Kind::Pod => {
                 let uid = object.uid();
                 self.queue.leave(uid);
                 self.binding.remove(uid);
                 self.reporter.forget(uid);
-                if self.cluster.withdraw(uid) {
-                    self.retry_all();
+                let nominated = self.cluster.withdraw(uid);
+                if let Some(pod) = nominated {
+                    self.tell(&Event::Pod(Some(&pod), None));
                 }
-                if self.cluster.is_placed(uid) {
-                    self.cluster.forget(uid);
-                    self.retry_all();
-                }
+                self.leave_node(uid);
             }
             Kind::Claim => {
                 self.cluster
@@ -271,7 +285,6 @@ impl Scheduler {
             Kind::DeviceClaim => {
                 let key = (object.namespace().to_owned(), name.to_owned());
                 self.cluster.device_claims.remove(&key);
-                self.retry_with_devices();
             }
             Kind::DeviceClass => {
                 self.cluster.device_classes.remove(name);
@@ -290,29 +303,39 @@ impl Scheduler {
         }
     }
 
+    /// A pod needs its node no longer.
+    fn leave_node(&mut self, uid: &str) {
+        if let Some(pod) = self.cluster.placed(uid) {
+            self.cluster.forget(uid);
+            self.tell(&Event::Pod(Some(&pod), None));
+        }
+    }
+
     fn pod(&mut self, pod: Arc<Value>) {
         let uid = pod.uid().to_owned();
         let node = text(&pod, "spec.nodeName").to_owned();
         let over = matches!(text(&pod, "status.phase"), "Succeeded" | "Failed");
         if over {
             self.queue.leave(&uid);
-            if self.cluster.is_placed(&uid) {
-                self.cluster.forget(&uid);
-                self.retry_all();
-            }
+            self.leave_node(&uid);
         } else if !node.is_empty() {
             self.queue.leave(&uid);
             self.binding.remove(&uid);
+            if !self.queue.waits_for_changes() {
+                self.cluster.place_newest(pod, &node);
+                return;
+            }
+            let before = self.cluster.placed(&uid).filter(|before| before.bound);
             self.cluster.place_newest(pod, &node);
+            let now = self.cluster.placed(&uid);
+            self.tell(&Event::Pod(before.as_deref(), now.as_deref()));
         } else if !is_ours(&pod) || pod.is_terminating() {
             self.queue.leave(&uid);
         } else if !self.cluster.is_placed(&uid) {
-            // Its status is ours; a change of anything else may help.
-            self.queue.put(pod, self.clock.now(), |old, new| {
-                let claims = "/status/resourceClaimStatuses";
-                old.get("spec") != new.get("spec")
-                    || old.pointer(claims) != new.pointer(claims)
-                    || old.pointer("/metadata/labels") != new.pointer("/metadata/labels")
+            let cluster = &self.cluster;
+            self.queue.put(pod, self.clock.now(), |filter, old, new| {
+                let event = Event::Own(old, new);
+                event.concerns().contains(&filter) && event.may_help(filter, new, cluster)
             });
         }
     }
@@ -325,8 +348,6 @@ impl Scheduler {
                 self.queue.keep(uid, self.clock.now());
             } else if self.try_one(&pod).await {
                 self.queue.leave(uid);
-            } else {
-                self.queue.failed(uid, self.clock.now());
             }
         }
     }
@@ -337,18 +358,26 @@ impl Scheduler {
         let outcome = {
             let cycle = Cycle::new(pod, &self.cluster);
             match &cycle {
-                Err(Hopeless::Volumes(why)) => Err(Vain::new(message::hopeless(total, why))),
-                Err(Hopeless::Devices(why)) => Err(Vain::new(message::no_devices(total, why))),
+                Err(Hopeless::Volumes(by, why)) => Err(Vain::new(message::hopeless(total, why), vec![*by])),
+                Err(Hopeless::Devices(why)) => {
+                    Err(Vain::new(message::no_devices(total, why), vec![Filter::Devices]))
+                }
                 Ok(cycle) => self.choose(cycle),
             }
         };
         match outcome {
             Ok(choice) => {
                 self.next_node = choice.next;
-                self.assign(pod, &choice.node, choice.claims).await;
-                true
+                let assigned = self.assign(pod, choice).await;
+                if !assigned {
+                    self.queue.failed(pod.object.uid(), self.clock.now(), Vec::new());
+                }
+                assigned
             }
             Err(vain) => {
+                // Before anything is done about it: that may help already.
+                self.queue
+                    .failed(pod.object.uid(), self.clock.now(), vain.by.clone());
                 self.give_up(pod, vain).await;
                 false
             }
@@ -362,6 +391,9 @@ impl Scheduler {
             claim["status"] = json!({});
             self.put_claim(claim, "/status").await;
         }
+        if let Some(claim) = vain.left {
+            self.delete_claim(claim).await;
+        }
         self.reporter
             .event(
                 &pod.object,
@@ -374,7 +406,7 @@ impl Scheduler {
         let nominated = victims
             .as_ref()
             .map(|victims: &preemption::Victims| victims.node.as_str());
-        let reason = if vain.is_error {
+        let reason = if vain.by.is_empty() {
             "SchedulerError"
         } else {
             "Unschedulable"
@@ -390,15 +422,21 @@ impl Scheduler {
 
     /// A node, and what is written of the claims of devices of a pod that goes there.
     fn choice(&self, cycle: &Cycle<'_>, node: String, next: usize) -> Choice {
-        let allocations = cycle.cluster.nodes.get(&node).and_then(|there| {
+        let allocated = cycle.cluster.nodes.get(&node).and_then(|there| {
             let allocated = cycle.devices.allocate(cycle.cluster, there);
             allocated.ok().flatten()
         });
+        let allocated = allocated.unwrap_or_default();
         let stamp = rfc3339(self.clock.now_seconds());
         let claims = cycle
             .devices
-            .reserved(&cycle.pod.object, allocations.unwrap_or_default(), &stamp);
-        Choice { node, next, claims }
+            .reserved(&cycle.pod.object, allocated.claims, &stamp);
+        Choice {
+            node,
+            next,
+            claims,
+            special: allocated.special,
+        }
     }
 
     /// The best node and where to begin next time; or what to say, and whom to drive away.
@@ -435,10 +473,7 @@ impl Scheduler {
             return Ok(self.choice(cycle, wanted.clone(), next));
         }
         if let Some((_, refusal)) = refusals.iter().find(|(_, refusal)| refusal.is_error) {
-            return Err(Vain {
-                is_error: true,
-                ..Vain::new(refusal.reasons.join(", "))
-            });
+            return Err(Vain::new(refusal.reasons.join(", "), Vec::new()));
         }
         if let Some(best) = scores::best(cycle, &feasible) {
             return Ok(self.choice(cycle, best, next));
@@ -462,27 +497,111 @@ impl Scheduler {
             }
         };
         let refusals: Vec<Refusal> = refusals.into_iter().map(|(_, refusal)| refusal).collect();
+        let mut by: Vec<Filter> = refusals.iter().filter_map(|refusal| refusal.by).collect();
+        by.sort_unstable();
+        by.dedup();
+        if by.is_empty() {
+            // There is no node at all: any will do.
+            by.push(Filter::Name);
+        }
         Err(Vain {
             victims,
+            left: cycle.devices.left().filter(|_| idle.is_none()).cloned(),
             idle: idle.cloned(),
-            ..Vain::new(message::refused(&refusals, claims, &outcome))
+            ..Vain::new(message::refused(&refusals, claims, &outcome), by)
         })
     }
 
-    async fn assign(&mut self, pod: &Arc<PodInfo>, node: &str, claims: Vec<Value>) {
+    /// False if the pod did not get there.
+    async fn assign(&mut self, pod: &Arc<PodInfo>, choice: Choice) -> bool {
+        let node = choice.node.as_str();
         // Counted at once, so that the next pod sees it; taken back if the binding fails.
         self.cluster.place(Arc::clone(pod), node);
-        for claim in claims {
+        for claim in choice.claims {
             self.allocate(claim).await;
+        }
+        let mut made = None;
+        if let Some((special, allocation)) = choice.special {
+            made = self.make_claim(pod, special, allocation).await;
+            if made.is_none() {
+                self.cluster.forget(pod.object.uid());
+                return false;
+            }
         }
         if self.needs_volumes(pod) {
             self.reporter.nominate(&pod.object, node).await;
             self.ask_for_volumes(pod, node).await;
             self.binding
                 .insert(pod.object.uid().to_owned(), (Arc::clone(pod), node.to_owned()));
-            return;
+            return true;
         }
-        self.bind(pod, node).await;
+        let bound = self.bind(pod, node).await;
+        let made = made.filter(|_| !bound);
+        if let Some(claim) = made.and_then(|key| self.cluster.device_claims.get(&key).cloned()) {
+            self.delete_claim(claim).await;
+        }
+        bound
+    }
+
+    /// Makes the claim for a pod's extended resources, and gives its namespace and name. None if it could not be made.
+    async fn make_claim(
+        &mut self,
+        pod: &PodInfo,
+        special: devices::Special,
+        allocation: Value,
+    ) -> Option<(String, String)> {
+        let object = &pod.object;
+        let mut claim = special.claim.clone();
+        if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("name");
+        }
+        let path = format!(
+            "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+            object.namespace()
+        );
+        let sent = self
+            .reporter
+            .send(http::Method::POST, &path, "application/json", &claim)
+            .await;
+        let made = match sent {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::debug!(%error, pod = %object.name(), "make a claim for extended resources");
+                return None;
+            }
+        };
+        let mut claim = Value::clone(&made);
+        let stamp = rfc3339(self.clock.now_seconds());
+        devices::reserve(&mut claim, object, Some(allocation), &stamp);
+        self.allocate(claim).await;
+        let status = special.status(made.name());
+        self.reporter
+            .patch_status(
+                object,
+                &json!({"metadata": {"uid": object.uid()}, "status": status}),
+            )
+            .await;
+        Some((made.namespace().to_owned(), made.name().to_owned()))
+    }
+
+    /// Deletes a claim of devices that nothing keeps any more.
+    async fn delete_claim(&mut self, mut claim: Value) {
+        let mut finalizers: Vec<String> = claim.finalizers().into_iter().map(str::to_owned).collect();
+        finalizers.retain(|name| name != CLAIM_FINALIZER);
+        claim["metadata"]["finalizers"] = json!(finalizers);
+        let path = format!(
+            "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
+            claim.namespace(),
+            claim.name()
+        );
+        self.put_claim(claim, "").await;
+        let sent = self
+            .reporter
+            .send(http::Method::DELETE, &path, "application/json", &json!({}))
+            .await;
+        if let Err(error) = sent {
+            tracing::debug!(%error, path, "delete a claim of devices");
+        }
     }
 
     /// Writes that a claim has its devices: first that it is not to go before they are given back, then which they are.
@@ -512,7 +631,8 @@ impl Scheduler {
             .await;
         match sent {
             Ok(written) => {
-                self.cluster.device_claims.insert(key, Value::clone(&written));
+                let old = self.cluster.device_claims.insert(key, Value::clone(&written));
+                self.tell(&Event::DeviceClaim(old.as_ref(), &written));
                 Some(written)
             }
             Err(error) => {
@@ -566,13 +686,17 @@ impl Scheduler {
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in ready {
-            if let Some((pod, node)) = self.binding.remove(&uid) {
-                self.bind(&pod, &node).await;
+            if let Some((pod, node)) = self.binding.remove(&uid)
+                && !self.bind(&pod, &node).await
+            {
+                let now = self.clock.now();
+                self.queue.put(Arc::clone(&pod.object), now, |_, _, _| false);
             }
         }
     }
 
-    async fn bind(&mut self, pod: &Arc<PodInfo>, node: &str) {
+    /// False if the server does not have it.
+    async fn bind(&mut self, pod: &Arc<PodInfo>, node: &str) -> bool {
         let object = &pod.object;
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding",
@@ -598,10 +722,12 @@ impl Scheduler {
                 self.reporter
                     .event(object, "Normal", "Scheduled", "Binding", text)
                     .await;
+                true
             }
             Err(error) => {
                 tracing::debug!(%error, pod = %object.name(), "bind a pod");
                 self.cluster.forget(object.uid());
+                false
             }
         }
     }

@@ -51,6 +51,9 @@ pub(crate) fn update(pod: &Value, old: &Value, errors: &mut Errors) {
         restarts(status, before, spec, field, &path.field(field), errors);
     }
     claims(status, spec, &path.field("resourceClaimStatuses"), errors);
+    if let Some(told) = status.part("extendedResourceClaimStatus") {
+        extended(told, spec, &path.field("extendedResourceClaimStatus"), errors);
+    }
     addresses_of(status, before, "podIPs", &path, errors);
     let hosts = status.list("hostIPs");
     if let Some(first) = hosts.first()
@@ -97,6 +100,54 @@ fn claims(status: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
                 names::subdomain_problems(made),
             );
         }
+    }
+}
+
+/// The claim for extended resources, and which of its requests each container's are.
+fn extended(told: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let at = path.field("requestMappings");
+    let mappings = told.list("requestMappings");
+    if mappings.is_empty() {
+        errors.required(&at, "at least one request mapping is required");
+    }
+    let containers = || spec.list("containers").iter().chain(spec.list("initContainers"));
+    for (index, mapping) in mappings.iter().enumerate() {
+        let at = at.index(index);
+        let (container, resource) = (mapping.text("containerName"), mapping.text("resourceName"));
+        match containers().find(|one| one.text("name") == container) {
+            None => {
+                let detail =
+                    "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.invalid(&at.field("containerName"), container, detail);
+            }
+            Some(one)
+                if one
+                    .part("resources")
+                    .and_then(|all| all.part("requests"))
+                    .is_none_or(|all| !all.has(resource)) =>
+            {
+                let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
+                errors.invalid(&at.field("resourceName"), resource, detail);
+            }
+            Some(_) => {}
+        }
+        let request = mapping.text("requestName");
+        errors.problems(
+            &path.field("requestName"),
+            request,
+            names::label_problems(request),
+        );
+        if mappings.iter().take(index).any(|other| other == mapping) {
+            errors.duplicate(&at.field("containerName"), container);
+            errors.duplicate(&at.field("resourceName"), resource);
+            errors.duplicate(&at.field("requestName"), request);
+        }
+    }
+    let (name, at) = (told.text("resourceClaimName"), path.field("resourceClaimName"));
+    if name.is_empty() {
+        errors.required(&at, "");
+    } else {
+        errors.problems(&at, name, names::subdomain_problems(name));
     }
 }
 

@@ -5,6 +5,7 @@ use shared_json::{Value, json};
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 use super::super::filters::{Refusal, term_matches};
 use super::capacity::Taken;
+use super::extended::{Extended, Special};
 use super::request::Request;
 use super::search::Failure;
 use super::{result, search};
@@ -78,13 +79,24 @@ pub(in super::super) struct State<'a> {
     /// Those without devices.
     waiting: Vec<&'a Value>,
     taken: Taken<'a>,
+    extended: Option<Extended<'a>>,
+}
+
+/// What a pod gets on a node.
+#[derive(Default)]
+pub(in super::super) struct Allocated {
+    /// The allocations of those of its claims that have none.
+    pub claims: Vec<Value>,
+    /// The claim for its extended resources, and its allocation.
+    pub special: Option<(Special, Value)>,
 }
 
 impl<'a> State<'a> {
     /// Looks at the claims of a pod. The error is what no node can help.
-    pub(in super::super) fn new(pod: &PodInfo, cluster: &'a Cluster) -> Result<Self, String> {
+    pub(in super::super) fn new(pod: &'a PodInfo, cluster: &'a Cluster) -> Result<Self, String> {
         let claims = claims_of(&pod.object, cluster)?;
-        if claims.is_empty() {
+        let extended = Extended::of(pod, cluster);
+        if claims.is_empty() && extended.is_none() {
             return Ok(Self::default());
         }
         let mut waiting = Vec::new();
@@ -98,7 +110,7 @@ impl<'a> State<'a> {
                 return Err("resourceclaim in use".to_owned());
             }
         }
-        let taken = if waiting.is_empty() {
+        let taken = if waiting.is_empty() && extended.is_none() {
             Taken::default()
         } else {
             Taken::of(cluster.device_claims.values())
@@ -107,6 +119,7 @@ impl<'a> State<'a> {
             claims,
             waiting,
             taken,
+            extended,
         })
     }
 
@@ -119,24 +132,45 @@ impl<'a> State<'a> {
         })
     }
 
-    /// The allocations that those of the claims get on a node that have none. None if there are not enough devices.
+    /// What those of the claims get on a node that have no devices. None if there are not enough.
     pub(in super::super) fn allocate(
         &self,
         cluster: &'a Cluster,
         node: &NodeInfo,
-    ) -> Result<Option<Vec<Value>>, Failure> {
-        if self.waiting.is_empty() {
-            return Ok(Some(Vec::new()));
+    ) -> Result<Option<Allocated>, Failure> {
+        let special = match &self.extended {
+            Some(Extended::Asked(pod, asked)) => Special::of(pod, asked, node, cluster),
+            _ => None,
+        };
+        let mut waiting = self.waiting.clone();
+        waiting.extend(special.as_ref().map(|special| &special.claim));
+        if waiting.is_empty() {
+            return Ok(Some(Allocated::default()));
         }
-        let found = search::find(cluster, node, &self.waiting, &self.taken)?;
-        Ok(found.map(|found| result::allocations(&found, &self.waiting, node)))
+        let Some(found) = search::find(cluster, node, &waiting, &self.taken)? else {
+            return Ok(None);
+        };
+        let mut claims = result::allocations(&found, &waiting, node);
+        let special = special.clone().and_then(|special| Some((special, claims.pop()?)));
+        Ok(Some(Allocated { claims, special }))
     }
 
     pub(in super::super) fn is_empty(&self) -> bool {
-        self.claims.is_empty()
+        self.claims.is_empty() && self.extended.is_none()
+    }
+
+    /// A claim for the pod's extended resources that is left from an earlier try, and goes.
+    pub(in super::super) fn left(&self) -> Option<&'a Value> {
+        match self.extended {
+            Some(Extended::Left(claim)) => Some(claim),
+            _ => None,
+        }
     }
 
     pub(in super::super) fn refuse(&self, cluster: &'a Cluster, node: &NodeInfo) -> Option<Refusal> {
+        if self.left().is_some() {
+            return Some(Refusal::hopeless("cannot schedule extended resource claim"));
+        }
         match self.allocate(cluster, node) {
             Ok(Some(_)) => {}
             Ok(None) => return Some(Refusal::hopeless("cannot allocate all claims")),
@@ -168,6 +202,7 @@ impl<'a> State<'a> {
             .ok()
             .flatten()
             .unwrap_or_default()
+            .claims
             .into_iter();
         let each = self.claims.iter().map(|claim| {
             let allocation = if is_allocated(claim) {
@@ -194,10 +229,14 @@ impl<'a> State<'a> {
 
     /// What is said of the claims of a pod that fits nowhere.
     pub(in super::super) fn said(&self, freed: bool) -> &'static str {
-        match (self.claims.is_empty(), freed) {
-            (true, _) => super::super::message::NO_CLAIMS,
-            (false, true) => "deallocation of ResourceClaim completed",
-            (false, false) => "still not schedulable",
+        if self.is_empty() {
+            super::super::message::NO_CLAIMS
+        } else if freed {
+            "deallocation of ResourceClaim completed"
+        } else if self.left().is_some() {
+            "deletion of ResourceClaim completed"
+        } else {
+            "still not schedulable"
         }
     }
 
@@ -211,19 +250,24 @@ impl<'a> State<'a> {
                 return None;
             }
             let mut claim = Value::clone(claim);
-            if let Some(allocation) = allocation {
-                claim["status"]["allocation"] = allocation;
-            }
-            if at(&claim, "status.allocation.allocationTimestamp").is_none() {
-                claim["status"]["allocation"]["allocationTimestamp"] = json!(stamp);
-            }
-            let mut reserved = list(&claim, "status.reservedFor").to_vec();
-            reserved.push(json!({"resource": "pods", "name": pod.name(), "uid": pod.uid()}));
-            claim["status"]["reservedFor"] = Value::from(reserved);
+            reserve(&mut claim, pod, allocation, stamp);
             Some(claim)
         });
         unreserved.collect()
     }
+}
+
+/// Puts a pod among those that a claim is reserved for, with its allocation if it had none.
+pub(in super::super) fn reserve(claim: &mut Value, pod: &Value, allocation: Option<Value>, stamp: &str) {
+    if let Some(allocation) = allocation {
+        claim["status"]["allocation"] = allocation;
+    }
+    if at(claim, "status.allocation.allocationTimestamp").is_none() {
+        claim["status"]["allocation"]["allocationTimestamp"] = json!(stamp);
+    }
+    let mut reserved = list(claim, "status.reservedFor").to_vec();
+    reserved.push(json!({"resource": "pods", "name": pod.name(), "uid": pod.uid()}));
+    claim["status"]["reservedFor"] = Value::from(reserved);
 }
 
 /// The real one's: eight for the first way of a request, one less for each after it.

@@ -2,17 +2,20 @@
 //!
 //! [`claims`] is what a pod asks for and has, [`pools`] what a node reaches, [`request`] which devices a request takes,
 //! [`search`] finds the first way in which all requests get theirs, in the real one's order; [`capacity`] is what devices that
-//! several share have left, [`constraint`] what devices must have in common, [`result`] the allocation as it is written.
+//! several share have left, [`constraint`] what devices must have in common, [`result`] the allocation as it is written; [`extended`] is the claim that the
+//! scheduler makes itself, for resources that classes of devices stand for.
 
 mod capacity;
 mod claims;
 mod constraint;
+mod extended;
 mod pools;
 mod request;
 mod result;
 mod search;
 
-pub(super) use claims::{ELSEWHERE, State, claims_of};
+pub(super) use claims::{ELSEWHERE, State, claims_of, reserve};
+pub(super) use extended::{Special, is_by_devices, stands_for};
 
 #[cfg(test)]
 mod tests;

@@ -152,7 +152,7 @@ fn found(slices: &[Value], claims: &[Value], taken: &[Value]) -> String {
         Err(why) => return why,
     };
     let allocations = match state.allocate(&cluster, &cluster.nodes["a"]) {
-        Ok(Some(allocations)) => allocations,
+        Ok(Some(allocated)) => allocated.claims,
         Ok(None) => return "-".to_owned(),
         Err(Failure::Here(why) | Failure::Wrong(why)) => return why,
     };

@@ -17,15 +17,38 @@ use super::devices;
 pub(crate) use node_affinity::node_matches;
 pub(super) use node_affinity::{preferences, preferred as preferred_nodes, term_matches};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
+pub(super) use ports::clash;
 pub(crate) use ports::ports_clash;
-pub(super) use spread::{constraints as spread_constraints, counts as spread_counts, includes_node};
+pub(super) use spread::{
+    constraints as spread_constraints, counts as spread_counts, includes_node, selects as spread_selects,
+};
 pub(crate) use taints::{tolerates, tolerates_all};
-pub(super) use volumes::{claims_of, is_bound, waits_for_consumer};
+pub(super) use volumes::{PLACES as VOLUME_PLACES, claims_of, is_bound, waits_for_consumer};
+
+/// The filters, in the order in which they are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Filter {
+    Unschedulable,
+    Name,
+    Taints,
+    NodeAffinity,
+    Ports,
+    Resources,
+    VolumeInUse,
+    VolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    Spread,
+    PodAffinity,
+    Devices,
+}
 
 /// Why a node is not for a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub reasons: Vec<String>,
+    /// Who says so.
+    pub by: Option<Filter>,
     /// Whether it could be, were other pods not there.
     pub resolvable: bool,
     /// Whether something is wrong with what the pod asks for.
@@ -43,6 +66,7 @@ impl Refusal {
     pub(super) fn hopeless(reason: &str) -> Self {
         Self {
             reasons: vec![reason.to_owned()],
+            by: None,
             resolvable: false,
             is_error: false,
         }
@@ -65,13 +89,13 @@ pub(super) struct Cycle<'a> {
     claims: volumes::State,
     pub devices: devices::State<'a>,
     /// Those that have anything to say about the pod.
-    filters: Vec<Refuse>,
+    filters: Vec<(Filter, Refuse)>,
 }
 
 /// What no node can help, told by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hopeless {
-    Volumes(String),
+    Volumes(Filter, String),
     Devices(String),
 }
 
@@ -95,7 +119,7 @@ impl<'a> Nodes<'a> {
 impl<'a> Cycle<'a> {
     /// Looks at the cluster for a pod. The error is what no node can help.
     pub(super) fn new(pod: &'a Arc<PodInfo>, cluster: &'a Cluster) -> Result<Self, Hopeless> {
-        volumes::check(pod, cluster).map_err(Hopeless::Volumes)?;
+        volumes::check(pod, cluster).map_err(|(by, why)| Hopeless::Volumes(by, why))?;
         let devices = devices::State::new(pod, cluster).map_err(Hopeless::Devices)?;
         let nodes = Nodes {
             cluster,
@@ -116,8 +140,8 @@ impl<'a> Cycle<'a> {
         };
         cycle.filters = FILTERS
             .iter()
-            .filter(|(concerns, _)| concerns(&cycle))
-            .map(|(_, refuse)| *refuse)
+            .filter(|(_, concerns, _)| concerns(&cycle))
+            .map(|(filter, _, refuse)| (*filter, *refuse))
             .collect();
         cycle
     }
@@ -133,7 +157,13 @@ impl<'a> Cycle<'a> {
     }
 
     fn refuse_as_it_is(&self, node: &NodeInfo) -> Option<Refusal> {
-        self.filters.iter().find_map(|refuse| refuse(self, node))
+        self.filters.iter().find_map(|(filter, refuse)| {
+            let refusal = refuse(self, node)?;
+            Some(Refusal {
+                by: Some(*filter),
+                ..refusal
+            })
+        })
     }
 
     /// Why the pod could not go to a node if other pods than now were on it.
@@ -158,20 +188,25 @@ type Concerns = fn(&Cycle<'_>) -> bool;
 /// Why a node is not for a pod.
 type Refuse = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
 
-const FILTERS: [(Concerns, Refuse); 13] = [
-    (|_| true, node_state::unschedulable),
-    (node_state::names_node, node_state::name),
-    (|_| true, taints::filter),
-    (node_affinity::concerns, node_affinity::filter),
-    (ports::concerns, ports::filter),
-    (|_| true, resources::filter),
-    (volumes::concern, volumes::in_use),
-    (volumes::concern, volumes::limits),
-    (volumes::concern, volumes::filter),
-    (volumes::concern, volumes::zone),
-    (spread::concerns, spread::filter),
-    (pod_affinity::concerns, pod_affinity::filter),
+const FILTERS: [(Filter, Concerns, Refuse); 13] = [
+    (Filter::Unschedulable, |_| true, node_state::unschedulable),
+    (Filter::Name, node_state::names_node, node_state::name),
+    (Filter::Taints, |_| true, taints::filter),
     (
+        Filter::NodeAffinity,
+        node_affinity::concerns,
+        node_affinity::filter,
+    ),
+    (Filter::Ports, ports::concerns, ports::filter),
+    (Filter::Resources, |_| true, resources::filter),
+    (Filter::VolumeInUse, volumes::concern, volumes::in_use),
+    (Filter::VolumeLimits, volumes::concern, volumes::limits),
+    (Filter::VolumeBinding, volumes::concern, volumes::filter),
+    (Filter::VolumeZone, volumes::concern, volumes::zone),
+    (Filter::Spread, spread::concerns, spread::filter),
+    (Filter::PodAffinity, pod_affinity::concerns, pod_affinity::filter),
+    (
+        Filter::Devices,
         |cycle| !cycle.devices.is_empty(),
         |cycle, node| cycle.devices.refuse(cycle.cluster, node),
     ),

@@ -5,7 +5,8 @@ use shared_json::Value;
 use super::super::cluster::{HostPort, NodeInfo, host_ports};
 use super::{Cycle, Refusal};
 
-fn clash(one: &HostPort, other: &HostPort) -> bool {
+/// Whether two ports are the same.
+pub(in super::super) fn clash(one: &HostPort, other: &HostPort) -> bool {
     let any = "0.0.0.0";
     one.0 == other.0 && one.2 == other.2 && (one.1 == other.1 || one.1 == any || other.1 == any)
 }

@@ -1,6 +1,7 @@
 //! Resources: what is asked for must be free.
 
 use super::super::cluster::NodeInfo;
+use super::super::devices::is_by_devices;
 use super::{Cycle, Refusal};
 
 /// How many pods a node takes that does not say.
@@ -19,7 +20,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
         }
         let has = node.allocatable.get(name).copied().unwrap_or_default();
         let used = node.requested.get(name).copied().unwrap_or_default();
-        if used + amount > has {
+        if used + amount > has && !is_by_devices(name, &node.allocatable, cycle.cluster) {
             reasons.push(format!("Insufficient {name}"));
             // More than there is at all: nobody's leaving helps.
             resolvable &= *amount <= has;
@@ -27,6 +28,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     }
     (!reasons.is_empty()).then_some(Refusal {
         reasons,
+        by: None,
         resolvable,
         is_error: false,
     })

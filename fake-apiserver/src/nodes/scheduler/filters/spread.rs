@@ -18,19 +18,23 @@ pub(in super::super) fn constraints(pod: &Value, hard: bool) -> impl Iterator<It
         .filter(move |constraint| (text(constraint, "whenUnsatisfiable") != "ScheduleAnyway") == hard)
 }
 
-/// Whether a constraint counts a pod.
-pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInfo) -> bool {
+/// Whether a constraint of a pod selects pods with these labels.
+pub(in super::super) fn selects(constraint: &Value, pod: &PodInfo, labels: &Map) -> bool {
     let same = list(constraint, "matchLabelKeys")
         .iter()
         .filter_map(Value::as_str)
         .all(|key| {
             let wanted: Option<&Value> = pod.labels().get(key);
-            wanted.is_none() || other.labels().get(key) == wanted
+            wanted.is_none() || labels.get(key) == wanted
         });
+    same && matches_selector(constraint.get("labelSelector"), labels)
+}
+
+/// Whether a constraint counts a pod.
+pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInfo) -> bool {
     other.object.namespace() == pod.object.namespace()
         && !other.object.is_terminating()
-        && same
-        && matches_selector(constraint.get("labelSelector"), other.labels())
+        && selects(constraint, pod, other.labels())
 }
 
 /// Whether a constraint looks at a node for a pod: by default at those that the pod selects.

@@ -54,7 +54,7 @@ fn place(spec: Value, change: Value) -> String {
     let pod = Arc::new(PodInfo::new(pod));
     let cycle = match Cycle::new(&pod, &cluster) {
         Ok(cycle) => cycle,
-        Err(Hopeless::Volumes(message) | Hopeless::Devices(message)) => return message,
+        Err(Hopeless::Volumes(_, message) | Hopeless::Devices(message)) => return message,
     };
     let words: Vec<String> = cluster
         .nodes
@@ -166,7 +166,7 @@ fn said(spec: Value, change: Value) -> String {
     let pod = Arc::new(PodInfo::new(pod));
     let cycle = match Cycle::new(&pod, &cluster) {
         Ok(cycle) => cycle,
-        Err(Hopeless::Volumes(why)) => return message::hopeless(cluster.nodes.len(), &why),
+        Err(Hopeless::Volumes(_, why)) => return message::hopeless(cluster.nodes.len(), &why),
         Err(Hopeless::Devices(why)) => return message::no_devices(cluster.nodes.len(), &why),
     };
     let mut refusals = Vec::new();

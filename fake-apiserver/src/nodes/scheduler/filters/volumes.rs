@@ -6,7 +6,7 @@ use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 use super::node_affinity::term_matches;
-use super::{Cycle, Nodes, Refusal};
+use super::{Cycle, Filter, Nodes, Refusal};
 use crate::controllers::volume_fits;
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::types::Quantity;
@@ -45,8 +45,8 @@ pub(in super::super) fn waits_for_consumer(cluster: &Cluster, claim: &Value) -> 
         .is_some_and(|class| text(class, "volumeBindingMode") == "WaitForFirstConsumer")
 }
 
-/// What about a pod's claims no node can help.
-pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), String> {
+/// What about a pod's claims no node can help, and which filter says so.
+pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), (Filter, String)> {
     let mut unbound = false;
     for name in &pod.claims {
         let Some(claim) = claim(cluster, &pod.object, name) else {
@@ -54,26 +54,31 @@ pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), String> {
                 .iter()
                 .any(|volume| text(volume, "persistentVolumeClaim.claimName") == name);
             return Err(if named {
-                format!("persistentvolumeclaim \"{name}\" not found")
+                let why = format!("persistentvolumeclaim \"{name}\" not found");
+                (Filter::VolumeInUse, why)
             } else {
-                format!(
+                let why = format!(
                     "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""
-                )
+                );
+                (Filter::VolumeBinding, why)
             });
         };
         if text(claim, "status.phase") == "Lost" {
             let volume = text(claim, "spec.volumeName");
-            return Err(format!(
+            let why = format!(
                 "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
-            ));
+            );
+            return Err((Filter::VolumeBinding, why));
         }
         if claim.is_terminating() {
-            return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
+            let why = format!("persistentvolumeclaim \"{name}\" is being deleted");
+            return Err((Filter::VolumeBinding, why));
         }
         unbound |= !is_bound(claim) && !waits_for_consumer(cluster, claim);
     }
     if unbound {
-        return Err("pod has unbound immediate PersistentVolumeClaims".to_owned());
+        let why = "pod has unbound immediate PersistentVolumeClaims".to_owned();
+        return Err((Filter::VolumeBinding, why));
     }
     for name in &pod.claims {
         let claim = claim(cluster, &pod.object, name).filter(|claim| is_bound(claim));
@@ -81,7 +86,8 @@ pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), String> {
             .map(|claim| text(claim, "spec.volumeName"))
             .unwrap_or_default();
         if !volume.is_empty() && !cluster.volumes.contains_key(volume) {
-            return Err(format!("persistentvolume \"{volume}\" not found"));
+            let why = format!("persistentvolume \"{volume}\" not found");
+            return Err((Filter::VolumeZone, why));
         }
     }
     Ok(())
@@ -187,7 +193,7 @@ pub(super) fn limits(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
 }
 
 /// Labels of volumes and nodes that say where they are, and what the older ones are called today.
-const PLACES: [(&str, &str); 4] = [
+pub(in super::super) const PLACES: [(&str, &str); 4] = [
     (
         "failure-domain.beta.kubernetes.io/zone",
         "topology.kubernetes.io/zone",
@@ -302,6 +308,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     .collect();
     (!reasons.is_empty()).then_some(Refusal {
         reasons,
+        by: None,
         resolvable: false,
         is_error: false,
     })
