@@ -74,15 +74,21 @@ pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
 
 /// Makes whole numbers of what Go's conversions do: fractions that have none, and, cut, what is too large. Says whether there were any.
 pub(crate) fn narrow(schema: &Schema, value: &mut Value) -> bool {
+    let mut any = false;
     match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map)) => map.iter_mut().fold(false, |any, (name, value)| {
-            let field = object.fields.named(name).map(|field| &*field.schema);
-            let schema = field.or(object.additional.as_deref());
-            schema.is_some_and(|schema| narrow(schema, value)) || any
-        }),
-        (Kind::Array(array), Value::Array(items)) => items
-            .iter_mut()
-            .fold(false, |any, item| narrow(&array.items, item) || any),
+        (Kind::Object(object), Value::Object(map)) => {
+            for (name, value) in map.iter_mut() {
+                let field = object.fields.named(name).map(|field| &*field.schema);
+                if let Some(schema) = field.or(object.additional.as_deref()) {
+                    any |= narrow(schema, value);
+                }
+            }
+        }
+        (Kind::Array(array), Value::Array(items)) => {
+            for item in items.iter_mut() {
+                any |= narrow(&array.items, item);
+            }
+        }
         (Kind::Integer, Value::Number(number)) => {
             let whole = |float: &f64| float.fract() == 0.0 && float.abs() < WHOLE_MAX;
             let given = number.as_i64();
@@ -95,12 +101,12 @@ pub(crate) fn narrow(schema: &Schema, value: &mut Value) -> bool {
                 let low = whole.rem_euclid(1 << 32);
                 whole = if low < 1 << 31 { low } else { low - (1 << 32) };
             }
-            let changed = given != Some(whole);
+            any = given != Some(whole);
             *number = Number::from(whole);
-            changed
         }
-        _ => false,
+        _ => {}
     }
+    any
 }
 
 /// Go's kind of the value, as reflection names it.
