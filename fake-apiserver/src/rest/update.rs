@@ -516,16 +516,10 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 }
 
 /// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: a new claim
-/// without its phase, a new job without the labels that are its template's.
+/// without its phase.
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
-    if context.resource.is_custom() || existing.created != existing.revision {
-        return false;
-    }
-    match (context.resource.group.as_str(), context.resource.plural.as_str()) {
-        ("", "persistentvolumeclaims") => true,
-        ("batch", "jobs") => has_labels_of_template(&existing.value),
-        _ => false,
-    }
+    let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
+    is_claim && existing.created == existing.revision
 }
 
 /// Whether an object without labels has those of its template.
@@ -533,17 +527,6 @@ fn is_labelled_as_template(context: &Context) -> bool {
     let resource = &context.resource;
     let names = (resource.group.as_str(), resource.plural.as_str());
     !resource.is_custom() && matches!(names, ("", "replicationcontrollers") | ("batch", "jobs"))
-}
-
-/// Whether a job has the labels of its template, and nobody gave it any.
-fn has_labels_of_template(job: &Value) -> bool {
-    let meta = |field: &str| job.metadata().and_then(|meta| meta.get(field));
-    let entries = meta("managedFields").and_then(Value::as_array);
-    let is_given = |entry: &Value| entry.pointer("/fieldsV1/f:metadata/f:labels").is_some();
-    let labels = meta("labels");
-    labels.is_some()
-        && labels == job.pointer("/spec/template/metadata/labels")
-        && !entries.is_some_and(|entries| entries.iter().any(is_given))
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.
