@@ -76,8 +76,13 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
         return Ok(());
     }
     let user = &context.user;
+    let unresolved = rbac::unresolved(context.state(), user, &context.request.namespace);
+    let unresolved = match unresolved.is_empty() {
+        true => String::new(),
+        false => format!("; resolution errors: [{}]", rbac::aggregate(&unresolved)),
+    };
     let why = format!(
-        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}{unresolved}",
         user.name,
         quoted(user.groups.iter().map(String::as_str)),
         missing.join("\n")

@@ -80,7 +80,11 @@ pub(crate) fn check(state: &ServerState, user: &User, act: &Act) -> Result<(), A
     if is_master(user) || allows(state, user, act) {
         return Ok(());
     }
-    Err(forbidden(user, act))
+    let mut error = forbidden(user, act);
+    if let Some(why) = rbac::why_not(state, user, act) {
+        error.message = format!("{}: {why}", error.message);
+    }
+    Err(error)
 }
 
 /// Refuses a request that turned out to create an object, where its user may not.

@@ -46,6 +46,44 @@ pub(super) fn reason(state: &ServerState, user: &User, act: &Act) -> Option<Stri
     None
 }
 
+/// The roles that the user's bindings refer to and that are not there, in the real server's words.
+pub(super) fn unresolved(state: &ServerState, user: &User, namespace: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut look = |binding: &Value, namespace: &str| {
+        if applies(binding, user, namespace) && role_of(state, binding, namespace).is_none() {
+            let text = |path: &str| at(binding, path).and_then(Value::as_str).unwrap_or_default();
+            let kind = text("roleRef.kind").to_lowercase();
+            let complaint = format!("{kind}.{GROUP} {:?} not found", text("roleRef.name"));
+            if !out.contains(&complaint) {
+                out.push(complaint);
+            }
+        }
+    };
+    for binding in list(state, "clusterrolebindings", None) {
+        look(&binding.value, "");
+    }
+    if !namespace.is_empty() {
+        for binding in list(state, "rolebindings", Some(namespace)) {
+            look(&binding.value, namespace);
+        }
+    }
+    out
+}
+
+/// Why nothing allows an act, if there is something to say.
+pub(super) fn why_not(state: &ServerState, user: &User, act: &Act) -> Option<String> {
+    let unresolved = unresolved(state, user, &act.namespace);
+    (!unresolved.is_empty()).then(|| format!("RBAC: {}", aggregate(&unresolved)))
+}
+
+/// Several errors as one.
+pub(super) fn aggregate(errors: &[String]) -> String {
+    match errors {
+        [error] => error.clone(),
+        errors => format!("[{}]", errors.join(", ")),
+    }
+}
+
 fn role_covers(state: &ServerState, binding: &Value, namespace: &str, act: &Act) -> bool {
     let mut allowed = false;
     role(state, binding, namespace, &mut |rule| {
@@ -132,14 +170,19 @@ fn subject_of<'a>(binding: &'a Value, user: &User, namespace: &str) -> Option<&'
     })
 }
 
-/// Shows the rules of the role that a binding refers to.
-fn role(state: &ServerState, binding: &Value, namespace: &str, see: &mut impl FnMut(&Value)) {
+/// The role that a binding refers to.
+fn role_of(state: &ServerState, binding: &Value, namespace: &str) -> Option<Arc<Stored>> {
     let text = |path: &str| at(binding, path).and_then(Value::as_str).unwrap_or_default();
     let (resource, key) = match text("roleRef.kind") {
         "ClusterRole" => ("clusterroles", ObjectKey::new("", text("roleRef.name"))),
         _ => ("roles", ObjectKey::new(namespace, text("roleRef.name"))),
     };
-    let Some(found) = state.store.get(&GroupResource::new(GROUP, resource), &key) else {
+    state.store.get(&GroupResource::new(GROUP, resource), &key)
+}
+
+/// Shows the rules of the role that a binding refers to.
+fn role(state: &ServerState, binding: &Value, namespace: &str, see: &mut impl FnMut(&Value)) {
+    let Some(found) = role_of(state, binding, namespace) else {
         return;
     };
     own_rules(&found.value, see);

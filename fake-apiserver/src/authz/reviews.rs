@@ -385,7 +385,10 @@ fn access(context: &Context, review: &Value, user: &User) -> Value {
     let mut status = match rbac::reason(context.state(), user, &act) {
         _ if is_master(user) => json!({"allowed": true}),
         Some(reason) => json!({"allowed": true, "reason": reason}),
-        None => json!({"allowed": false}),
+        None => match rbac::why_not(context.state(), user, &act) {
+            Some(reason) => json!({"allowed": false, "reason": reason}),
+            None => json!({"allowed": false}),
+        },
     };
     if let Some(error) = resource.and_then(unread_selectors) {
         status["evaluationError"] = Value::from(error);
@@ -419,11 +422,16 @@ fn rules(context: &Context, review: &mut Value) -> Result<Value, ApiError> {
     };
     let resources = all.iter().filter(|rule| rule.get("resources").is_some());
     let paths = all.iter().filter(|rule| rule.get("nonResourceURLs").is_some());
-    Ok(json!({
+    let mut status = json!({
         "resourceRules": resources.map(|rule| pick(rule, &["verbs", "apiGroups", "resources", "resourceNames"])).collect::<Vec<_>>(),
         "nonResourceRules": paths.map(|rule| pick(rule, &["verbs", "nonResourceURLs"])).collect::<Vec<_>>(),
         "incomplete": false,
-    }))
+    });
+    let unresolved = rbac::unresolved(context.state(), &context.user, &namespace);
+    if !unresolved.is_empty() {
+        status["evaluationError"] = Value::from(rbac::aggregate(&unresolved));
+    }
+    Ok(status)
 }
 
 #[cfg(test)]

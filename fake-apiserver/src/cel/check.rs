@@ -23,13 +23,14 @@ const SCHEMA_COST_MAX: u64 = 100_000_000;
 /// So many of the most expensive rules are named.
 const NAMED_MAX: usize = 4;
 
-/// Every complaint about the rules in a schema, with paths relative to it. Without `costs` no rule is refused for what it
-/// alone costs: for schemas that were accepted before.
-pub(crate) fn check(schema: &Schema, costs: bool) -> Vec<FieldError> {
+/// Every complaint about the rules in a schema that are read, with paths relative to it. Without `costs` no rule is refused for what it
+/// alone costs: for schemas that were accepted before. Where something else is `wrong` with a schema or a part of it, its rules are not read.
+pub(crate) fn check(schema: &Schema, costs: bool, wrong: &[String]) -> Vec<FieldError> {
     let mut out = Out {
         complaints: Vec::new(),
         costs: Costs::default(),
         limits_rules: costs,
+        wrong,
     };
     let root = Place {
         ty: Some(of_resource(schema)),
@@ -42,10 +43,22 @@ pub(crate) fn check(schema: &Schema, costs: bool) -> Vec<FieldError> {
     complaints
 }
 
-struct Out {
+struct Out<'a> {
     complaints: Vec<FieldError>,
     costs: Costs,
     limits_rules: bool,
+    wrong: &'a [String],
+}
+
+impl Out<'_> {
+    /// Whether nothing else is wrong with the schema at a path, or a part of it.
+    fn reads(&self, path: &str) -> bool {
+        let is_below = |wrong: &String| {
+            let rest = wrong.strip_prefix(path);
+            path.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        !self.wrong.iter().any(is_below)
+    }
 }
 
 /// What the rules of a schema cost.
@@ -106,7 +119,7 @@ struct Place<'a> {
     loose: Option<&'a str>,
 }
 
-fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
+fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out<'_>) {
     if schema.name.is_some() {
         return;
     }
@@ -117,40 +130,12 @@ fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
             format!("{path}.{part}")
         }
     };
-    let mut complaints = Vec::new();
-    for (index, rule) in schema.validations.iter().enumerate() {
-        let path = at(&format!("x-kubernetes-validations[{index}]"));
-        written(rule, schema, &path, &mut complaints);
-    }
-    let readable = complaints.is_empty();
-    out.complaints.extend(complaints);
-    if readable && place.ty.is_none() && !schema.validations.is_empty() {
-        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
-                   convert structural schema to CEL declarations";
-        let path = at("x-kubernetes-validations");
-        out.complaints
-            .push(FieldError::new(FieldErrorKind::Internal, path, None, why));
-    }
-    if readable {
-        for (index, rule) in schema.validations.iter().enumerate() {
-            let path = at(&format!("x-kubernetes-validations[{index}]"));
-            compiled(rule, schema, place, &path, out);
-        }
-    }
     let times = place
         .times
         .zip(sizes::parts_most(schema))
         .map(|(times, parts)| times.saturating_mul(parts));
     match &schema.kind {
         Kind::Object(object) => {
-            for (name, field) in &object.fields {
-                let below = Place {
-                    ty: of(&field.schema),
-                    times,
-                    loose: place.loose,
-                };
-                visit(&field.schema, &below, &at(&format!("properties[{name}]")), out);
-            }
             if let Some(values) = &object.additional {
                 let below = Place {
                     ty: of(values),
@@ -158,6 +143,14 @@ fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
                     loose: place.loose,
                 };
                 visit(values, &below, &at("additionalProperties"), out);
+            }
+            for (name, field) in &object.fields {
+                let below = Place {
+                    ty: of(&field.schema),
+                    times,
+                    loose: place.loose,
+                };
+                visit(&field.schema, &below, &at(&format!("properties[{name}]")), out);
             }
         }
         Kind::Array(array) => {
@@ -171,14 +164,28 @@ fn visit(schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
         }
         _ => {}
     }
+    if schema.validations.is_empty() || !out.reads(path) {
+        return;
+    }
+    if place.ty.is_none() {
+        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                   convert structural schema to CEL declarations";
+        let path = at("x-kubernetes-validations");
+        out.complaints
+            .push(FieldError::new(FieldErrorKind::Internal, path, None, why));
+    }
+    for (index, rule) in schema.validations.iter().enumerate() {
+        let path = at(&format!("x-kubernetes-validations[{index}]"));
+        compiled(rule, schema, place, &path, out);
+    }
 }
 
 fn has_break(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// What can be said of a rule without reading it.
-fn written(rule: &Value, schema: &Schema, path: &str, out: &mut Vec<FieldError>) {
+/// What can be said of a rule of a schema without reading it.
+pub(crate) fn written(rule: &Value, schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
     let place = |field: &str| format!("{path}.{field}");
     if expression.is_empty() {
@@ -218,7 +225,7 @@ fn written(rule: &Value, schema: &Schema, path: &str, out: &mut Vec<FieldError>)
             "must not contain line breaks",
         ));
     }
-    if !field.is_empty() && field_path::read(field, schema).is_none() {
+    if !field.is_empty() && field_path::read(field, &Schema::from_openapi_v3_unchecked(schema)).is_none() {
         out.push(FieldError::invalid(
             place("fieldPath"),
             field,
@@ -242,7 +249,7 @@ pub(crate) fn shown(rule: &Value) -> String {
     )
 }
 
-fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out) {
+fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &mut Out<'_>) {
     let Some(this) = &place.ty else {
         return;
     };
@@ -361,7 +368,7 @@ mod tests {
                 "u": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
             },
         }}});
-        let errors = check(&Schema::from_openapi_v3_unchecked(&schema), true);
+        let errors = check(&Schema::from_openapi_v3_unchecked(&schema), true, &[]);
         errors.iter().map(|error| error.detail.clone()).collect()
     }
 
@@ -481,7 +488,7 @@ mod tests {
                 list["maxItems"] = json!(limit);
             }
             let schema = json!({"type": "object", "properties": {"spec": list}});
-            check(&Schema::from_openapi_v3_unchecked(&schema), true).len()
+            check(&Schema::from_openapi_v3_unchecked(&schema), true, &[]).len()
         };
         assert_eq!((of(None), of(Some(1))), (3, 0));
     }

@@ -197,7 +197,7 @@ fn custom_version(version: &Value, schema_path: &str) -> Result<CustomVersion, V
                 .collect::<Vec<_>>()
         },
     )?;
-    let errors = cel::check::check(&schema, false);
+    let errors = cel::check::check(&schema, false, &[]);
     if !errors.is_empty() {
         return Err(errors.into_iter().map(|error| error.under(schema_path)).collect());
     }

@@ -37,7 +37,11 @@ pub(crate) async fn create_shaped(
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     // The real server finds this out where it writes, and a dry run does not.
-    if !matches!(object.resource_version(), "" | "0") && !context.params.dry_run {
+    let is_versioned = object
+        .resource_version()
+        .parse::<u64>()
+        .is_ok_and(|version| version != 0);
+    if is_versioned && !context.params.dry_run {
         return Err(ApiError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "",

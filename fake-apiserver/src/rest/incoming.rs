@@ -11,6 +11,7 @@ use crate::field_error::FieldError;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
 use crate::http::{decode, json};
+use crate::patch::strategic;
 use crate::resources::Resource;
 use crate::status::ApiError;
 use crate::types::{self, DecodeError, Schema};
@@ -269,19 +270,27 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// The same for what an apply made: nothing decodes that again, and so nulls of custom resources stay to be judged.
+/// The same for what an apply made: nothing decodes that again, and so nulls of custom resources stay to be judged. Built-in kinds
+/// are read from values, not from text, which cuts what is too large.
 ///
 /// # Errors
-/// What Go's decoder would refuse.
+/// What Go would not make an object of.
 pub(crate) fn normalise_applied(
     context: &Context,
     schema: &Arc<Schema>,
     object: &mut Value,
-) -> Result<(), DecodeError> {
-    if !context.resource.is_custom() {
-        return normalise(context, schema, object);
+) -> Result<(), String> {
+    if context.resource.is_custom() {
+        decode(context, schema, object, None).map_err(|error| error.to_string())?;
+        schema.default_only(object);
+        return Ok(());
     }
-    decode(context, schema, object, None)?;
-    schema.default_only(object);
-    Ok(())
+    let Err(error) = normalise(context, schema, object) else {
+        return Ok(());
+    };
+    if strategic::restore::narrow(schema, object) && normalise(context, schema, object).is_ok() {
+        return Ok(());
+    }
+    let complaint = strategic::restore::check(schema, object).err();
+    Err(complaint.unwrap_or_else(|| error.to_string()))
 }

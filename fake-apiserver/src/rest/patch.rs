@@ -16,7 +16,6 @@ use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
 use crate::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
 use crate::status::ApiError;
-use crate::types::DecodeError;
 use crate::types::Schema;
 
 /// The kinds of patches, by media type.
@@ -334,14 +333,14 @@ pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
 }
 
 /// The merged object has the right fields, and in one of them what the type does not take.
-fn unconvertible(applied: &Value, error: &DecodeError) -> ApiError {
+fn unconvertible(applied: &Value, complaint: &str) -> ApiError {
     let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let of = kind_of(text("/apiVersion"), text("/kind"));
     let message = format!(
         "failed to convert new object ({}/{}; {of}) to proper version: unable to convert unstructured object to {of}: {}",
         text("/metadata/namespace"),
         text("/metadata/name"),
-        of_value(&error.to_string())
+        of_value(complaint)
     );
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
@@ -420,7 +419,7 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
         check_name(context, &object)?;
         check_namespace(context, &mut object)?;
         incoming::normalise_applied(context, &schema, &mut object)
-            .map_err(|error| unconvertible(&applied, &error))?;
+            .map_err(|complaint| unconvertible(&applied, &complaint))?;
         if live.is_none() {
             // A version says nothing of an object that is not there.
             object.metadata_mut().remove("resourceVersion");

@@ -76,12 +76,22 @@ pub(crate) fn with_lists_left_out(
         let fields = part.and_then(Value::as_object);
         fields.is_some_and(|fields| fields.values().any(Value::is_null))
     };
-    if resource.is_custom() || !(has_null(Some(object)) || has_null(object.get("spec"))) {
+    // Claims of devices have their lists further below.
+    let is_deep = resource.group == "resource.k8s.io" && has_null_within(object.get("spec"));
+    if resource.is_custom() || !(has_null(Some(object)) || has_null(object.get("spec")) || is_deep) {
         return None;
     }
     let mut shown = object.clone();
     restore_empty(&mut shown, &sent()?, &*resource.schema()?, false);
     Some(shown)
+}
+
+/// Whether a field of an object, or of one within it, is null.
+fn has_null_within(part: Option<&Value>) -> bool {
+    let fields = part.and_then(Value::as_object).into_iter().flatten();
+    fields
+        .into_iter()
+        .any(|(_, value)| value.is_null() || has_null_within(Some(value)))
 }
 
 /// Puts the empty lists and maps of what was sent where there is nothing, or, if not `everywhere`, where there is a null.

@@ -183,6 +183,15 @@ async fn attempt(
             .tell(validation::warnings(context.table(), &admitted, Some(old)));
     }
     services::settle(context, &mut admitted);
+    if is_labelled_as_template(context)
+        && admitted
+            .metadata()
+            .is_some_and(|meta| !meta.contains_key("labels"))
+        && let Some(schema) = resource.schema()
+    {
+        // What the store gives back is defaulted once more.
+        schema.default(&mut admitted);
+    }
     let admitted = if change.judged {
         admitted
     } else if scaled {
@@ -512,6 +521,13 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
     let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
     is_claim && existing.created == existing.revision
+}
+
+/// Whether an object without labels has those of its template.
+fn is_labelled_as_template(context: &Context) -> bool {
+    let resource = &context.resource;
+    let names = (resource.group.as_str(), resource.plural.as_str());
+    !resource.is_custom() && matches!(names, ("", "replicationcontrollers") | ("batch", "jobs"))
 }
 
 /// Whether a write would change nothing but the times of managed fields: then it is not written.

@@ -46,7 +46,12 @@ impl Strategy for PodStrategy {
         own_labels::apply(object);
         app_armor::apply(object);
         let now = object.meta_str("creationTimestamp").to_owned();
-        let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
+        // A class that was sent is believed.
+        let said = at(object, "status.qosClass").and_then(Value::as_str);
+        let class = said
+            .filter(|class| !class.is_empty())
+            .unwrap_or_else(|| qos_class(object));
+        let mut status = json!({"phase": "Pending", "qosClass": class});
         let gated = at(object, "spec.schedulingGates")
             .and_then(Value::as_array)
             .is_some_and(|gates| !gates.is_empty());

@@ -141,7 +141,11 @@ fn canonicalize_map(object: &Object, value: &mut Value, old: Option<&Value>) {
     let old = old.and_then(Value::as_object);
     for (index, (name, value)) in map.iter_mut().enumerate() {
         if value.is_null() {
-            *value = zero(values);
+            // The store does not tell no bytes from none at all.
+            *value = match values.kind {
+                Kind::Bytes => Value::from(""),
+                _ => zero(values),
+            };
         }
         canonicalize(values, value, old.and_then(|old| old.get_named(name, index)));
     }

@@ -65,20 +65,31 @@ impl Schema {
     }
 
     /// The complaint about what stands first in the document that a refused value was read from: Go's decoder reads on, and tells of
-    /// that.
+    /// that. What decodes itself ends it at once, and is what it tells of.
     pub(crate) fn first_refused(&self, value: &Value, document: &[u8]) -> Option<DecodeError> {
         let mut found = Vec::new();
         Place::Root(self).all(self, value, "", &mut found);
         if found.len() > 1 {
             let order = json::order(document);
             let known = |path: &str| order.iter().position(|known| known == path);
-            found.sort_by_key(|(path, _)| {
+            found.sort_by_key(|refused| {
+                let path = refused.path.as_str();
                 let whole = known(path);
-                whole.or_else(|| known(path.trim_end_matches(|c| c != '[').trim_end_matches('[')))
+                let place =
+                    whole.or_else(|| known(path.trim_end_matches(|c| c != '[').trim_end_matches('[')));
+                (!refused.ends, place)
             });
         }
-        found.into_iter().next().map(|(_, error)| error)
+        found.into_iter().next().map(|refused| refused.error)
     }
+}
+
+/// What the decoder refuses in a document.
+struct Refused {
+    path: String,
+    /// Whether it reads no further.
+    ends: bool,
+    error: DecodeError,
 }
 
 /// Where the decoder is: the Go struct that it is in and the fields to here. Written out only for an error.
@@ -163,7 +174,7 @@ impl Place<'_> {
     }
 
     /// All complaints about a value at `path`, with the paths of what they are about.
-    fn all(&self, schema: &Schema, value: &Value, path: &str, found: &mut Vec<(String, DecodeError)>) {
+    fn all(&self, schema: &Schema, value: &Value, path: &str, found: &mut Vec<Refused>) {
         match (&schema.kind, value) {
             (Kind::Object(object), Value::Object(map)) => {
                 for (name, value) in map {
@@ -190,7 +201,11 @@ impl Place<'_> {
             }
             _ => {
                 if let Err(error) = self.check(schema, value, None) {
-                    found.push((path.to_owned(), error));
+                    found.push(Refused {
+                        path: path.to_owned(),
+                        ends: decodes_itself(&schema.kind),
+                        error,
+                    });
                 }
             }
         }
@@ -243,6 +258,7 @@ impl Place<'_> {
             expected: {
                 let field = path.rsplit('.').next().unwrap_or_default();
                 match (&schema.kind, item_type(owner, field), map_type(owner, field)) {
+                    (Kind::Array(_), _, Some(list)) => list.to_owned(),
                     (Kind::Array(_), Some(item), _) => format!("[]v1.{item}"),
                     (Kind::String, Some(item), _) => format!("v1.{item}"),
                     (Kind::Object(object), _, Some(map)) if object.fields.is_empty() => map.to_owned(),
@@ -251,6 +267,14 @@ impl Place<'_> {
             },
         }
     }
+}
+
+/// Whether Go's type has a decoder of its own.
+fn decodes_itself(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::IntOrString | Kind::Any
+    )
 }
 
 /// What else may stand where a definition has a schema.
@@ -264,6 +288,9 @@ pub(super) enum Either {
 
 impl Either {
     pub(super) fn of(schema: &Schema) -> Option<Self> {
+        if !matches!(schema.kind, Kind::Any) {
+            return None;
+        }
         match short_name(schema) {
             "JSONSchemaPropsOrBool" => Some(Self::Flag),
             "JSONSchemaPropsOrArray" => Some(Self::Several),
@@ -390,9 +417,10 @@ fn embedded(owner: &str, field: &str) -> &'static [&'static str] {
     }
 }
 
-/// The Go type of a map whose keys are texts of a kind of their own.
+/// The Go type of a map whose keys are texts of a kind of their own, or of a list that has a name.
 fn map_type(owner: &str, field: &str) -> Option<&'static str> {
     Some(match (owner, field) {
+        ("JSONSchemaProps", "x-kubernetes-validations") => "v1.ValidationRules",
         ("Device", "attributes") => "map[v1.QualifiedName]v1.DeviceAttribute",
         ("Device", "capacity") => "map[v1.QualifiedName]v1.DeviceCapacity",
         ("CapacityRequirements", "requests") | ("DeviceRequestAllocationResult", "consumedCapacity") => {

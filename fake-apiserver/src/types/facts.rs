@@ -41,7 +41,6 @@ pub(super) struct FieldFacts {
     pub(super) allowed: Vec<Value>,
     pub(super) allowed_items: Vec<Value>,
     pub(super) zero: Option<Value>,
-    pub(super) patch_replaces: bool,
     pub(super) written: Written,
     pub(super) pointer: bool,
     pub(super) go_type: Option<&'static str>,
@@ -109,7 +108,7 @@ fn word(mut facts: FieldFacts, word: &'static str) -> FieldFacts {
         ("keys", keys) => facts.keys = keys.split(',').collect(),
         ("map", kind) => facts.map = Some(kind),
         ("patch", strategy) => {
-            facts.patch_replaces = strategy == "replace";
+            facts.patch.replace = strategy == "replace";
             facts.patch.merge = strategy.contains("merge");
             facts.patch.retain_keys = strategy.contains("retainKeys");
         }

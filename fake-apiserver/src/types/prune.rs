@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::builtin::object_meta;
-use super::decode::item_of;
+use super::decode::{Either, item_of};
 use super::schema::{Kind, Object, Schema};
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 impl Schema {
     /// Drops every field that the type does not declare, and returns their paths as the server names them
@@ -60,6 +60,19 @@ struct Unknown {
     in_embedded_metadata: Vec<String>,
 }
 
+/// The schemas in a place that holds one, or a list of them, or whether there may be anything.
+fn schemas_in(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().map_or(&[][..], Array::as_slice);
+    items.iter().chain(value.is_object().then_some(value))
+}
+
+fn schemas_in_mut(value: &mut Value) -> Box<dyn Iterator<Item = &mut Value> + '_> {
+    match value {
+        Value::Array(items) => Box::new(items.iter_mut()),
+        value => Box::new(std::iter::once(value)),
+    }
+}
+
 /// Whether a type declares all fields of a value. What is the same memory as in `old` is known.
 fn is_known(schema: &Schema, value: &Value, old: Option<&Value>, custom: bool) -> bool {
     if old.is_some_and(|old| old.is_same(value)) {
@@ -71,7 +84,10 @@ fn is_known(schema: &Schema, value: &Value, old: Option<&Value>, custom: bool) -
             map.iter().enumerate().all(|(index, (name, value))| {
                 let old = || old.and_then(|old| old.get_named(name, index));
                 if let Some(field) = object.fields.named(name) {
-                    is_known(&field.schema, value, old(), custom)
+                    match Either::of(&field.schema) {
+                        Some(_) => schemas_in(value).all(|part| is_known(schema, part, None, custom)),
+                        None => is_known(&field.schema, value, old(), custom),
+                    }
                 } else if object.embedded_resource && name == "metadata" {
                     is_known(&object_meta(), value, old(), false)
                 } else if object.embedded_resource && (name == "apiVersion" || name == "kind") {
@@ -98,7 +114,17 @@ fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut Str
     }
     let length = path.len();
     match (&schema.kind, value) {
-        (Kind::Object(object), Value::Object(map)) => prune_object(object, map, old, path, unknown),
+        (Kind::Object(object), Value::Object(map)) => {
+            // A schema in a place where something else may stand decodes itself, and says nothing of what it does not know.
+            let places = map.iter_mut().filter(|(name, _)| {
+                let field = object.fields.named(name);
+                field.is_some_and(|field| Either::of(&field.schema).is_some())
+            });
+            for part in places.flat_map(|(_, value)| schemas_in_mut(value)) {
+                prune(schema, part, None, &mut String::new(), &mut Unknown::default());
+            }
+            prune_object(object, map, old, path, unknown);
+        }
         (Kind::Array(array), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
                 // Writing into a text cannot fail.

@@ -292,7 +292,7 @@ fn property(raw: &Value, facts: &FieldFacts, place: (&str, &str)) -> Value {
         extend("map-type", Value::from(kind));
     }
     let strategies = [
-        (facts.patch_replaces, "replace"),
+        (facts.patch.replace, "replace"),
         (facts.patch.merge, "merge"),
         (facts.patch.retain_keys, "retainKeys"),
     ];

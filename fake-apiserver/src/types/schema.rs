@@ -153,6 +153,8 @@ pub enum Written {
 pub struct PatchStrategy {
     /// Lists are merged rather than replaced.
     pub merge: bool,
+    /// Objects are replaced rather than merged.
+    pub replace: bool,
     /// `$retainKeys` is understood.
     pub retain_keys: bool,
     /// The field that tells the items of a merged list apart; none for scalars.

@@ -235,12 +235,14 @@ fn device_toleration(toleration: &Value, path: &Path<'_>, errors: &mut Errors) {
         "Equal" => {
             let value = toleration.text("value");
             errors.problems(&path.field("value"), value, names::label_value_problems(value));
-            if key.is_empty() {
-                errors.required(&path.field("key"), "");
-            }
         }
         "" => errors.required(&at, ""),
         other => errors.not_supported(&at, other, &["Equal", "Exists"]),
+    }
+    let effect = toleration.text("effect");
+    let effects = ["NoExecute", "NoSchedule", "None"];
+    if !effect.is_empty() && !effects.contains(&effect) {
+        errors.not_supported(&path.field("effect"), effect, &effects);
     }
 }
 
@@ -274,25 +276,29 @@ fn request(request: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// A name with the domain of whoever defines it.
 fn full_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
-    if name.is_empty() {
-        return errors.required(path, "");
-    }
-    let Some((domain, id)) = name.split_once('/') else {
-        return errors.invalid(
-            path,
-            name,
-            "a fully qualified name must be a domain and a name separated by a slash",
-        );
+    let identifier = |id: &str, errors: &mut Errors| {
+        if id.is_empty() || !is_identifier(id) {
+            errors.invalid(path, id, "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')");
+        }
     };
-    if domain.is_empty() {
-        errors.required(path, "the domain must not be empty");
-    } else {
-        errors.problems(path, domain, names::subdomain_problems(domain));
-    }
-    if id.is_empty() {
-        errors.required(path, "the name must not be empty");
-    } else if !is_identifier(id) {
-        errors.invalid(path, id, "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')");
+    match name.split('/').collect::<Vec<_>>().as_slice() {
+        [id] => {
+            identifier(id, errors);
+            let detail = "a fully qualified name must be a domain and a name separated by a slash";
+            errors.invalid(path, name, detail);
+        }
+        [domain, id] => {
+            match domain.is_empty() {
+                true => errors.invalid(path, "", "the domain must not be empty"),
+                false => errors.problems(path, domain, names::subdomain_problems(domain)),
+            }
+            match id.is_empty() {
+                true => errors.invalid(path, "", "the name must not be empty"),
+                false => identifier(id, errors),
+            }
+        }
+        // The real server looks no closer at names with more parts.
+        _ => {}
     }
 }
 

@@ -69,7 +69,8 @@ fn template_stays(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors
     let started = old
         .pointer("/status/startTime")
         .is_some_and(|time| !time.is_null());
-    let still = suspended && (!started || is_suspended(old));
+    let active = old.pointer("/status/active").and_then(Value::as_i64).unwrap_or(0);
+    let still = suspended && (!started || is_suspended(old)) && active == 0;
     if still {
         for field in SCHEDULING {
             take(&mut old_template, &new_template, "/spec", field);

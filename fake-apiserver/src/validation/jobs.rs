@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared_json::{Array, Value, json};
+use shared_json::{Value, json};
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
@@ -328,11 +328,7 @@ fn exit_codes(codes: &Value, containers: &BTreeSet<&str>, path: &Path<'_>, error
     let path = path.field("values");
     let values = codes.list("values");
     if values.is_empty() {
-        errors.invalid(
-            &path,
-            Value::Array(Array::new()),
-            "at least one value is required",
-        );
+        errors.invalid(&path, Value::Null, "at least one value is required");
     } else if values.len() > 255 {
         errors.too_many(&path, values.len(), 255);
     }

@@ -86,8 +86,8 @@ fn node(column: &str, node: Fields<'_>) -> Value {
                 node.text("status.nodeInfo.kernelVersion"),
                 node.text("status.nodeInfo.architecture"),
             );
+            let kernel = if kernel.is_empty() { UNKNOWN } else { kernel };
             match (kernel, machine) {
-                ("", _) => Value::from(UNKNOWN),
                 (kernel, "") => Value::from(kernel),
                 (kernel, machine) => Value::from(format!("{kernel} ({machine})")),
             }
@@ -259,7 +259,8 @@ pub(super) fn event(column: &str, event: Fields<'_>) -> Value {
         }
         "Count" if event.has("series") => Value::from(event.number("series.count")),
         // An event that has happened once has no count in the newer API.
-        "Count" => Value::from(event.number("count").max(1)),
+        "Count" if event.number("count") == 0 => Value::from(1),
+        "Count" => Value::from(event.number("count")),
         _ => Value::from(""),
     }
 }

@@ -79,7 +79,10 @@ fn volume(is_claim: bool, column: &str, object: Fields<'_>) -> Value {
                 .and_then(Value::as_str);
             Value::from(old.unwrap_or(object.text("spec.storageClassName")))
         }
-        "VolumeAttributesClass" => object.or_unset("spec.volumeAttributesClassName"),
+        "VolumeAttributesClass" if object.has("spec.volumeAttributesClassName") => {
+            Value::from(object.text("spec.volumeAttributesClassName"))
+        }
+        "VolumeAttributesClass" => Value::from(UNSET),
         "Reason" => Value::from(object.text("status.reason")),
         "VolumeMode" => object.or_unset("spec.volumeMode"),
         _ => Value::from(""),

@@ -123,6 +123,10 @@ fn set_orders<'p>(
 }
 
 fn delete_from(target: &mut Map, list: &str, values: &Value) {
+    if values.is_null() {
+        target.remove(list);
+        return;
+    }
     if let (Some(Value::Array(items)), Value::Array(values)) = (target.get_mut(list), values) {
         items.retain(|item| !values.contains(item));
     }
@@ -142,7 +146,13 @@ fn merge_field(
         target.remove(name);
         return Ok(());
     }
+    let field = schema.and_then(|schema| schema.field(name));
     match (target.get_mut(name), value) {
+        (Some(before @ Value::Object(_)), Value::Object(_))
+            if field.is_some_and(|field| field.patch.replace) =>
+        {
+            *before = value.clone();
+        }
         (Some(Value::Object(target)), Value::Object(patch)) => {
             merge(target, patch, schema.and_then(|schema| schema.child(name)))?;
         }

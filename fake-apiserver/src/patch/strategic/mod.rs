@@ -7,12 +7,12 @@
 
 mod list;
 mod map;
-mod restore;
+pub(crate) mod restore;
 
 use super::PatchError;
 use super::print::{go_print, json_type};
 use crate::types::Schema;
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 /// Merges `patch` into `doc`, an object of the built-in type `schema`.
 ///
@@ -42,10 +42,44 @@ pub fn apply(schema: &Schema, doc: &Value, patch: &Value) -> Result<Value, Patch
     };
     let mut merged = doc.as_object().cloned().unwrap_or_else(Map::new);
     map::merge(&mut merged, fields, Some(schema))?;
-    let merged = Value::Object(merged);
-    restore::check_merged(schema, doc, &merged).map_err(|detail| PatchError::Invalid {
-        patch: go_print(patch),
-        detail,
-    })?;
-    Ok(merged)
+    let mut merged = Value::Object(merged);
+    match restore::check_merged(schema, doc, &merged) {
+        Err(_) if restore::narrow(schema, &mut merged) && restore::check(schema, &merged).is_ok() => {
+            Ok(merged)
+        }
+        Err(detail) => Err(PatchError::Invalid {
+            patch: go_print(&used(Some(doc), patch)),
+            detail,
+        }),
+        Ok(()) => Ok(merged),
+    }
+}
+
+/// What is left of a patch once it was merged into `doc`, which refusals show: merging takes out what it has followed.
+fn used(doc: Option<&Value>, patch: &Value) -> Value {
+    match (doc, patch) {
+        (None, Value::Object(fields)) => {
+            let said = fields.iter().filter(|(_, value)| !value.is_null());
+            let said = said.map(|(name, value)| (name.clone(), used(None, value)));
+            Value::Object(said.collect())
+        }
+        (None, Value::Array(items)) => Value::Array(items.iter().map(|item| used(None, item)).collect()),
+        (Some(Value::Object(doc)), Value::Object(fields)) => match fields.get(map::DIRECTIVE) {
+            Some(directive) => {
+                let mut fields = fields.clone();
+                if directive.as_str() == Some("replace") {
+                    fields.remove(map::DIRECTIVE);
+                }
+                Value::Object(fields)
+            }
+            None => {
+                let used = |(name, value): (&Name, &Value)| match (doc.get(name), value) {
+                    (None, Value::Null) => (name.clone(), Value::Null),
+                    (before, value) => (name.clone(), used(before, value)),
+                };
+                Value::Object(fields.iter().map(used).collect())
+            }
+        },
+        (_, patch) => patch.clone(),
+    }
 }

@@ -2,7 +2,10 @@
 
 use crate::patch::print::go_type;
 use crate::types::{Kind, Schema};
-use shared_json::Value;
+use shared_json::{Number, Value};
+
+/// Up to here fractions hold whole numbers exactly.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Checks that the merged object still is of its type, where it is not as it was before: an object of the type. The error
 /// is the first one, in the order of field names.
@@ -31,7 +34,7 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
 }
 
 /// Checks that the merged object still is of its type; the error is the first one, in the order of field names.
-pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
+pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     match (&schema.kind, value) {
         (_, Value::Null) | (Kind::Any, _) => Ok(()),
         (Kind::Object(object), Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
@@ -67,6 +70,43 @@ pub(super) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
         }
         _ => Err(format!("unrecognized type: {}", basic(schema))),
     }
+}
+
+/// Makes whole numbers of what Go's conversions do: fractions that have none, and, cut, what is too large. Says whether there were any.
+pub(crate) fn narrow(schema: &Schema, value: &mut Value) -> bool {
+    let mut any = false;
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            for (name, value) in map.iter_mut() {
+                let field = object.fields.named(name).map(|field| &*field.schema);
+                if let Some(schema) = field.or(object.additional.as_deref()) {
+                    any |= narrow(schema, value);
+                }
+            }
+        }
+        (Kind::Array(array), Value::Array(items)) => {
+            for item in items.iter_mut() {
+                any |= narrow(&array.items, item);
+            }
+        }
+        (Kind::Integer, Value::Number(number)) => {
+            let whole = |float: &f64| float.fract() == 0.0 && float.abs() < WHOLE_MAX;
+            let given = number.as_i64();
+            let Some(mut whole) = given.or_else(|| number.as_f64().filter(whole).map(|float| float as i64))
+            else {
+                return false;
+            };
+            if schema.format.as_deref() == Some("int32") && i32::try_from(whole).is_err() {
+                // The lower half, whatever its sign becomes.
+                let low = whole.rem_euclid(1 << 32);
+                whole = if low < 1 << 31 { low } else { low - (1 << 32) };
+            }
+            any = given != Some(whole);
+            *number = Number::from(whole);
+        }
+        _ => {}
+    }
+    any
 }
 
 /// Go's kind of the value, as reflection names it.

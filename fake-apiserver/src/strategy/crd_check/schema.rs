@@ -53,7 +53,8 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
         let complaints = structural::check(schema, path);
         if complaints.is_empty() {
             let read = Schema::from_openapi_v3_unchecked(schema);
-            let wrong = read.wrong_defaults();
+            let mut wrong = read.wrong_defaults();
+            wrong_resources(&read, "", &mut wrong);
             if wrong.is_empty() {
                 typed = Some(read);
             }
@@ -75,14 +76,21 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
         let detail = "OpenAPIV3Schema 'schema' is not supported";
         errors.push(FieldError::invalid(path, "", detail));
     }
-    // Rules are read only where everything else is right.
-    if let Some(typed) = typed.filter(|_| errors.len() == before) {
+    // Rules are read only where everything else is right with what they see.
+    if let Some(typed) = typed {
+        let below = |error: &FieldError| {
+            let rest = error.path.strip_prefix(path)?;
+            Some(rest.trim_start_matches('.').to_owned())
+        };
+        let found = errors.get(before..).unwrap_or_default();
+        let wrong: Vec<String> = found.iter().filter_map(below).collect();
+        let before = errors.len();
         errors.extend(
-            cel::check::check(&typed, true)
+            cel::check::check(&typed, true, &wrong)
                 .into_iter()
                 .map(|error| placed(error.under(path), path)),
         );
-        if errors.len() == before {
+        if wrong.is_empty() && errors.len() == before {
             let mut wrong = Vec::new();
             broken_by_defaults(&typed, "", &mut wrong);
             errors.extend(wrong.into_iter().map(|error| error.under(path)));
@@ -100,6 +108,30 @@ fn placed(mut error: FieldError, path: &str) -> FieldError {
     error
 }
 
+/// What is wrong with resources within the defaults of a schema.
+fn wrong_resources(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    let below = |part: &str| match path {
+        "" => part.to_owned(),
+        path => format!("{path}.{part}"),
+    };
+    if schema.name.is_some() {
+        return;
+    }
+    if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
+        let resources = embedded::validate(schema, default, path.is_empty());
+        errors.extend(resources.into_iter().map(|error| error.under(&below("default"))));
+    }
+    match &schema.kind {
+        Kind::Object(object) => {
+            for (name, field) in &object.fields {
+                wrong_resources(&field.schema, &below(&format!("properties[{name}]")), errors);
+            }
+        }
+        Kind::Array(array) => wrong_resources(&array.items, &below("items"), errors),
+        _ => {}
+    }
+}
+
 /// The rules of a schema that its own defaults break.
 fn broken_by_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
     let below = |part: &str| {
@@ -113,8 +145,6 @@ fn broken_by_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>)
         return;
     }
     if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
-        let resources = embedded::validate(schema, default, path.is_empty());
-        errors.extend(resources.into_iter().map(|error| error.under(&below("default"))));
         let (found, _) = cel::rules::RuleSet::of(schema).check(schema, default, None);
         errors.extend(found.into_iter().map(|error| match error.path.as_str() {
             "<nil>" => FieldError {
@@ -252,6 +282,10 @@ impl Walk<'_> {
         self.map_type(schema, path);
         self.list_type(schema, path);
         self.list_keys(schema, path);
+        for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
+            let path = at(path, &format!("x-kubernetes-validations[{index}]"));
+            cel::check::written(rule, schema, &path, self.errors);
+        }
     }
 
     /// What no schema may say.

@@ -191,7 +191,12 @@ fn is_latest(image: &str) -> bool {
         Some((_, tag)) => tag == "latest",
         None => digest.is_none(),
     };
-    is_newest && is_repository(path)
+    is_newest && is_repository(path) && !is_hash(image)
+}
+
+/// Whether a text is the hash of an image, which names none.
+fn is_hash(image: &str) -> bool {
+    image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Whether a text may name images: small letters, digits and what stands between them, below a registry if it is one.
@@ -209,6 +214,13 @@ fn is_repository(path: &str) -> bool {
             && !in_a_row.iter().any(|odd| part.contains(odd))
     };
     let is_registry = |host: &str| {
+        let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        if let Some((address, port)) = bracketed {
+            let digits = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+            return !address.is_empty()
+                && address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':')
+                && (port.is_empty() || port.strip_prefix(':').is_some_and(digits));
+        }
         let (name, port) = host.split_once(':').unwrap_or((host, "0"));
         let label = |label: &str| {
             !label.is_empty()
