@@ -221,7 +221,8 @@ async fn make(cx: &mut Cx<'_>, pod: &Value) -> Result<Option<(String, String)>, 
 
 /// Reserves the allocated claims of a pod that has a node already: the scheduler did not see it.
 async fn reserve(cx: &mut Cx<'_>, pod: &Value) -> Result<(), kube::Error> {
-    if text(pod, "spec.nodeName").is_empty() {
+    // One that is done needs no devices.
+    if text(pod, "spec.nodeName").is_empty() || is_done(pod) {
         return Ok(());
     }
     for claim in list(pod, "spec.resourceClaims") {

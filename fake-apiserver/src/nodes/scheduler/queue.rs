@@ -17,7 +17,7 @@ const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(10);
 /// A pod that has been refused is tried again after this time, whether anything has changed or not (the real one looks every
 /// half minute).
-const REFUSED_MAX: Duration = Duration::from_mins(5);
+const REFUSED_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Those that need no rest come first, of the others those whose rest is over first; then the more important, then those that came
 /// first. And the pod's uid.

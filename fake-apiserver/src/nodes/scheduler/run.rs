@@ -59,7 +59,7 @@ struct Vain {
     message: String,
     /// The filters that have refused it. None if something is wrong with what it asks for.
     by: Vec<Filter>,
-    victims: Option<preemption::Victims>,
+    victims: Option<Box<preemption::Victims>>,
     /// A claim of devices that is given back, to get others.
     idle: Option<Value>,
     /// A claim of an earlier try, which goes.
@@ -403,9 +403,7 @@ impl Scheduler {
                 message.clone(),
             )
             .await;
-        let nominated = victims
-            .as_ref()
-            .map(|victims: &preemption::Victims| victims.node.as_str());
+        let nominated = victims.as_deref().map(|victims| victims.node.as_str());
         let reason = if vain.by.is_empty() {
             "SchedulerError"
         } else {
@@ -505,7 +503,7 @@ impl Scheduler {
             by.push(Filter::Name);
         }
         Err(Vain {
-            victims,
+            victims: victims.map(Box::new),
             left: cycle.devices.left().filter(|_| idle.is_none()).cloned(),
             idle: idle.cloned(),
             ..Vain::new(message::refused(&refusals, claims, &outcome), by)
