@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::AsyncBufReadExt as _;
-use futures::TryStreamExt as _;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use shared_json::{Value, json};
@@ -283,12 +282,19 @@ async fn watches(client: &Client, root: &str, objects: usize) -> Result<f64, Err
         let stream = client
             .request_stream(request.map_err(|error| failed("watch", error))?)
             .await;
-        let mut lines = stream.map_err(|error| failed("watch", error))?.lines();
+        let stream = stream.map_err(|error| failed("watch", error))?;
         readers.spawn(async move {
-            for _ in 0..objects {
-                if lines.try_next().await.ok().flatten().is_none() {
+            let mut stream = std::pin::pin!(stream);
+            let mut seen = 0;
+            // Each line is an event. They are counted and not read: the server is measured, and not its client.
+            while seen < objects {
+                let bytes = stream.fill_buf().await.map_err(|error| failed("watch", error))?;
+                if bytes.is_empty() {
                     return Err(failed("watch", "the watch has ended"));
                 }
+                let length = bytes.len();
+                seen += bytes.iter().filter(|byte| **byte == b'\n').count();
+                stream.as_mut().consume_unpin(length);
             }
             Ok(())
         });

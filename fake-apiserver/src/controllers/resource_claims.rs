@@ -107,8 +107,15 @@ impl Controller for ResourceClaims {
         &[Res::Pods, Res::ResourceClaims, Res::ResourceClaimTemplates]
     }
 
-    fn affected(&self, cache: &Cache, res: Res, object: &Value, _: Option<&Value>) -> Vec<Key> {
+    fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         let namespace = object.namespace();
+        let pods_with = |is_meant: &dyn Fn(&Value, &Value) -> bool| -> Vec<Key> {
+            let pods = cache.in_namespace(Res::Pods, namespace).filter(|pod| {
+                let mut claims = list(pod, "spec.resourceClaims").iter();
+                claims.any(|claim| is_meant(pod, claim))
+            });
+            pods.map(|pod| Key::of(pod)).collect()
+        };
         match res {
             Res::Pods => {
                 let claims = list(object, "spec.resourceClaims");
@@ -126,22 +133,21 @@ impl Controller for ResourceClaims {
             Res::ResourceClaims => {
                 let reserved = list(object, "status.reservedFor").iter();
                 let owner = controller_of(object).filter(|owner| text(owner, "kind") == "Pod");
+                let is_allocated = |claim: &Value| at(claim, "status.allocation").is_some();
+                // A pod that has a node may have waited for this.
+                let waiting = match is_allocated(object) && !old.is_some_and(is_allocated) {
+                    true => pods_with(&|pod, claim| object_name(pod, claim) == Some(object.name())),
+                    false => Vec::new(),
+                };
                 reserved
                     .filter(|one| text(one, "resource") == "pods")
                     .chain(owner)
                     .map(|one| Key::new(namespace, text(one, "name")))
                     .chain([claim_key(namespace, object.name())])
+                    .chain(waiting)
                     .collect()
             }
-            _ => cache
-                .in_namespace(Res::Pods, namespace)
-                .filter(|pod| {
-                    list(pod, "spec.resourceClaims")
-                        .iter()
-                        .any(|claim| text(claim, "resourceClaimTemplateName") == object.name())
-                })
-                .map(|pod| Key::of(pod))
-                .collect(),
+            _ => pods_with(&|_, claim| text(claim, "resourceClaimTemplateName") == object.name()),
         }
     }
 

@@ -18,13 +18,15 @@ const LOG_EVENTS_PER_OBJECT: usize = 4;
 /// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
 /// to list, and that costs what there is.
 const LOG_BYTES_MAX: usize = 4 << 20;
-const LOG_BYTES_PER_OBJECT: usize = 3 << 9;
+const LOG_BYTES_PER_OBJECT: usize = 1 << 10;
 /// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
 /// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
 const LOG_WHOLE_EVENTS: usize = 256;
 /// A table of more objects than these, which nobody of this process watches, keeps only the encodings of those that have not changed for so
 /// many events. Where somebody does, the fields are in memory anyway.
 const WHOLE_OBJECTS: usize = 1000;
+/// Of more objects than these the encodings are packed.
+const UNPACKED_OBJECTS: usize = 4096;
 
 /// An event that nobody is expected to ask for soon.
 struct Packed {
@@ -191,6 +193,7 @@ impl Table {
         let event = Arc::clone(event);
         let object = &event.object;
         let is_large = self.objects.len() > WHOLE_OBJECTS;
+        let is_huge = self.objects.len() > UNPACKED_OBJECTS;
         let present = self.objects.get_mut(&object.key);
         let present = present.filter(|present| present.revision() == object.revision);
         let before = logged.bytes;
@@ -211,7 +214,10 @@ impl Table {
                 return;
             }
             Some(present) if is_large => {
-                *present = Kept::Small(Arc::new(self.packer.pack(object)));
+                *present = match is_huge {
+                    true => Kept::Small(Arc::new(self.packer.pack(object))),
+                    false => Kept::Whole(Arc::new(object.cold())),
+                };
                 logged.pack(&event, present.clone());
             }
             _ if object.value.is_encoded() => {
