@@ -1,6 +1,5 @@
 //! A bounded map that forgets what was used least recently, as the caches behind client-go's correlator do.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 /// How many keys each cache of the correlator holds (client-go: 4096).
@@ -42,117 +41,28 @@ impl Words {
     }
 }
 
-/// A map of at most `capacity` entries, which are in a row by when they were used.
+/// A map of at most `capacity` entries. It takes memory for those that there are.
 #[derive(Debug)]
 pub(crate) struct LruCache<V> {
     capacity: usize,
-    places: HashMap<Digest, u32, BuildHasherDefault<Spread>>,
-    entries: Vec<Entry<V>>,
-    /// The entries used last and first.
-    newest: u32,
-    oldest: u32,
-}
-
-#[derive(Debug)]
-struct Entry<V> {
-    key: Digest,
-    newer: u32,
-    older: u32,
-    value: V,
-}
-
-/// No entry.
-const NONE: u32 = u32::MAX;
-
-/// A digest is spread already.
-#[derive(Debug, Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = self.0.rotate_left(8) ^ word;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-fn index(place: u32) -> usize {
-    usize::try_from(place).unwrap_or(usize::MAX)
+    entries: lru::LruCache<Digest, V, BuildHasherDefault<DefaultHasher>>,
 }
 
 impl<V> LruCache<V> {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            places: HashMap::default(),
-            entries: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
+            // One that is bounded would make room for all of them at once.
+            entries: lru::LruCache::unbounded_with_hasher(BuildHasherDefault::default()),
         }
     }
 
     /// The value of `key`, made by `default` when there is none; it becomes the most recently used one.
     pub(crate) fn entry(&mut self, key: Digest, default: impl FnOnce() -> V) -> &mut V {
-        let place = match self.places.get(&key) {
-            Some(place) => {
-                let place = *place;
-                self.take_out(place);
-                place
-            }
-            None => self.make(key, default()),
-        };
-        self.put_first(place);
-        &mut self.entries[index(place)].value
-    }
-
-    /// A new entry, which is not in the row.
-    fn make(&mut self, key: Digest, value: V) -> u32 {
-        let entry = Entry {
-            key,
-            newer: NONE,
-            older: NONE,
-            value,
-        };
-        let place = if self.entries.len() < self.capacity {
-            self.entries.push(entry);
-            u32::try_from(self.entries.len() - 1).unwrap_or(NONE)
-        } else {
-            let place = self.oldest;
-            self.take_out(place);
-            let before = std::mem::replace(&mut self.entries[index(place)], entry);
-            self.places.remove(&before.key);
-            place
-        };
-        self.places.insert(key, place);
-        place
-    }
-
-    fn take_out(&mut self, place: u32) {
-        let Entry { newer, older, .. } = self.entries[index(place)];
-        match self.entries.get_mut(index(newer)) {
-            Some(entry) => entry.older = older,
-            None => self.newest = older,
+        if self.entries.len() >= self.capacity && !self.entries.contains(&key) {
+            self.entries.pop_lru();
         }
-        match self.entries.get_mut(index(older)) {
-            Some(entry) => entry.newer = newer,
-            None => self.oldest = newer,
-        }
-    }
-
-    fn put_first(&mut self, place: u32) {
-        let before = std::mem::replace(&mut self.newest, place);
-        match self.entries.get_mut(index(before)) {
-            Some(entry) => entry.newer = place,
-            None => self.oldest = place,
-        }
-        let entry = &mut self.entries[index(place)];
-        (entry.newer, entry.older) = (NONE, before);
+        self.entries.get_or_insert_mut(key, default)
     }
 }
 

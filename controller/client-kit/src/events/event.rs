@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::cache::{Digest, Words};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use shared_json::{Value, json};
+
+use super::cache::{Digest, Words};
 
 /// How serious an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
