@@ -30,6 +30,13 @@ impl Kept {
         }
     }
 
+    pub(super) fn packed(self) -> Option<Arc<Small>> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Small(small) => Some(small),
+        }
+    }
+
     pub(super) fn stored(&self) -> Arc<Stored> {
         match self {
             Self::Whole(stored) => Arc::clone(stored),

@@ -413,6 +413,48 @@ mod tests {
     }
 
     #[test]
+    fn what_was_packed_is_told_and_listed_as_it_was() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        let name = |index: u64| format!("x{index:04}");
+        for index in 0..6000 {
+            put(&store, &name(index), None)?;
+        }
+        // Each is written again, and every second one removed.
+        for index in 0..6000 {
+            put(&store, &name(index), Some(index + 1))?;
+        }
+        for index in (0..6000).step_by(2) {
+            let key = ObjectKey::new("a", &name(index));
+            let last = store.get(&pods(), &key).ok_or("an object is missing")?;
+            let gone = Change::Delete(last.value.clone());
+            store.commit(&pods(), &key, Some(last.revision), gone)?;
+        }
+        let mut watcher = store.watch(&pods(), Scope::All, Revision(5900), false)?;
+        let mut told = 0;
+        while let Some(event) = watcher.try_next()? {
+            let before = event.previous.as_ref().map(|stored| stored.revision);
+            let number = event.revision.0;
+            let expected = match number {
+                0..=6000 => None,
+                6001..=12_000 => Some(number - 6000),
+                _ => Some((number - 12_001) * 2 + 6001),
+            };
+            assert_eq!(before, expected.map(Revision));
+            for stored in event.previous.iter().chain([&event.object]) {
+                assert_eq!(
+                    stored.value["metadata"]["resourceVersion"],
+                    stored.revision.to_string()
+                );
+            }
+            told += 1;
+        }
+        assert_eq!(told, 9100);
+        let then = store.list(&pods(), None, Some(Revision(6000)), None)?.items;
+        assert!(then.iter().map(|stored| stored.revision.0).eq(1..=6000));
+        Ok(())
+    }
+
+    #[test]
     fn what_is_watched_here_is_not_encoded() -> Result<(), Box<dyn std::error::Error>> {
         let store = Arc::new(Store::new());
         let mut watcher = store.watch(&pods(), Scope::All, Revision(0), true)?;

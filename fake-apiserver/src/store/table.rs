@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
-use super::kept::{Kept, Packer};
+use super::kept::{Kept, Packer, Small};
 use super::key::{ObjectKey, Revision};
 use super::scope::{Parts, Scope};
 
@@ -32,11 +32,12 @@ const UNPACKED_OBJECTS: usize = 4096;
 struct Packed {
     kind: EventKind,
     object: Kept,
-    previous: Option<Arc<Stored>>,
+    previous: Option<Kept>,
 }
 
 enum Form {
-    Whole(Arc<Event>),
+    /// And what was before it, if that was packed.
+    Whole(Arc<Event>, Option<Arc<Small>>),
     Packed(Box<Packed>),
 }
 
@@ -48,27 +49,27 @@ struct Logged {
 }
 
 impl Logged {
-    fn new(event: &Arc<Event>) -> Self {
+    fn new(event: &Arc<Event>, before: Option<Arc<Small>>) -> Self {
         Self {
             revision: event.revision,
             bytes: event.fresh_bytes + size_of::<Stored>(),
-            form: Form::Whole(Arc::clone(event)),
+            form: Form::Whole(Arc::clone(event), before),
         }
     }
 
     fn event(&self) -> Arc<Event> {
         match &self.form {
-            Form::Whole(event) => Arc::clone(event),
+            Form::Whole(event, _) => Arc::clone(event),
             Form::Packed(packed) => {
                 let object = packed.object.stored();
-                let previous = packed.previous.as_ref().map(Stored::light);
+                let previous = packed.previous.as_ref().map(Kept::stored);
                 Arc::new(Event::new(packed.kind, object, previous, self.bytes))
             }
         }
     }
 
     /// Keeps an event's objects in these forms.
-    fn keep(&mut self, kind: EventKind, object: Kept, previous: Option<Arc<Stored>>) {
+    fn keep(&mut self, kind: EventKind, object: Kept, previous: Option<Kept>) {
         let packed = Packed {
             kind,
             object,
@@ -77,13 +78,14 @@ impl Logged {
         self.form = Form::Packed(Box::new(packed));
     }
 
-    /// Keeps the object's encoding alone, in this form.
-    fn pack(&mut self, event: &Event, object: Kept) {
+    /// Keeps the object's encoding alone, in this form, and what was before it as it was kept.
+    fn pack(&mut self, event: &Event, object: Kept, before: Option<Arc<Small>>) {
         self.bytes = match &object {
             Kept::Whole(object) => object.bytes().len(),
             Kept::Small(small) => small.bytes(),
         };
-        let previous = event.previous.as_ref().map(Stored::light);
+        let whole = || Some(Kept::Whole(event.previous.as_ref()?.light()));
+        let previous = before.map(Kept::Small).or_else(whole);
         self.keep(event.kind, object, previous);
     }
 }
@@ -155,16 +157,16 @@ impl Table {
     }
 
     pub(super) fn append(&mut self, event: Arc<Event>) {
-        match event.kind {
-            EventKind::Deleted => {
-                self.objects.remove(&event.object.key);
-            }
+        let key = &event.object.key;
+        let before = match event.kind {
+            EventKind::Deleted => self.objects.remove(key),
             EventKind::Added | EventKind::Modified => {
                 let kept = Kept::Whole(Arc::clone(&event.object));
-                self.objects.insert(event.object.key.clone(), kept);
+                self.objects.insert(key.clone(), kept)
             }
-        }
-        let logged = Logged::new(&event);
+        };
+        let before = before.and_then(Kept::packed);
+        let logged = Logged::new(&event, before);
         self.log_bytes += logged.bytes;
         self.log.push_back(logged);
         self.settle();
@@ -189,8 +191,10 @@ impl Table {
         let Some(logged) = self.log.get_mut(index) else {
             return;
         };
-        let Form::Whole(event) = &logged.form else { return };
-        let event = Arc::clone(event);
+        let Form::Whole(event, packed_before) = &logged.form else {
+            return;
+        };
+        let (event, packed_before) = (Arc::clone(event), packed_before.clone());
         let object = &event.object;
         let is_large = self.objects.len() > WHOLE_OBJECTS;
         let is_huge = self.objects.len() > UNPACKED_OBJECTS;
@@ -209,7 +213,7 @@ impl Table {
                     .as_ref()
                     .map(|previous| self.settle_before(previous));
                 if let Some(Form::Packed(packed)) = self.log.get_mut(index).map(|logged| &mut logged.form) {
-                    packed.previous = previous;
+                    packed.previous = previous.map(Kept::Whole);
                 }
                 return;
             }
@@ -218,10 +222,10 @@ impl Table {
                     true => Kept::Small(Arc::new(self.packer.pack(object))),
                     false => Kept::Whole(Arc::new(object.cold())),
                 };
-                logged.pack(&event, present.clone());
+                logged.pack(&event, present.clone(), packed_before);
             }
             _ if object.value.is_encoded() => {
-                logged.pack(&event, Kept::Whole(Arc::new(object.cold())));
+                logged.pack(&event, Kept::Whole(Arc::new(object.cold())), packed_before);
             }
             _ => {}
         }
