@@ -293,7 +293,7 @@ async fn watches(client: &Client, root: &str, objects: usize) -> Result<f64, Err
                     return Err(failed("watch", "the watch has ended"));
                 }
                 let length = bytes.len();
-                seen += bytes.iter().filter(|byte| **byte == b'\n').count();
+                seen += memchr::memchr_iter(b'\n', bytes).count();
                 stream.as_mut().consume_unpin(length);
             }
             Ok(())

@@ -1,6 +1,7 @@
 //! The API server's state, shared by all requests.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use client_kit::{Random, Seed, SharedClock, SharedNames};
@@ -35,6 +36,8 @@ pub(crate) struct ServerState {
     pub(crate) revisions: RevisionTexts,
     pub(crate) impersonations: authz::Modes,
     pub(crate) expiry: Expiry,
+    /// How many watches go over sockets.
+    pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
     nodes: Mutex<BTreeMap<String, NodeAccess>>,
     random: Mutex<Random>,
@@ -66,6 +69,7 @@ impl Server {
             revisions: RevisionTexts::default(),
             impersonations: authz::Modes::default(),
             expiry: Expiry::default(),
+            remote_watches: AtomicU32::new(0),
             nodes: Mutex::default(),
             random: Mutex::new(seed.fork("uids").random()),
         };

@@ -131,7 +131,7 @@ impl Faults {
         self.0.active.store(0, Ordering::Release);
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.0.active.load(Ordering::Acquire) == 0
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,11 +40,13 @@ struct Watch {
     user_agent: String,
     /// Where a watcher of this process takes objects from.
     local: Option<LocalObjects>,
-    /// When more is sent at the earliest, of what goes over a socket.
-    next_sent: Option<Instant>,
+    /// If it goes over a socket.
+    remote: Option<Remote>,
     watcher: Watcher,
     /// Whether a webhook is asked about what it tells.
     asks: bool,
+    /// Whether others are sent the same text.
+    shares: bool,
     selection: Selection,
     namespace: Option<String>,
     encoder: Encoder,
@@ -66,6 +69,36 @@ enum Line {
     Object(LocalEvent),
 }
 
+/// What goes over a socket.
+struct Remote {
+    server: Server,
+    /// When more is sent at the earliest.
+    next_sent: Instant,
+}
+
+impl Remote {
+    fn new(server: &Server, now: Instant) -> Self {
+        server.state.remote_watches.fetch_add(1, Ordering::Relaxed);
+        Self {
+            server: server.clone(),
+            next_sent: now,
+        }
+    }
+
+    /// Something is sent.
+    fn sends(&mut self) {
+        let watches = self.server.state.remote_watches.load(Ordering::Relaxed);
+        let period = SENT_PERIOD_PER_WATCH.saturating_mul(watches);
+        self.next_sent = Instant::now() + period.clamp(SENT_PERIOD_MIN, SENT_PERIOD_MAX);
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.server.state.remote_watches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What a watch has to send later.
 struct Late {
     due: Instant,
@@ -74,9 +107,11 @@ struct Late {
     last: bool,
 }
 
-/// What goes over a socket is sent no more often than this: with many changes and many watches, each piece that is sent costs more than what
-/// is in it. The first after a while is sent at once.
-const SENT_PERIOD: Duration = Duration::from_millis(1);
+/// What goes over a socket is sent no more often than this, and the longer the more watches there are: with many changes and many
+/// watches, each piece that is sent costs more than what is in it. The first after a while is sent at once.
+const SENT_PERIOD_MIN: Duration = Duration::from_millis(1);
+const SENT_PERIOD_MAX: Duration = Duration::from_millis(10);
+const SENT_PERIOD_PER_WATCH: Duration = Duration::from_micros(50);
 
 /// A fault ends a watch so much later: a client that connects again at once must not do so for ever in no time.
 const END_DELAY: Duration = Duration::from_millis(100);
@@ -129,14 +164,17 @@ pub(crate) async fn watch(
             context.local.is_some(),
         )
         .map_err(ApiError::expired)?;
+    let asks = conversion::asks(&context.resource);
+    let shares = context.local.is_none() && encoder.is_plain_json() && selection.is_everything() && !asks;
     let mut watch = Watch {
         server: context.server.clone(),
         request: context.request.clone(),
         user_agent,
         local: context.local.clone(),
-        next_sent: context.is_remote.then_some(now),
+        remote: context.is_remote.then(|| Remote::new(&context.server, now)),
         watcher,
-        asks: conversion::asks(&context.resource),
+        asks,
+        shares,
         selection,
         namespace,
         encoder,
@@ -185,17 +223,14 @@ fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
 impl Watch {
     /// The next lines: the first, and those that are there by then, as what is sent at once costs less. `None` when the watch is over.
     async fn some(&mut self) -> Option<Bytes> {
-        if let Some(at) = self.next_sent {
-            tokio::time::sleep_until(at).await;
+        if let Some(remote) = &self.remote {
+            tokio::time::sleep_until(remote.next_sent).await;
         }
         let first = self.next().await?;
         let sent = self.with_more(first);
-        if let Some(at) = self
-            .next_sent
-            .as_mut()
-            .filter(|_| self.initial.len() == 0 && !self.watcher.has_taken())
-        {
-            *at = Instant::now() + SENT_PERIOD;
+        let all_sent = !self.has_more();
+        if let Some(remote) = self.remote.as_mut().filter(|_| all_sent) {
+            remote.sends();
         }
         Some(sent)
     }
@@ -243,6 +278,13 @@ impl Watch {
                 }
             }
             let ends = self.late.back().is_some_and(|late| late.last);
+            let shares = self.shares
+                && self.late.is_empty()
+                && !self.watcher.has_taken()
+                && self.server.state.faults.is_idle();
+            if shares && let Ok(Some(text)) = self.watcher.try_text() {
+                return Some(text);
+            }
             match self.watcher.try_next() {
                 // What comes after its end it does not tell.
                 Ok(Some(_)) if ends => continue,

@@ -372,12 +372,16 @@ impl Event {
 #[must_use]
 pub(crate) fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(object.len() + kind.len() + 24);
+    write_frame(&mut out, kind, object);
+    Bytes::from(out)
+}
+
+pub(super) fn write_frame(out: &mut Vec<u8>, kind: &str, object: &[u8]) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());
     out.extend_from_slice(b"\",\"object\":");
     out.extend_from_slice(object);
     out.extend_from_slice(b"}\n");
-    Bytes::from(out)
 }
 
 #[cfg(test)]

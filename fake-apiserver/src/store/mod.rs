@@ -7,6 +7,7 @@
 //! **Invariant:** the store knows no HTTP, no schema and no policy. It keeps JSON objects under keys, writes
 //! `metadata.resourceVersion` and nothing else, and never reads a clock.
 
+mod batches;
 mod bell;
 mod common;
 mod event;

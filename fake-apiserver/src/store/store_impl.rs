@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shared_json::Value;
 
+use super::batches::{Batch, Batches};
 use super::common::Common;
 use super::event::{Event, EventKind, Stored};
 use super::kept::Kept;
@@ -66,6 +67,7 @@ struct Inner {
     /// Where each table is.
     places: HashMap<GroupResource, usize, BuildHasherDefault<DefaultHasher>>,
     observers: Vec<CommitObserver>,
+    batches: Batches,
 }
 
 impl Inner {
@@ -293,6 +295,31 @@ impl Store {
         Ok((events, now))
     }
 
+    /// The same as text: the batch that begins with the first of these events, made if there is none.
+    pub(super) fn batch_after(
+        &self,
+        table_id: &GroupResource,
+        scope: &Scope,
+        from: Revision,
+        limit: usize,
+    ) -> Result<(Option<Batch>, Revision), Compacted> {
+        let (first, now) = self.events_after(table_id, scope, from, 1)?;
+        let Some(first) = first.first() else {
+            return Ok((None, now));
+        };
+        if let Some(batch) = self.lock().batches.at(scope, first.revision) {
+            return Ok((Some(batch.clone()), now));
+        }
+        let (events, now) = self.events_after(table_id, scope, from, limit)?;
+        let next = self.lock().batches.next(scope, &events);
+        // Nobody waits while objects are encoded.
+        let batch = Batch::of(scope, &events, next);
+        if let Some(batch) = &batch {
+            self.lock().batches.keep(batch.clone());
+        }
+        Ok((batch, now))
+    }
+
     /// Forgets all events up to and including `revision`, as etcd's compaction does.
     pub fn compact(&self, revision: Revision) {
         let mut inner = self.lock();
@@ -451,6 +478,47 @@ mod tests {
         assert_eq!(told, 9100);
         let then = store.list(&pods(), None, Some(Revision(6000)), None)?.items;
         assert!(then.iter().map(|stored| stored.revision.0).eq(1..=6000));
+        Ok(())
+    }
+
+    #[test]
+    fn watches_at_the_same_place_share_a_text() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        let watch = |from| store.watch(&pods(), Scope::Namespace("a".to_owned()), Revision(from), false);
+        let (mut one, mut other, mut late) = (watch(0)?, watch(0)?, watch(2)?);
+        for index in 0..300 {
+            put(&store, &format!("x{index:04}"), None)?;
+        }
+        let mut all: Vec<u8> = Vec::new();
+        while let Some(text) = one.try_text()? {
+            let same = other.try_text()?.ok_or("a text is missing")?;
+            assert_eq!((text.as_ptr(), text.len()), (same.as_ptr(), same.len()));
+            all.extend_from_slice(&text);
+        }
+        assert_eq!(one.position(), Revision(300));
+        assert_eq!(other.try_text()?, None);
+        let mut watcher = watch(0)?;
+        let mut each: Vec<u8> = Vec::new();
+        let mut before_late = 0;
+        while let Some(event) = watcher.try_next()? {
+            each.extend_from_slice(&event.frame());
+            if event.revision == Revision(2) {
+                before_late = each.len();
+            }
+        }
+        assert_eq!(all, each);
+        // One that began elsewhere is soon where the others are, and has missed nothing.
+        let mut rest = late.try_text()?.ok_or("a text is missing")?.to_vec();
+        let mut again = watch(late.position().0)?;
+        while let Some(text) = late.try_text()? {
+            assert_eq!(again.try_text()?.map(|text| text.as_ptr()), Some(text.as_ptr()));
+            rest.extend_from_slice(&text);
+        }
+        assert_eq!(rest, &each[before_late..]);
+        // What it needs is gone.
+        let mut behind = watch(0)?;
+        store.compact(Revision(10));
+        assert!(behind.try_text().is_err());
         Ok(())
     }
 

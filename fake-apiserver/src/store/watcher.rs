@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::bell::Listener;
 use super::event::Event;
 use super::key::{GroupResource, Revision};
@@ -67,6 +69,21 @@ impl Watcher {
             self.taken.extend(events);
         }
         Ok(self.taken.pop_front())
+    }
+
+    /// The next events that are already there, as a watch of everything sends them: a text that all share who are where this
+    /// watcher is. Must not be asked for while events [are taken](Self::has_taken).
+    ///
+    /// # Errors
+    /// [`Compacted`] if the watcher fell behind what the log keeps.
+    pub(crate) fn try_text(&mut self) -> Result<Option<Bytes>, Compacted> {
+        self.bell.hush();
+        let (batch, now) = self
+            .store
+            .batch_after(&self.table, &self.scope, self.position, BATCH_EVENTS)?;
+        // Up to now all has been seen if there was nothing.
+        self.position = batch.as_ref().map_or(now.max(self.position), |batch| batch.last);
+        Ok(batch.map(|batch| batch.text))
     }
 
     /// Whether the next event has been taken from the log already.
