@@ -20,6 +20,7 @@ const WATCHES: usize = 100;
 /// How often the whole list is read.
 const LISTS: usize = 20;
 const NAMESPACE: &str = "bench-api";
+const MIB: f64 = 1_048_576.0;
 
 /// What is measured, and what one unit of it is.
 const MEASURES: [(&str, &str); 7] = [
@@ -36,6 +37,8 @@ const MEASURES: [(&str, &str); 7] = [
 struct Figures {
     name: String,
     per_second: Vec<f64>,
+    /// What its process has in memory before and after, in bytes, if it tells.
+    memory: Option<[f64; 2]>,
 }
 
 fn failed(what: &str, why: impl ToString) -> Error {
@@ -135,6 +138,16 @@ async fn ask(
     answered.map(|_| ()).map_err(|error| failed("ask", error))
 }
 
+/// What a server's process has in memory, in bytes, as its metrics tell.
+async fn resident(client: &Client) -> Option<f64> {
+    let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
+    let metrics = client.request_text(request).await.ok()?;
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("process_resident_memory_bytes "))?;
+    line.parse().ok()
+}
+
 /// Does something with each object, several at once; gives objects per second.
 async fn each<F>(
     client: &Client,
@@ -169,6 +182,7 @@ fn rate(count: usize, took: Duration) -> f64 {
 async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures, Error> {
     const JSON: &str = "application/json";
     let root = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let before = resident(client).await;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     ask(
         client,
@@ -242,6 +256,7 @@ async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures,
     }
     per_second.push(rate(LISTS * objects, stopwatch.elapsed()));
     per_second.push(watches(client, &root, objects).await?);
+    let after = resident(client).await;
     let at = root.clone();
     per_second.push(
         each(client, objects, move |client, index| {
@@ -261,6 +276,7 @@ async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures,
     Ok(Figures {
         name: name.to_owned(),
         per_second,
+        memory: before.zip(after).map(|(before, after)| [before, after]),
     })
 }
 
@@ -327,6 +343,13 @@ fn table(all: &[Figures], out: &mut (dyn Write + Send)) -> std::io::Result<()> {
         writeln!(out, "{}", figures.name)?;
         for ((measure, unit), figure) in MEASURES.iter().zip(&figures.per_second) {
             writeln!(out, "  {measure:<8} {figure:>12.0} {unit}")?;
+        }
+        if let Some([before, after]) = figures.memory.map(|bytes| bytes.map(|bytes| bytes / MIB)) {
+            writeln!(
+                out,
+                "  memory   {after:>12.0} MiB, of which {:.0} came with the load",
+                (after - before).max(0.0)
+            )?;
         }
     }
     if let [first, .., last] = all {

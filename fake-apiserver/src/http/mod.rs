@@ -10,6 +10,7 @@ mod dispatch;
 mod health;
 pub(crate) mod json;
 mod json_error;
+mod metrics;
 pub(crate) mod negotiate;
 pub(crate) mod numbers;
 pub(crate) mod params;

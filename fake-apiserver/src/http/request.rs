@@ -76,6 +76,8 @@ pub(crate) enum Target {
     OpenIdConfiguration,
     /// `/openid/v1/jwks`
     KeySet,
+    /// `/metrics`
+    Metrics,
     /// `/openapi/v2`
     OpenApiV2,
     /// `/openapi/v3`, or a document below it.
@@ -124,7 +126,9 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
         };
     }
     match segments.as_slice() {
-        ["healthz" | "readyz" | "livez"] | ["openapi", "v2"] if ends_in_slash => return Target::Nothing,
+        ["healthz" | "readyz" | "livez" | "metrics"] | ["openapi", "v2"] if ends_in_slash => {
+            return Target::Nothing;
+        }
         ["openapi", "v3"] if ends_in_slash => return Target::OpenApiV3("/".to_owned()),
         ["index.html"] if !ends_in_slash => return Target::Root,
         ["version", _, ..] => return Target::NoRoute,
@@ -141,6 +145,7 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
         ["version"] => Target::Version,
         [".well-known", "openid-configuration"] => Target::OpenIdConfiguration,
         ["openid", "v1", "jwks"] => Target::KeySet,
+        ["metrics"] => Target::Metrics,
         ["openapi", "v2"] => Target::OpenApiV2,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3(rest.join("/")),
         ["api"] => Target::CoreVersions,
@@ -155,7 +160,7 @@ pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     // The handlers of these look at no method.
     let any_method = matches!(
         document,
-        Target::Groups | Target::Group(_) | Target::OpenApiV2 | Target::OpenApiV3(_)
+        Target::Groups | Target::Group(_) | Target::Metrics | Target::OpenApiV2 | Target::OpenApiV3(_)
     );
     match document {
         document if method == Method::GET || any_method => document,

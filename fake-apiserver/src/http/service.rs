@@ -20,6 +20,7 @@ use super::body::ResponseBody;
 use super::decode::BODY_BYTES_MAX;
 use super::dispatch::{Incoming, resource_request};
 use super::health::health;
+use super::metrics::metrics;
 use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
 use super::payload::Payload;
@@ -185,6 +186,7 @@ where
             }
             answer
         }
+        Target::Metrics => Ok(metrics(&server)),
         Target::KeySet => key_set(&server, header(head, &ACCEPT)),
         Target::OpenApiV2 => Ok(match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
             Some(found) => published(found, head, None),

@@ -135,6 +135,16 @@ impl Store {
         table.get(key)
     }
 
+    /// How many objects a table has.
+    #[must_use]
+    pub fn count(&self, table: &GroupResource) -> usize {
+        let inner = self.lock();
+        let place = inner.places.get(table);
+        place
+            .and_then(|place| inner.tables.get(*place))
+            .map_or(0, Table::count)
+    }
+
     /// Writes one change. `expected` is the version it is based on: `None` for an object that must not exist.
     ///
     /// # Errors

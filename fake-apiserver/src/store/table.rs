@@ -146,6 +146,10 @@ impl Table {
         self.is_watched_here
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.objects.len()
+    }
+
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Stored>> {
         self.objects.get(key).map(Kept::stored)
     }

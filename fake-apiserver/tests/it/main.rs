@@ -18,6 +18,7 @@ mod garbage;
 mod lives;
 mod lives_rows;
 mod lost_rows;
+mod metrics;
 mod nodes;
 mod patches;
 mod pods;
