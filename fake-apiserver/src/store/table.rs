@@ -78,15 +78,13 @@ impl Logged {
         self.form = Form::Packed(Box::new(packed));
     }
 
-    /// Keeps the object's encoding alone, in this form, and what was before it as it was kept.
-    fn pack(&mut self, event: &Event, object: Kept, before: Option<Arc<Small>>) {
+    /// Keeps the object's encoding alone, in this form.
+    fn pack(&mut self, kind: EventKind, object: Kept, previous: Option<Kept>) {
         self.bytes = match &object {
             Kept::Whole(object) => object.bytes().len(),
             Kept::Small(small) => small.bytes(),
         };
-        let whole = || Some(Kept::Whole(event.previous.as_ref()?.light()));
-        let previous = before.map(Kept::Small).or_else(whole);
-        self.keep(event.kind, object, previous);
+        self.keep(kind, object, previous);
     }
 }
 
@@ -204,36 +202,55 @@ impl Table {
         let is_huge = self.objects.len() > UNPACKED_OBJECTS;
         let present = self.objects.get_mut(&object.key);
         let present = present.filter(|present| present.revision() == object.revision);
-        let before = logged.bytes;
-        match present {
-            present if self.is_watched_here => {
-                let object = Kept::Whole(object.settled());
-                if let Some(present) = present {
-                    *present = object.clone();
-                }
-                logged.keep(event.kind, object, None);
-                let previous = event
-                    .previous
-                    .as_ref()
-                    .map(|previous| self.settle_before(previous));
-                if let Some(Form::Packed(packed)) = self.log.get_mut(index).map(|logged| &mut logged.form) {
-                    packed.previous = previous.map(Kept::Whole);
-                }
-                return;
+        if self.is_watched_here {
+            let object = Kept::Whole(object.settled());
+            if let Some(present) = present {
+                *present = object.clone();
             }
-            Some(present) if is_large => {
-                *present = match is_huge {
-                    true => Kept::Small(Arc::new(self.packer.pack(object))),
-                    false => Kept::Whole(Arc::new(object.cold())),
-                };
-                logged.pack(&event, present.clone(), packed_before);
+            logged.keep(event.kind, object, None);
+            let previous = event
+                .previous
+                .as_ref()
+                .map(|previous| self.settle_before(previous));
+            if let Some(Form::Packed(packed)) = self.log.get_mut(index).map(|logged| &mut logged.form) {
+                packed.previous = previous.map(Kept::Whole);
             }
-            _ if object.value.is_encoded() => {
-                logged.pack(&event, Kept::Whole(Arc::new(object.cold())), packed_before);
-            }
-            _ => {}
+            return;
         }
-        self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
+        if !is_large && !object.value.is_encoded() {
+            return;
+        }
+        let kept = match is_huge {
+            true => Kept::Small(Arc::new(self.packer.pack(object))),
+            false => Kept::Whole(Arc::new(object.cold())),
+        };
+        if let Some(present) = present.filter(|_| is_large) {
+            *present = kept.clone();
+        }
+        let previous = event.previous.as_ref();
+        let previous = packed_before
+            .map(Kept::Small)
+            .or_else(|| previous.map(|previous| self.kept_before(previous)));
+        if let Some(logged) = self.log.get_mut(index) {
+            let before = logged.bytes;
+            logged.pack(event.kind, kept, previous);
+            self.log_bytes = (self.log_bytes + logged.bytes).saturating_sub(before);
+        }
+    }
+
+    /// A version that another has followed, as the log has it.
+    fn kept_before(&self, previous: &Arc<Stored>) -> Kept {
+        let place = self
+            .log
+            .binary_search_by_key(&previous.revision, |logged| logged.revision);
+        match place
+            .ok()
+            .and_then(|place| self.log.get(place))
+            .map(|logged| &logged.form)
+        {
+            Some(Form::Packed(packed)) => packed.object.clone(),
+            _ => Kept::Whole(previous.light()),
+        }
     }
 
     /// A version that another has followed: its fields were made again for that. It is the same in the log.
