@@ -336,7 +336,8 @@ impl Judge<'_> {
         let mut names = self.names(params);
         let (mut variables, mut failed) = (Vec::new(), Vec::new());
         for variable in list(self.spec, "variables") {
-            let Ok(expression) = Expression::read_with_objects(text(variable, "expression").trim()) else {
+            let written = text(variable, "expression").trim();
+            let Ok(expression) = Expression::read_with_objects(written) else {
                 continue;
             };
             let name = text(variable, "name").to_owned();
@@ -347,7 +348,7 @@ impl Judge<'_> {
                     ("variables", &variables)
                 }
                 Err(failure) => {
-                    let why = told(failure.text, &names);
+                    let why = told(failure.text, written, &names);
                     failed.push((name, Cel::String(why.into())));
                     (FAILED, &failed)
                 }
@@ -359,10 +360,9 @@ impl Judge<'_> {
     }
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {
-        let expression = Expression::read(expression)?;
-        expression
+        Expression::read(expression)?
             .value(self.scope, names)
-            .map_err(|failure| told(failure.text, names))
+            .map_err(|failure| told(failure.text, expression, names))
     }
 
     fn message(&self, validation: &Value, names: &[(&str, Cel)]) -> String {
@@ -399,13 +399,16 @@ impl Judge<'_> {
 const FAILED: &str = "";
 
 /// Why an expression has no value: what it misses may be a variable that has none itself.
-fn told(failure: String, names: &[(&str, Cel)]) -> String {
+fn told(failure: String, expression: &str, names: &[(&str, Cel)]) -> String {
     let failed = names.iter().find(|(name, _)| *name == FAILED);
     let Some((missed, (_, Cel::Map(failed)))) = failure.strip_prefix("no such key: ").zip(failed) else {
         return failure;
     };
+    let is_used = || expression.contains(&format!("variables.{missed}"));
     match failed.get(&Key::from(missed)) {
-        Some(Cel::String(why)) => format!("composited variable {missed:?} fails to evaluate: {why}"),
+        Some(Cel::String(why)) if is_used() => {
+            format!("composited variable {missed:?} fails to evaluate: {why}")
+        }
         _ => failure,
     }
 }

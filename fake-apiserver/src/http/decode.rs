@@ -191,6 +191,7 @@ impl<'de> Visitor<'de> for YamlValue {
         while let Some((Yaml(key), Yaml(value))) = entries.next_entry()? {
             let key = match key {
                 Value::String(text) => text.to_string(),
+                Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
                 other => other.to_string(),
             };
             map.insert(key, value);

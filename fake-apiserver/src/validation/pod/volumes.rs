@@ -329,7 +329,9 @@ pub(in crate::validation) fn template_metadata(template: &Value, path: &Path<'_>
     selectors::labels(meta.map("labels"), &metadata.field("labels"), errors);
     for field in NOT_OF_TEMPLATES {
         if meta.part(field).is_some_and(|value| value.as_str() != Some("")) {
-            errors.forbidden(&metadata.field(field), "cannot be set");
+            // Names of Go's fields are shown with a small letter before them.
+            let shown = if field == "uid" { "uID" } else { field };
+            errors.forbidden(&metadata.field(shown), "cannot be set");
         }
     }
 }
