@@ -69,10 +69,9 @@ const ROUTED: [&str; 4] = [
 
 fn is_routed(content_type: &str) -> bool {
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
-    content_type == "*/*"
-        || content_type
-            .strip_prefix("application/")
-            .is_some_and(|kind| ROUTED.contains(&kind))
+    content_type
+        .strip_prefix("application/")
+        .is_some_and(|kind| ROUTED.contains(&kind))
 }
 
 fn unknown_format(accepted: &[&str]) -> ApiError {
