@@ -123,8 +123,8 @@ fn is_social_security_number(text: &str) -> bool {
 /// Go's duration (`1h30m`, `1.5s`, `0`), or some text with a number of days, weeks and so on in it.
 fn is_duration(text: &str) -> bool {
     is_go_duration(text) || {
-        let numbers = text.match_indices(|c: char| c.is_ascii_digit());
-        numbers.into_iter().any(|(at, _)| {
+        let mut numbers = text.match_indices(|c: char| c.is_ascii_digit());
+        numbers.any(|(at, _)| {
             let rest = text.get(at..).unwrap_or_default();
             is_unit(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start())
         })
