@@ -11,6 +11,8 @@ use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
 use crate::patch::{self, apply};
+use crate::resources::Resource;
+use crate::rest::incoming::{self, Patched};
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 
@@ -110,7 +112,10 @@ fn run(
             // What a mutation before this one did is seen; one that fails does not keep the others from being made.
             let names = judge(attributes, rest).with_variables(params.as_ref());
             match mutated(attributes, mutation, scope, &names) {
-                Ok(object) => {
+                Ok(mut object) => {
+                    if text(mutation, "patchType") == "JSONPatch" && attributes.subresource.is_empty() {
+                        read_again(&attributes.resource, &mut object)?;
+                    }
                     attributes.object = Some(object);
                     ran = true;
                 }
@@ -122,6 +127,39 @@ fn run(
         Some(problem) if fails => Err(denied(attributes, policy, problem)),
         _ => Ok(ran),
     }
+}
+
+/// What a JSON patch made is read as the text that it is.
+///
+/// # Errors
+/// 500 for what is no object of the resource.
+fn read_again(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+    let Some(schema) = resource.schema().filter(|_| !resource.is_custom()) else {
+        return Ok(());
+    };
+    match incoming::check_patched(resource, object) {
+        Ok(()) => {}
+        Err(Patched::Undecodable(why)) if why.starts_with("converting ") => {
+            return Err(ApiError::internal(format!("failed to convert object: {why}")));
+        }
+        Err(Patched::Undecodable(why)) => return Err(ApiError::internal(why)),
+        Err(Patched::Refused(error)) => return Err(error),
+    }
+    if let Err(error) = schema.check_types(object) {
+        return Err(ApiError::internal(error.to_string()));
+    }
+    let unknown = schema.prune(&mut object.clone());
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let complaints: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
+    Err(ApiError::internal(format!(
+        "strict decoding error: {}",
+        complaints.join(", ")
+    )))
 }
 
 fn denied(attributes: &Attributes, policy: &Policy<'_>, problem: &str) -> ApiError {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
+use kube_cel::cel::objects::Key;
 use shared_json::{Array, Map, Value, json};
 
 use super::{Attributes, matching};
@@ -333,26 +334,35 @@ impl Judge<'_> {
     /// What expressions may speak of, variables included.
     pub(super) fn with_variables(&self, params: Option<&Value>) -> Vec<(&'static str, Cel)> {
         let mut names = self.names(params);
-        let mut variables = Vec::new();
+        let (mut variables, mut failed) = (Vec::new(), Vec::new());
         for variable in list(self.spec, "variables") {
+            let written = text(variable, "expression").trim();
+            let Ok(expression) = Expression::read_with_objects(written) else {
+                continue;
+            };
+            let name = text(variable, "name").to_owned();
             // One that fails is missed where it is used.
-            let value = Expression::read_with_objects(text(variable, "expression").trim())
-                .ok()
-                .and_then(|expression| expression.value(self.scope, &names).ok());
-            if let Some(value) = value {
-                variables.push((text(variable, "name").to_owned(), value));
-                names.retain(|(name, _)| *name != "variables");
-                names.push(("variables", values::map(variables.clone())));
-            }
+            let (known, all) = match expression.value(self.scope, &names) {
+                Ok(value) => {
+                    variables.push((name, value));
+                    ("variables", &variables)
+                }
+                Err(failure) => {
+                    let why = told(failure.text, written, &names);
+                    failed.push((name, Cel::String(why.into())));
+                    (FAILED, &failed)
+                }
+            };
+            names.retain(|(name, _)| *name != known);
+            names.push((known, values::map(all.clone())));
         }
         names
     }
 
     fn value(&self, expression: &str, names: &[(&str, Cel)]) -> Result<Cel, String> {
-        let expression = Expression::read(expression)?;
-        expression
+        Expression::read(expression)?
             .value(self.scope, names)
-            .map_err(|failure| failure.text)
+            .map_err(|failure| told(failure.text, expression, names))
     }
 
     fn message(&self, validation: &Value, names: &[(&str, Cel)]) -> String {
@@ -382,6 +392,24 @@ impl Judge<'_> {
             ("authorizer", authorizer::value(&self.attributes.act())),
             ("variables", values::plain(&Value::Object(Map::new()))),
         ]
+    }
+}
+
+/// Where it is kept why variables have no value; no expression can name it.
+const FAILED: &str = "";
+
+/// Why an expression has no value: what it misses may be a variable that has none itself.
+fn told(failure: String, expression: &str, names: &[(&str, Cel)]) -> String {
+    let failed = names.iter().find(|(name, _)| *name == FAILED);
+    let Some((missed, (_, Cel::Map(failed)))) = failure.strip_prefix("no such key: ").zip(failed) else {
+        return failure;
+    };
+    let is_used = || expression.contains(&format!("variables.{missed}"));
+    match failed.get(&Key::from(missed)) {
+        Some(Cel::String(why)) if is_used() => {
+            format!("composited variable {missed:?} fails to evaluate: {why}")
+        }
+        _ => failure,
     }
 }
 

@@ -1,7 +1,11 @@
 //! Request bodies: JSON, YAML or protobuf to a value.
 
+use std::fmt;
+
 use http::StatusCode;
-use shared_json::Value;
+use serde::de::value::{I128Deserializer, U128Deserializer};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use shared_json::{Map, Value};
 
 use super::json::{self, Document};
 use crate::protobuf;
@@ -101,18 +105,98 @@ fn read_yaml(text: &str) -> Result<Document, String> {
     if let Some(value) = plain_json(text) {
         return Ok(without_duplicates(value));
     }
-    let message = match serde_saphyr::from_str(text) {
-        Ok(value) => return Ok(without_duplicates(value)),
+    let message = match serde_saphyr::from_str::<Yaml>(text) {
+        Ok(Yaml(value)) => return Ok(without_duplicates(value)),
         Err(error) => error.to_string(),
     };
     let options =
         serde_saphyr::options! { duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins };
-    match serde_saphyr::from_str_with_options(text, options) {
-        Ok(value) => Ok(Document {
+    match serde_saphyr::from_str_with_options::<Yaml>(text, options) {
+        Ok(Yaml(value)) => Ok(Document {
             value,
             duplicates: duplicate_keys(&message).into_iter().collect(),
         }),
         Err(_) => Err(message),
+    }
+}
+
+/// YAML whose keys are read as any other value, and then written as texts: `n` is the key `false`.
+struct Yaml(Value);
+
+impl<'de> Deserialize<'de> for Yaml {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(YamlValue).map(Self)
+    }
+}
+
+struct YamlValue;
+
+impl<'de> Visitor<'de> for YamlValue {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any YAML value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<Value, E> {
+        Value::deserialize(I128Deserializer::new(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<Value, E> {
+        Value::deserialize(U128Deserializer::new(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Yaml(item)) = elements.next_element()? {
+            items.push(item);
+        }
+        Ok(items.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some((Yaml(key), Yaml(value))) = entries.next_entry()? {
+            let key = match key {
+                Value::String(text) => text.to_string(),
+                Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+                other => other.to_string(),
+            };
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, WARNING,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER, VARY, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use shared_json::Value;
@@ -129,6 +129,16 @@ pub(super) fn silent(status: StatusCode) -> Response<ResponseBody> {
     let mut response = text(String::new());
     *response.status_mut() = status;
     response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// What is asked for has another address now.
+pub(super) fn moved(place: &str) -> Response<ResponseBody> {
+    let mut response = whole(Bytes::new(), "application/json");
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(value) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(LOCATION, value);
+    }
     response
 }
 

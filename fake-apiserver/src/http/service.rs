@@ -193,7 +193,13 @@ where
             None => respond::silent(StatusCode::NOT_ACCEPTABLE),
         }),
         Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
-            Some(found) => published(found, head, Some(query)),
+            Some(_) if !path.is_empty() && !openapi::takes_v3(header(head, &ACCEPT)) => {
+                respond::silent(StatusCode::NOT_ACCEPTABLE)
+            }
+            Some(found) => match elsewhere(&path, &found.hash, query) {
+                Some(place) => respond::moved(&place),
+                None => published(found, head, Some(query)),
+            },
             None => respond::silent(StatusCode::NOT_FOUND),
         }),
         other => {
@@ -386,6 +392,15 @@ fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiE
         Bytes::from(server.state.tokens.key_set().to_string()),
         TYPE,
     ))
+}
+
+/// Where a document is that was asked for by the hash of another one.
+fn elsewhere(path: &str, hash: &str, query: &str) -> Option<String> {
+    let asked = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("hash="))
+        .filter(|asked| !asked.is_empty() && !path.is_empty())?;
+    (asked != hash).then(|| format!("/openapi/v3/{path}?hash={hash}"))
 }
 
 /// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep

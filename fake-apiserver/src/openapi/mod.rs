@@ -30,6 +30,20 @@ pub(crate) fn v3(registry: &Registry, path: &str) -> Option<Document> {
     v3::document(registry, path)
 }
 
+/// Whether a client that accepts these media types takes a document of `/openapi/v3`.
+pub(crate) fn takes_v3(accept: &str) -> bool {
+    const OFFERED: [&str; 3] = [
+        "application/json",
+        "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+    ];
+    let accepts = |part: &str| {
+        let kind = part.split(';').next().unwrap_or_default().trim();
+        matches!(kind, "*/*" | "application/*") || OFFERED.contains(&kind)
+    };
+    accept.trim().is_empty() || accept.split(',').any(accepts)
+}
+
 /// What `/openapi/v2` answers to a client that accepts these media types; `None` if it accepts nothing that there is.
 pub(crate) fn v2(registry: &Registry, accept: &str) -> Option<Document> {
     v2::document(registry, accept)

@@ -99,7 +99,14 @@ pub(crate) async fn create_shaped(
     attributes.name = object.name().to_owned();
     attributes.object = Some(object);
     admission::validate(&context.server, &mut attributes).await?;
-    let object = attributes.object.take().unwrap_or_default();
+    let mut object = attributes.object.take().unwrap_or_default();
+    if context.resource.is_custom()
+        && context.resource.has_status()
+        && let Some(schema) = context.resource.schema()
+    {
+        // The status that was sent is gone; what the schema gives one is there as soon as the object is read.
+        schema.default(&mut object);
+    }
     let object = if context.params.dry_run && context.resource.is_custom() {
         object
     } else if context.params.dry_run {

@@ -123,7 +123,9 @@ impl DeleteOptions {
         let orphan = at(body, "orphanDependents")
             .and_then(Value::as_bool)
             .or(params.orphan_dependents);
-        let mut propagation = text("propagationPolicy").unwrap_or_else(|| params.propagation_policy.clone());
+        let given = text("propagationPolicy");
+        let says_none = given.as_ref().is_some_and(String::is_empty);
+        let mut propagation = given.unwrap_or_else(|| params.propagation_policy.clone());
         let mut errors = Vec::new();
         if orphan.is_some() && !propagation.is_empty() {
             let detail = "orphanDependents and deletionPropagation cannot be both set";
@@ -133,7 +135,7 @@ impl DeleteOptions {
                 detail,
             ));
         }
-        if !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
+        if says_none || !matches!(propagation.as_str(), "" | "Orphan" | "Background" | "Foreground") {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
             errors.push(FieldError::not_supported(
                 "propagationPolicy",
@@ -337,11 +339,27 @@ enum Outcome {
 
 fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outcome, ApiError> {
     let resource = &context.resource;
+    let grace = old
+        .metadata()
+        .and_then(|meta| meta.get("deletionGracePeriodSeconds"))
+        .filter(|_| resource.strategy.ends_gracefully() && old.is_terminating())
+        .and_then(Value::as_i64);
+    if let Some(grace) = grace
+        && options.grace_seconds.is_none_or(|seconds| seconds >= grace)
+    {
+        // What is ending already can only be made to end sooner.
+        return Ok(Outcome::Unchanged);
+    }
     let mut object = old.clone();
     if resource.strategy.has_dependents() {
         set_propagation(&mut object, propagation(resource, options, old));
     }
-    let deletion = resource.strategy.deletion(old, options.grace_seconds);
+    let deletion = match options.grace_seconds {
+        Some(seconds) if grace.is_some() && seconds != 0 => Deletion::Graceful {
+            seconds: if seconds < 0 { 1 } else { seconds },
+        },
+        seconds => resource.strategy.deletion(old, seconds),
+    };
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     if is_namespace {
         let held = at(old, "spec.finalizers")

@@ -50,10 +50,12 @@ pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Misma
             "unexpected GroupVersion string: {given_version}"
         )));
     }
+    // A group without a name is the core one.
+    let given_version = given_version.strip_prefix('/').unwrap_or(&given_version);
     if resource.is_custom() {
-        check_custom(resource, &given_version, &given_kind)?;
+        check_custom(resource, given_version, &given_kind)?;
     } else {
-        check_builtin(resource, &given_version, &given_kind, map)?;
+        check_builtin(resource, given_version, &given_kind, map)?;
     }
     map.insert("apiVersion".to_owned(), Value::from(resource.api_version()));
     map.insert("kind".to_owned(), Value::from(resource.kind.clone()));
@@ -197,7 +199,8 @@ fn check_builtin(
     {
         return wrong(error.to_string());
     }
-    if kind == resource.kind && group == resource.group {
+    // Both groups of events have the same kind.
+    if kind == resource.kind && (group == resource.group || kind == "Event") {
         return Err(Mismatch::Group(given_version.to_owned()));
     }
     let internal = match resource.group.split('.').next() {

@@ -33,18 +33,19 @@ impl PatchKind {
     /// # Errors
     /// 415.
     pub(crate) fn of(content_type: &str, custom: bool) -> Result<Self, ApiError> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
+        match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ if custom => Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "UnsupportedMediaType",
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
-            // The routes of built-in resources refuse it before anybody looks at it.
+            _ if custom => Err(unknown_format(&[
+                "json-patch+json",
+                "merge-patch+json",
+                "apply-patch+yaml",
+            ])),
+            // The routes of built-in resources take a list, as long as one of it is known.
+            _ if content_type.split(',').any(is_routed) => Err(unknown_format(&ROUTED)),
+            // Anything else they refuse before anybody looks at it.
             _ => {
                 let mut error = ApiError::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -56,6 +57,36 @@ impl PatchKind {
             }
         }
     }
+}
+
+/// What the routes of built-in resources take for a patch, each of `application/`.
+const ROUTED: [&str; 4] = [
+    "json-patch+json",
+    "merge-patch+json",
+    "strategic-merge-patch+json",
+    "apply-patch+yaml",
+];
+
+fn is_routed(content_type: &str) -> bool {
+    let content_type = content_type.split(';').next().unwrap_or_default().trim();
+    content_type
+        .strip_prefix("application/")
+        .is_some_and(|kind| ROUTED.contains(&kind))
+}
+
+fn unknown_format(accepted: &[&str]) -> ApiError {
+    let accepted: Vec<String> = accepted
+        .iter()
+        .map(|kind| format!("application/{kind}"))
+        .collect();
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "UnsupportedMediaType",
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        ),
+    )
 }
 
 /// Patches the object that the path names; apply creates it if it is missing.

@@ -48,6 +48,11 @@ impl Selection {
         self.is_everything() || stored.value.with(|object| self.matches(object))
     }
 
+    /// Whether the fields name the one object that can be selected: then no page comes after it.
+    fn names_one(&self, namespace: Option<&str>) -> bool {
+        namespace.is_some() && matches!(self.scope(), Some(Scope::Field("metadata.name", _)))
+    }
+
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -231,7 +236,7 @@ pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
             continue;
         }
         page.items.push(stored);
-        if page.items.len() == limit && left > 0 {
+        if page.items.len() == limit && left > 0 && !selection.names_one(namespace) {
             // Whether any of the rest will be selected is not known yet.
             page.continue_token = page
                 .items

@@ -174,7 +174,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        if !scale.uid().is_empty() && scale.uid() != old.uid() {
+        if !context.resource.is_custom() && !scale.uid().is_empty() && scale.uid() != old.uid() {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
                  failed: UID in precondition: {}, UID in object meta: {}",

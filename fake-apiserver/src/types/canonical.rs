@@ -201,14 +201,15 @@ pub(super) fn is_kept_as_json(schema: &Schema) -> bool {
         .is_some_and(|name| name.starts_with("io.k8s.apiextensions-apiserver."))
 }
 
-/// Whether an empty list says something else than none. Rules for scaling with one are refused, and so never stored.
+/// Whether an empty list says something else than none. Rules for scaling with one are refused, and so never stored; a record of
+/// owners that is one forgets them all, and is not stored either.
 pub(super) fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
-    field == "policies"
-        && value.is_array()
-        && schema
-            .name
-            .as_deref()
-            .is_some_and(|name| name.ends_with(".HPAScalingRules"))
+    let of = match field {
+        "policies" => ".HPAScalingRules",
+        "managedFields" => ".ObjectMeta",
+        _ => return false,
+    };
+    value.is_array() && schema.name.as_deref().is_some_and(|name| name.ends_with(of))
 }
 
 /// Whether Go's encoder writes a field that holds this value.

@@ -1,26 +1,26 @@
 //! The text formats that custom resources may ask for. Formats that the real server does not know are not checked.
 
-use super::time;
 use base64::Engine;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether the text is of the format; true for formats that are not checked.
 pub(crate) fn fits(format: &str, text: &str) -> bool {
     match format {
-        "date-time" | "datetime" => time::seconds(&text.to_uppercase()).is_some(),
-        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
+        "date-time" | "datetime" => is_date_time(text),
+        "date" => is_date(text),
         "duration" => is_duration(text),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "byte" => base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
+        "byte" => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
+        "ssn" => is_social_security_number(text),
         "uuid" => is_uuid(text, None),
         "uuid3" => is_uuid(text, Some('3')),
         "uuid4" => is_uuid(text, Some('4')),
         "uuid5" => is_uuid(text, Some('5')),
         "mac" => is_mac(text),
         "hostname" => is_hostname(text),
-        "email" => text
+        "email" => mailbox(text)
             .split_once('@')
             .is_some_and(|(user, host)| !user.is_empty() && host.split('.').all(is_host_label)),
         "uri" => text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
@@ -40,13 +40,111 @@ pub(crate) fn fits(format: &str, text: &str) -> bool {
     }
 }
 
-/// Go's duration (`1h30m`, `1.5s`, `0`), or a number of days, weeks and so on in words.
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// A date, and a time of which only the form and the bounds of its numbers are looked at.
+fn is_date_time(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    let is_number = |text: &str, most: &str| {
+        text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()) && text <= most
+    };
+    let mut clock = time.splitn(3, ':');
+    let (Some(hour), Some(minute), Some(rest)) = (clock.next(), clock.next(), clock.next()) else {
+        return false;
+    };
+    let Some((second, rest)) = rest.split_at_checked(2) else {
+        return false;
+    };
+    let after_fraction = {
+        let mut characters = rest.chars();
+        characters.next();
+        characters
+            .as_str()
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+    };
+    let is_zone = |zone: &str| {
+        let numbers = zone
+            .strip_prefix(['+', '-'])
+            .and_then(|zone| zone.split_once(':'));
+        zone == "z"
+            || numbers.is_some_and(|(hours, minutes)| is_number(hours, "99") && is_number(minutes, "99"))
+    };
+    is_date(date)
+        && is_number(hour, "23")
+        && is_number(minute, "59")
+        && is_number(second, "59")
+        && (is_zone(rest) || after_fraction.len() + 1 < rest.len() && is_zone(after_fraction))
+}
+
+/// Four numbers, which zeros may precede.
+fn is_ipv4(text: &str) -> bool {
+    let without_zeros = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        part => part.to_owned(),
+    };
+    let parts: Vec<String> = text.split('.').map(without_zeros).collect();
+    let is_mapped = || {
+        text.contains('.')
+            && text
+                .parse::<Ipv6Addr>()
+                .is_ok_and(|address| address.to_ipv4_mapped().is_some())
+    };
+    parts.join(".").parse::<Ipv4Addr>().is_ok() || is_mapped()
+}
+
+/// The address of a mailbox that may have a name: `Name <address>`.
+fn mailbox(text: &str) -> &str {
+    text.rsplit_once('<')
+        .and_then(|(_, address)| address.strip_suffix('>'))
+        .unwrap_or(text)
+}
+
+/// Three, two and four digits, which a hyphen or a space may keep apart.
+fn is_social_security_number(text: &str) -> bool {
+    let mut rest = text;
+    for (index, count) in [3, 2, 4].into_iter().enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix(['-', ' ']).unwrap_or(rest);
+        }
+        match rest.split_at_checked(count) {
+            Some((digits, after)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => rest = after,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Go's duration (`1h30m`, `1.5s`, `0`), or some text with a number of days, weeks and so on in it.
 fn is_duration(text: &str) -> bool {
-    const UNITS: [&str; 18] = [
-        "ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w", "sec", "min", "hr", "day", "days", "week",
-        "weeks", "hours",
-    ];
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text).trim();
+    is_go_duration(text) || {
+        let mut numbers = text.match_indices(|c: char| c.is_ascii_digit());
+        numbers.any(|(at, _)| {
+            let rest = text.get(at..).unwrap_or_default();
+            is_unit(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start())
+        })
+    }
+}
+
+/// Whether a text begins with a unit of time.
+fn is_unit(text: &str) -> bool {
+    const SHORT: [&str; 11] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    const LONG: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    let end = text
+        .find(|c: char| !c.is_ascii_alphabetic() && c != 'µ')
+        .unwrap_or(text.len());
+    let unit = text.get(..end).unwrap_or_default().to_lowercase();
+    SHORT.contains(&&*unit) || LONG.iter().any(|long| unit.starts_with(long))
+}
+
+fn is_go_duration(text: &str) -> bool {
+    const UNITS: [&str; 7] = ["ns", "us", "µs", "μs", "ms", "s", "m"];
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
         return true;
     }
@@ -57,20 +155,15 @@ fn is_duration(text: &str) -> bool {
         let digits = rest
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(rest.len());
-        let Some((number, tail)) = rest.split_at_checked(digits) else {
-            return false;
-        };
-        let tail = tail.trim_start();
+        let (number, tail) = rest.split_at(digits);
         let letters = tail
-            .find(|c: char| c.is_ascii_digit() || c == ' ')
+            .find(|c: char| c.is_ascii_digit() || c == '.')
             .unwrap_or(tail.len());
-        let Some((unit, tail)) = tail.split_at_checked(letters) else {
-            return false;
-        };
-        if number.parse::<f64>().is_err() || !UNITS.contains(&unit) {
+        let (unit, tail) = tail.split_at(letters);
+        if number.parse::<f64>().is_err() || !(unit == "h" || UNITS.contains(&unit)) {
             return false;
         }
-        rest = tail.trim_start();
+        rest = tail;
     }
     true
 }
@@ -186,6 +279,13 @@ mod tests {
     #[case("date", "2026-01-02", "2026-13-02")]
     #[case("duration", "1h30m", "soon")]
     #[case("duration", "1.5s", "5")]
+    #[case("duration", "P1D", "1x")]
+    #[case("duration", "2 Weeks", "-")]
+    #[case("date-time", "2026-01-02t03:04:05.5+25:00", "2026-01-02T03:04:60Z")]
+    #[case("ipv4", "010.0.0.01", "1.2.3")]
+    #[case("email", "A B <a@example.com>", "<a>")]
+    #[case("ssn", "111-11 1111", "111-11-111")]
+    #[case("byte", "aGk=", "")]
     #[case("ipv4", "10.0.0.1", "::1")]
     #[case("ipv6", "::1", "10.0.0.1")]
     #[case("cidr", "10.0.0.0/8", "10.0.0.0/33")]

@@ -373,8 +373,13 @@ fn stays(new: &Value, old: &Value, name: &str, errors: &mut Errors) {
 
 /// A ResourceClaimTemplate.
 pub(super) fn template(object: &Value, errors: &mut Errors) {
-    let spec = object.part("spec").and_then(|spec| spec.part("spec"));
-    claim_spec(spec.unwrap_or(&NOTHING), &Path::new("spec.spec"), errors);
+    let spec = object.part("spec").unwrap_or(&NOTHING);
+    super::pod::template_metadata(spec, &Path::new("spec"), errors);
+    claim_spec(
+        spec.part("spec").unwrap_or(&NOTHING),
+        &Path::new("spec.spec"),
+        errors,
+    );
 }
 
 /// A template cannot be changed.

@@ -160,8 +160,8 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
                     let shown = go::text("core.ObjectReference", Some(reference));
                     errors.invalid_shown(&Path::new(field), shown, IMMUTABLE);
                 }
-                None if field == "source" => {
-                    let shown = go::text("core.EventSource", None);
+                source if field == "source" => {
+                    let shown = go::text("core.EventSource", source);
                     errors.invalid_shown(&Path::new(field), shown, IMMUTABLE);
                 }
                 value => {

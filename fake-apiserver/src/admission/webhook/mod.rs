@@ -49,6 +49,9 @@ pub(super) async fn call(
     if configured.is_empty() {
         return Ok(());
     }
+    if kind == WebhookKind::Validating {
+        return validate(server, attributes, &configured).await;
+    }
     let mut passes = Passes::default();
     for (index, webhook) in configured.iter().enumerate() {
         let before = passes.before(kind, attributes);
@@ -57,6 +60,24 @@ pub(super) async fn call(
     }
     for index in passes.again() {
         ask(server, attributes, kind, &configured[index]).await?;
+    }
+    Ok(())
+}
+
+/// Asks the validating webhooks that are concerned. Which of them are is known before any is asked.
+async fn validate(
+    server: &Server,
+    attributes: &mut Attributes,
+    configured: &[Configured],
+) -> Result<(), ApiError> {
+    let mut concerned = Vec::new();
+    for webhook in configured {
+        if let Some(concern) = webhook.concern(server, attributes)? {
+            concerned.push((webhook, concern));
+        }
+    }
+    for (webhook, concern) in concerned {
+        ask_about(server, attributes, WebhookKind::Validating, webhook, &concern).await?;
     }
     Ok(())
 }
@@ -95,21 +116,31 @@ async fn ask(
     kind: WebhookKind,
     webhook: &Configured,
 ) -> Result<(), ApiError> {
-    let Some(concern) = webhook.concern(server, attributes)? else {
-        return Ok(());
-    };
+    match webhook.concern(server, attributes)? {
+        Some(concern) => ask_about(server, attributes, kind, webhook, &concern).await,
+        None => Ok(()),
+    }
+}
+
+async fn ask_about(
+    server: &Server,
+    attributes: &mut Attributes,
+    kind: WebhookKind,
+    webhook: &Configured,
+    concern: &Concern,
+) -> Result<(), ApiError> {
     let name = &webhook.name;
     if attributes.dry_run && webhook.has_side_effects {
         let message = format!("admission webhook {name:?} does not support dry run");
         return Err(ApiError::bad_request(message));
     }
-    let asked = review::of(server, attributes, &concern);
+    let asked = review::of(server, attributes, concern);
     let answered = match post(&server.state, &webhook.client, &asked.body, webhook.timeout).await {
         Ok(answer) => Verdict::read_review(webhook, kind, &answer, &asked, &attributes.warnings),
         Err(failure) => Err(format!("failed to call webhook: {failure}")),
     };
     match answered {
-        Ok(verdict) => verdict?.settle_in(attributes, kind, &concern),
+        Ok(verdict) => verdict?.settle_in(attributes, kind, concern),
         Err(failure) if webhook.ignore_failure => {
             tracing::debug!(webhook = %name, %failure, "pass over a webhook");
             Ok(())

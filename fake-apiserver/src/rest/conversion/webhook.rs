@@ -198,10 +198,34 @@ pub(super) async fn convert(
     Ok(out)
 }
 
+const V1: &str = "apiextensions.k8s.io/v1";
+const V1BETA1: &str = "apiextensions.k8s.io/v1beta1";
+/// What the real server calls its table of the kinds that such a webhook may answer.
+const SCHEME: &str = "pkg/util/webhook/client.go:71";
+
+/// Answers of another kind or version are not read as one that was wanted; those that say neither are.
+fn unread(version: &str, kind: &str, wanted: &str) -> Result<(), String> {
+    let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
+    if version.is_empty() || kind.is_empty() || (version, kind) == (wanted, "ConversionReview") {
+        return Ok(());
+    }
+    if kind == "ConversionReview" && [V1, V1BETA1].contains(&version) {
+        return Err(format!(
+            "converting ({}.{kind}) to ({}.ConversionReview): unknown conversion",
+            short(version),
+            short(wanted)
+        ));
+    }
+    Err(format!(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
+    ))
+}
+
 /// The objects of an answer.
 fn read(answer: &Value, uid: &str, api_version: &str) -> Result<Array, String> {
     let text = |path: &str| at(answer, path).and_then(Value::as_str).unwrap_or_default();
     let is_old = api_version.ends_with("/v1beta1");
+    unread(text("apiVersion"), text("kind"), api_version)?;
     if !is_old && (text("apiVersion"), text("kind")) != (api_version, "ConversionReview") {
         let got = match (text("apiVersion"), text("kind")) {
             (version, kind) if !version.contains('/') => format!("/{version}, Kind={kind}"),
@@ -303,8 +327,6 @@ mod tests {
 
     use super::*;
 
-    const V1: &str = "apiextensions.k8s.io/v1";
-
     fn answer(response: Value) -> Value {
         json!({"kind": "ConversionReview", "apiVersion": V1, "response": response})
     }
@@ -315,8 +337,12 @@ mod tests {
     #[case(answer(json!({"uid": "u", "result": {"status": "Failed"}})), Err("response.result.status was 'Failed', not 'Success'"))]
     #[case(answer(json!({"uid": "x", "result": {"status": "Success"}})), Err("expected response.uid=\"u\", got \"x\""))]
     #[case(answer(Value::Null), Err("no response provided"))]
+    #[case(json!({"kind": "", "apiVersion": "v1"}),
+        Err("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /v1, Kind="))]
     #[case(json!({"kind": "X", "apiVersion": "v1"}),
-        Err("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /v1, Kind=X"))]
+        Err("no kind \"X\" is registered for version \"v1\" in scheme \"pkg/util/webhook/client.go:71\""))]
+    #[case(json!({"kind": "ConversionReview", "apiVersion": V1BETA1}),
+        Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"))]
     fn answers(#[case] answer: Value, #[case] expected: Result<usize, &str>) {
         let got = read(&answer, "u", V1).map(|objects| objects.len());
         assert_eq!(got, expected.map_err(str::to_owned));

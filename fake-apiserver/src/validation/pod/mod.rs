@@ -22,6 +22,7 @@ pub(crate) use ports::{PROTOCOLS, number as port_number, number_or_name as port_
 pub(crate) use status::update as status_update;
 pub(crate) use template::{annotations, check as template, pod_template};
 pub(crate) use update::{ephemeral_containers, resize, update};
+pub(super) use volumes::template_metadata;
 pub(crate) use warnings::{
     DEPRECATED_VOLUMES, address as address_warning, deprecated_label, of_spec as warnings,
 };

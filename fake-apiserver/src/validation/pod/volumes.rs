@@ -175,6 +175,9 @@ fn check_source(scope: &Scope<'_>, volume: &Value, path: &Path<'_>, errors: &mut
         }
         seen = true;
         let at = path.field(name);
+        if *field == "image" && scope.is_pod && source.text("reference").is_empty() {
+            errors.required(&at.field("reference"), "");
+        }
         rule.judge(source, &at, errors);
         match *field {
             "iscsi" => {
@@ -194,9 +197,6 @@ fn check_source(scope: &Scope<'_>, volume: &Value, path: &Path<'_>, errors: &mut
                         errors.invalid(&path.field("name"), name, detail);
                     }
                 }
-            }
-            "image" if scope.is_pod && source.text("reference").is_empty() => {
-                errors.required(&at.field("reference"), "");
             }
             _ => {}
         }
@@ -302,22 +302,46 @@ fn csi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn ephemeral(source: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let at = path.field("volumeClaimTemplate");
-    let Some(template) = source.part("volumeClaimTemplate") else {
-        return errors.required(&at, "");
-    };
-    let metadata = at.field("metadata");
+/// What metadata has beside annotations and labels, in the order of Go's struct.
+const NOT_OF_TEMPLATES: [&str; 13] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// The metadata of a template for claims: annotations and labels alone.
+pub(in crate::validation) fn template_metadata(template: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let metadata = path.field("metadata");
     let meta = template
         .part("metadata")
         .unwrap_or(&super::super::fields::NOTHING);
     super::template::annotations(meta.map("annotations"), &metadata.field("annotations"), errors);
     selectors::labels(meta.map("labels"), &metadata.field("labels"), errors);
-    for field in meta.as_object().into_iter().flat_map(|meta| meta.keys()) {
-        if !matches!(field.as_str(), "annotations" | "labels" | "creationTimestamp") {
-            errors.forbidden(&metadata.field(field), "cannot be set");
+    for field in NOT_OF_TEMPLATES {
+        if meta.part(field).is_some_and(|value| value.as_str() != Some("")) {
+            // Names of Go's fields are shown with a small letter before them.
+            let shown = if field == "uid" { "uID" } else { field };
+            errors.forbidden(&metadata.field(shown), "cannot be set");
         }
     }
+}
+
+fn ephemeral(source: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let at = path.field("volumeClaimTemplate");
+    let Some(template) = source.part("volumeClaimTemplate") else {
+        return errors.required(&at, "");
+    };
+    template_metadata(template, &at, errors);
     let spec = template.part("spec").unwrap_or(&super::super::fields::NOTHING);
     claim::spec(spec, &at.field("spec"), errors);
 }
