@@ -19,6 +19,7 @@ mod lives;
 mod lives_rows;
 mod lost_rows;
 mod nodes;
+mod nominations;
 mod patches;
 mod pods;
 mod process;
