@@ -247,7 +247,8 @@ mod tests {
             pod
         };
         let users = |cache: &Cache| -> Vec<String> {
-            let users = cache.users(&Key::new("d", "c"));
+            let claim = Key::new("d", "c");
+            let users = cache.users(&claim);
             users.map(|key| key.name.to_string()).collect()
         };
         let (named, made) = (

@@ -428,10 +428,11 @@ fn resize_whole(munged: &mut Value, new: &Value, old: &Value, errors: &mut Error
     let is_bare = munged
         .part("resources")
         .is_none_or(|resources| resources.map("requests").is_empty() && resources.map("limits").is_empty());
-    if is_bare && !old.has("resources") {
-        if let Some(munged) = munged.as_object_mut() {
-            munged.remove("resources");
-        }
+    if is_bare
+        && !old.has("resources")
+        && let Some(munged) = munged.as_object_mut()
+    {
+        munged.remove("resources");
     }
     if !same(munged.get("resources"), old.get("resources")) {
         errors.forbidden(&path, "only cpu and memory resources are mutable at pod-level");
