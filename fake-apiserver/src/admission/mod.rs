@@ -8,6 +8,7 @@ mod lifecycle;
 mod limits;
 mod matching;
 mod mutations;
+mod pod_resize;
 mod pod_security;
 mod policies;
 mod priority;
@@ -15,12 +16,14 @@ pub(crate) mod quota;
 mod service_account;
 mod small;
 mod tolerations;
+mod topology_labels;
 mod webhook;
 
 use std::sync::Arc;
 
 use shared_json::{Value, json};
 
+pub(crate) use topology_labels::label_binding;
 pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
@@ -141,6 +144,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     );
     is_new_pod
         || is_judged
+        || pod_resize::is_concerned(attributes)
         || (attributes.is("", "pods") && pod_security::is_asked_for(&server.state, attributes))
         || quota::is_concerned(&server.state, attributes)
         || policies::is_concerned(&server.state, attributes)
@@ -182,6 +186,8 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     }
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
+    small::default_ingress_class(state, attributes)?;
+    topology_labels::mutate(state, attributes);
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
     let others = |attributes: &Attributes| {
         mutations::is_concerned(state, attributes) || webhook::concerns(server, attributes)
@@ -214,6 +220,7 @@ pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Re
     small::claim_resize(state, attributes)?;
     pod_security::validate(state, attributes)?;
     small::pod_overhead(state, attributes)?;
+    pod_resize::validate(state, attributes)?;
     policies::validate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Validating).await?;
     // Last, as what is refused for another reason is not counted.

@@ -1,4 +1,4 @@
-//! The smaller plugins: the default storage class, overhead of runtime classes.
+//! The smaller plugins: the default classes of storage and of ingresses, overhead of runtime classes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +17,7 @@ use crate::types::Quantity;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const DEFAULT_INGRESS_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// DefaultStorageClass: claims that name no class get the default one, the newest if there are several.
 pub(super) fn default_storage_class(
@@ -35,14 +36,49 @@ pub(super) fn default_storage_class(
         return Ok(());
     }
     let table = GroupResource::new("storage.k8s.io", "storageclasses");
+    if let Some(class) = default_class(server, &table, DEFAULT_CLASS)? {
+        claim["spec"]["storageClassName"] = Value::from(class);
+    }
+    Ok(())
+}
+
+/// DefaultIngressClass: ingresses that name no class get the default one in the same way.
+pub(super) fn default_ingress_class(
+    server: &ServerState,
+    attributes: &mut Attributes,
+) -> Result<(), ApiError> {
+    if attributes.operation != Operation::Create || !attributes.is("networking.k8s.io", "ingresses") {
+        return Ok(());
+    }
+    let Some(ingress) = attributes.object.as_mut() else {
+        return Ok(());
+    };
+    let named = at(ingress, "spec.ingressClassName").is_some()
+        || string_map(ingress, "annotations").contains_key("kubernetes.io/ingress.class");
+    if named {
+        return Ok(());
+    }
+    let table = GroupResource::new("networking.k8s.io", "ingressclasses");
+    if let Some(class) = default_class(server, &table, DEFAULT_INGRESS_CLASS)? {
+        ingress["spec"]["ingressClassName"] = Value::from(class);
+    }
+    Ok(())
+}
+
+/// The class that is the default one by an annotation: of several the newest, of equally new ones the first by name.
+fn default_class(
+    server: &ServerState,
+    table: &GroupResource,
+    annotation: &str,
+) -> Result<Option<String>, ApiError> {
     let classes = server
         .store
-        .list(&table, None, None, None)
+        .list(table, None, None, None)
         .map_err(ApiError::expired)?
         .items;
     let defaults = classes.iter().filter(|class| {
         string_map(&class.value, "annotations")
-            .get(DEFAULT_CLASS)
+            .get(annotation)
             .and_then(Value::as_str)
             == Some("true")
     });
@@ -50,10 +86,7 @@ pub(super) fn default_storage_class(
         let created = class.value.meta_str("creationTimestamp").to_owned();
         (created, std::cmp::Reverse(class.key.name.clone()))
     });
-    if let Some(class) = newest {
-        claim["spec"]["storageClassName"] = Value::from(class.key.name.clone());
-    }
-    Ok(())
+    Ok(newest.map(|class| class.key.name.to_string()))
 }
 
 /// CertificateSubjectRestriction: nobody asks to be one of those who may do everything.

@@ -83,6 +83,27 @@ async fn get(client: &Client, path: String) -> Option<Value> {
     client.request(request).await.ok()
 }
 
+/// Whether a change of an object has it counted again. What is given back otherwise, as by a pod that asks for less, is only seen
+/// when something else is counted.
+fn is_recounted(res: Res, old: &Value, new: &Value) -> bool {
+    let given = |pod: &Value| -> Vec<Option<Value>> {
+        let lists = ["status.initContainerStatuses", "status.containerStatuses"].into_iter();
+        let statuses = lists.flat_map(|path| list(pod, path));
+        statuses.map(|status| status.get("resources").cloned()).collect()
+    };
+    let has_deadline = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").is_some();
+    match res {
+        Res::Pods => {
+            (is_over(new) && !is_over(old))
+                || has_deadline(old) != has_deadline(new)
+                || given(old) != given(new)
+        }
+        Res::Services => at(old, "spec.type") != at(new, "spec.type"),
+        Res::Claims => true,
+        _ => false,
+    }
+}
+
 #[async_trait]
 impl Controller for ResourceQuotas {
     fn name(&self) -> &'static str {
@@ -102,14 +123,14 @@ impl Controller for ResourceQuotas {
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
+            // What others write into its status stays until something is counted.
+            Res::Quotas if old.is_some_and(|old| at(old, "spec.hard") == at(object, "spec.hard")) => {
+                Vec::new()
+            }
             Res::Quotas => vec![Key::of(object)],
             _ => {
-                // Only what comes, goes or ends changes what is used.
                 let gone = cache.get(res, object.namespace(), object.name()).is_none();
-                let same = old.is_some_and(|old| {
-                    is_over(old) == is_over(object) && old.get("spec") == object.get("spec")
-                });
-                if same && !gone {
+                if !gone && old.is_some_and(|old| !is_recounted(res, old, object)) {
                     return Vec::new();
                 }
                 cache

@@ -109,13 +109,6 @@ impl Controller for ResourceClaims {
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         let namespace = object.namespace();
-        let pods_with = |is_meant: &dyn Fn(&Value, &Value) -> bool| -> Vec<Key> {
-            let pods = cache.in_namespace(Res::Pods, namespace).filter(|pod| {
-                let mut claims = list(pod, "spec.resourceClaims").iter();
-                claims.any(|claim| is_meant(pod, claim))
-            });
-            pods.map(|pod| Key::of(pod)).collect()
-        };
         match res {
             Res::Pods => {
                 let claims = list(object, "spec.resourceClaims");
@@ -136,7 +129,7 @@ impl Controller for ResourceClaims {
                 let is_allocated = |claim: &Value| at(claim, "status.allocation").is_some();
                 // A pod that has a node may have waited for this.
                 let waiting = match is_allocated(object) && !old.is_some_and(is_allocated) {
-                    true => pods_with(&|pod, claim| object_name(pod, claim) == Some(object.name())),
+                    true => cache.users(&Key::of(object)).cloned().collect(),
                     false => Vec::new(),
                 };
                 reserved
@@ -147,7 +140,13 @@ impl Controller for ResourceClaims {
                     .chain(waiting)
                     .collect()
             }
-            _ => pods_with(&|_, claim| text(claim, "resourceClaimTemplateName") == object.name()),
+            _ => {
+                let is_meant = |claim: &Value| text(claim, "resourceClaimTemplateName") == object.name();
+                let pods = cache.in_namespace(Res::Pods, namespace);
+                pods.filter(|pod| list(pod, "spec.resourceClaims").iter().any(is_meant))
+                    .map(|pod| Key::of(pod))
+                    .collect()
+            }
         }
     }
 

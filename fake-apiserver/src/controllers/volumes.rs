@@ -338,10 +338,8 @@ async fn set_phase(
     phase: &str,
     message: &str,
 ) -> Result<Value, kube::Error> {
-    let mut status = json!({"phase": phase, "lastPhaseTransitionTime": cx.stamp()});
-    if !message.is_empty() {
-        status["message"] = json!(message);
-    }
+    let message = Some(message).filter(|message| !message.is_empty());
+    let status = json!({"phase": phase, "lastPhaseTransitionTime": cx.stamp(), "message": message});
     cx.patch(Res::Volumes, volume, "/status", json!({"status": status}))
         .await
 }
@@ -426,7 +424,7 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
                 Res::Volumes,
                 &volume,
                 "/status",
-                json!({"status": {"phase": "Available"}}),
+                json!({"status": {"phase": "Available", "message": null}}),
             )
             .await?;
         }

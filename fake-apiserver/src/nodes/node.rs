@@ -12,6 +12,13 @@ use crate::types::Quantity;
 /// What a simulated node says that it runs; by this the server knows one.
 pub(crate) const OS_IMAGE: &str = "Seatrial simulated node";
 const STORAGE: &str = "100Gi";
+/// What its kubelet can do (the real one's of this version, as it comes).
+const DECLARED_FEATURES: [&str; 4] = [
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+];
 
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -183,6 +190,7 @@ impl NodeSpec {
                     {"type": "Hostname", "address": self.name},
                 ],
                 "conditions": ready_conditions(now, &[]),
+                "declaredFeatures": DECLARED_FEATURES,
                 "nodeInfo": {
                     "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
                     "osImage": OS_IMAGE, "containerRuntimeVersion": "containerd://1.6.0",

@@ -37,8 +37,9 @@ pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, 
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
         ("pods", "binding", Verb::Create) => {
-            let binding = posted::read(context, body, BINDING)?;
+            let mut binding = posted::read(context, body, BINDING)?;
             if binding.name() == request.name {
+                admission::label_binding(context.state(), &mut binding);
                 judge(context, &binding).await?;
             }
             bind(context, binding).await

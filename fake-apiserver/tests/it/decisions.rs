@@ -277,3 +277,39 @@ fn pods_go_where_kube_scheduler_sent_them() {
     });
     assert!(wrong.is_empty(), "{} rows\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// The real one gives up with an error at such a pod: it would tell in the pod's status of a claim for extended resources, and the
+/// node has those itself.
+#[test]
+fn claims_beside_a_resource_of_the_node() {
+    let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"extendedResourceName": "example.com/gpu"}});
+    let slice = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {
+        "driver": "d.io", "nodeName": "a", "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "d"}]}});
+    let claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "mine"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}});
+    let row = json!({
+        "nodes": {"a": {"status": {"allocatable": {"example.com/gpu": "2"}}}},
+        "objects": [class, slice, claim],
+        "spec": {
+            "containers": [{"name": "c", "image": "i:1", "resources": {
+                "requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}}],
+            "resourceClaims": [{"name": "x", "resourceClaimName": "mine"}],
+        },
+    });
+    simulate(move || async move {
+        let builder = Cluster::builder().nodes(0).controllers(false);
+        let cluster = builder.start().await.expect("a cluster");
+        tokio::spawn(Scheduler::new(cluster.client(), cluster.clock()).run());
+        set_up(&cluster, &row).await;
+        create(&cluster, PODS, &pod("p", &row)).await;
+        cluster.run_for(Duration::from_secs(1)).await;
+        let is = found(&cluster, &row).await;
+        assert_eq!(is["node"], "a", "{is}");
+        assert_eq!(
+            is["devices"]["mine"]["allocation"]["devices"]["results"][0]["device"],
+            "d"
+        );
+        assert!(is["extended"].is_null());
+    });
+}

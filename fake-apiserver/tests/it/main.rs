@@ -20,6 +20,7 @@ mod lives_rows;
 mod lost_rows;
 mod metrics;
 mod nodes;
+mod nominations;
 mod patches;
 mod pods;
 mod process;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use shared_json::{Text, Value};
 
-use super::controller_of;
 use super::resource::{Key, Res};
+use super::{controller_of, list};
+use crate::controllers::resource_claims::object_name;
 use crate::meta::ObjectMeta as _;
 
 /// The objects of all kinds that are watched.
@@ -16,6 +17,8 @@ pub(in crate::controllers) struct Cache {
     /// By the uid of the controller; those without one are not in here.
     owned: BTreeMap<(Res, String), BTreeSet<Key>>,
     by_uid: BTreeMap<Text, (Res, Key)>,
+    /// By a claim of devices: the pods that use it.
+    users: BTreeMap<Key, BTreeSet<Key>>,
     /// Uids that were deleted by us and that the watch still has to tell as gone.
     buried: BTreeSet<String>,
     /// By uid: what was known before our own writes that the watch still has to tell.
@@ -25,6 +28,13 @@ pub(in crate::controllers) struct Cache {
 /// The uid of the object's controller, if it has one.
 fn owner_uid(object: &Value) -> Option<&str> {
     controller_of(object)?.get("uid")?.as_str()
+}
+
+/// The claims of devices that a pod uses.
+fn claims(pod: &Value) -> Vec<Key> {
+    let claims = list(pod, "spec.resourceClaims").iter();
+    let names = claims.filter_map(|claim| object_name(pod, claim));
+    names.map(|name| Key::new(pod.namespace(), name)).collect()
 }
 
 impl Cache {
@@ -63,6 +73,28 @@ impl Cache {
             .flatten()
             .filter_map(|key| self.objects.get(&res)?.get(key).cloned())
             .collect()
+    }
+
+    /// The pods that use a claim of devices, by name.
+    pub(in crate::controllers) fn users(&self, claim: &Key) -> impl Iterator<Item = &Key> {
+        self.users.get(claim).into_iter().flatten()
+    }
+
+    fn use_claims(&mut self, key: &Key, pod: &Value) {
+        for claim in claims(pod) {
+            self.users.entry(claim).or_default().insert(key.clone());
+        }
+    }
+
+    fn use_no_claims(&mut self, key: &Key, pod: &Value) {
+        for claim in claims(pod) {
+            if let Some(users) = self.users.get_mut(&claim) {
+                users.remove(key);
+                if users.is_empty() {
+                    self.users.remove(&claim);
+                }
+            }
+        }
     }
 
     /// Takes what we have written ourselves.
@@ -111,6 +143,10 @@ impl Cache {
                 }
                 if owner_uid(known) == owner_uid(&object) {
                     let known = std::mem::replace(known, Arc::clone(&object));
+                    if res == Res::Pods {
+                        self.use_no_claims(&key, &known);
+                        self.use_claims(&key, &object);
+                    }
                     return Some((object, Some(known)));
                 }
                 Some(Arc::clone(known))
@@ -126,6 +162,9 @@ impl Cache {
                 .or_default()
                 .insert(key.clone());
         }
+        if res == Res::Pods {
+            self.use_claims(&key, &object);
+        }
         self.by_uid.insert(object.meta_text("uid"), (res, key.clone()));
         self.objects
             .entry(res)
@@ -136,6 +175,9 @@ impl Cache {
 
     fn unlink(&mut self, res: Res, key: &Key, object: &Value) {
         self.by_uid.remove(object.uid());
+        if res == Res::Pods {
+            self.use_no_claims(key, object);
+        }
         let Some(owner) = owner_uid(object) else {
             return;
         };
@@ -193,6 +235,48 @@ mod tests {
         assert!(cache.put(Res::Pods, pod("a", "1", 6, "x")).is_some());
         assert!(cache.owned(Res::Pods, "o").is_empty());
         assert_eq!(cache.owned(Res::Pods, "x").len(), 1);
+    }
+
+    #[test]
+    fn users_of_a_claim() {
+        let mut cache = Cache::default();
+        let using = |name: &str, version: u32, claim: Value, status: Value| {
+            let mut pod = pod(name, name, version, "o");
+            pod["spec"]["resourceClaims"] = json!([claim]);
+            pod["status"]["resourceClaimStatuses"] = status;
+            pod
+        };
+        let users = |cache: &Cache| -> Vec<String> {
+            let claim = Key::new("d", "c");
+            let users = cache.users(&claim);
+            users.map(|key| key.name.to_string()).collect()
+        };
+        let (named, made) = (
+            json!({"name": "x", "resourceClaimName": "c"}),
+            json!({"name": "x", "resourceClaimTemplateName": "t"}),
+        );
+        cache.put(Res::Pods, using("a", 1, named.clone(), json!([])));
+        cache.put(Res::Pods, using("b", 2, made.clone(), json!([])));
+        cache.put(Res::Pods, pod("n", "n", 3, "o"));
+        assert_eq!(users(&cache), ["a"]);
+        let status = json!([{"name": "x", "resourceClaimName": "c"}]);
+        cache.put(Res::Pods, using("b", 4, made, status));
+        assert_eq!(users(&cache), ["a", "b"]);
+        cache.put(
+            Res::Pods,
+            using(
+                "a",
+                5,
+                json!({"name": "x", "resourceClaimName": "other"}),
+                json!([]),
+            ),
+        );
+        assert_eq!(users(&cache), ["b"]);
+        cache.gone("b");
+        assert!(users(&cache).is_empty());
+        cache.put(Res::Pods, using("a", 6, named, json!([])));
+        cache.bury(Res::Pods, &Key::new("d", "a"));
+        assert!(users(&cache).is_empty());
     }
 
     #[test]

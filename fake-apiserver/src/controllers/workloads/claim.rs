@@ -6,6 +6,7 @@ use shared_json::{Array, Value, json};
 
 use super::job_plan::FINALIZER;
 use super::pods::{is_over, owner_reference};
+use super::statefulset::ordinal;
 use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
@@ -32,6 +33,12 @@ fn selects(res: Res, owner: &Value, object: &Value) -> bool {
     !empty && matches_selector(selector, string_map(object, "labels"))
 }
 
+/// Whether an object is one that an owner adopts or keeps. The pods of a StatefulSet are called by its name and a number.
+fn belongs(owner_res: Res, owner: &Value, res: Res, object: &Value) -> bool {
+    let is_numbered = owner_res == Res::StatefulSets && res == Res::Pods;
+    selects(owner_res, owner, object) && (!is_numbered || ordinal(owner, object).is_some())
+}
+
 /// Whether owners of a kind look at no pods but those that have not ended.
 fn counts_running(owner_res: Res) -> bool {
     matches!(owner_res, Res::ReplicaSets | Res::ReplicationControllers)
@@ -48,7 +55,7 @@ pub(in crate::controllers) async fn claim(
     let owned = cx.cache.owned(res, owner.uid());
     let (mut kept, mut lost) = (Vec::new(), Vec::new());
     for object in owned {
-        if selects(owner_res, owner, &object) {
+        if belongs(owner_res, owner, res, &object) {
             kept.push(object);
         } else if !object.is_terminating() {
             lost.push(object);
@@ -61,7 +68,7 @@ pub(in crate::controllers) async fn claim(
             controller_of(object).is_none()
                 && !object.is_terminating()
                 && !(counts_running(owner_res) && is_over(object))
-                && selects(owner_res, owner, object)
+                && belongs(owner_res, owner, res, object)
         })
         .cloned()
         .collect();
@@ -75,7 +82,11 @@ pub(in crate::controllers) async fn claim(
     }
     for object in orphans {
         let mut references = references(&object, |_| true);
-        references.push(owner_reference(owner_res.api_version(), owner_res.kind(), owner));
+        // Before others, as a strategic merge patch puts it.
+        references.insert(
+            0,
+            owner_reference(owner_res.api_version(), owner_res.kind(), owner),
+        );
         let metadata = metadata(owner_res, &object, references, true);
         let adopted = cx.patch(res, &object, "", json!({"metadata": metadata})).await?;
         kept.push(Arc::new(adopted));

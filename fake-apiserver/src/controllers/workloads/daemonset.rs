@@ -207,7 +207,7 @@ impl View<'_> {
     pub(super) fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         let by_node = self.by_node();
-        let surges = self.surge() > 0;
+        let surges = self.surge(1) > 0;
         for node in self.nodes {
             let (run, stay) = wanted(self.set, node);
             let pods = by_node.get(node.name()).cloned().unwrap_or_default();
@@ -285,11 +285,14 @@ impl View<'_> {
         excess
     }
 
-    fn surge(&self) -> i64 {
-        let total = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
+    /// How many of so many nodes may have two pods at once.
+    fn surge(&self, nodes: i64) -> i64 {
+        if text(self.set, "spec.updateStrategy.type") == "OnDelete" {
+            return 0;
+        }
         scaled(
             self.set.pointer("/spec/updateStrategy/rollingUpdate/maxSurge"),
-            total,
+            nodes,
             true,
             0,
         )
@@ -300,18 +303,18 @@ impl View<'_> {
         if text(self.set, "spec.updateStrategy.type") == "OnDelete" {
             return;
         }
-        let surge = self.surge();
-        if surge > 0 {
-            self.update_beside(plan, surge);
-            return;
-        }
-        let by_node = self.by_node();
         let nodes: Vec<&Arc<Value>> = self
             .nodes
             .iter()
             .filter(|node| wanted(self.set, node).0)
             .collect();
         let total = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        let surge = self.surge(total);
+        if surge > 0 {
+            self.update_beside(plan, surge);
+            return;
+        }
+        let by_node = self.by_node();
         let allowed = scaled(
             self.set
                 .pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable"),
@@ -430,8 +433,11 @@ impl View<'_> {
                 status[field] = Value::from(count);
             }
         }
-        if let Some(count) = self.set.pointer("/status/collisionCount") {
-            status["collisionCount"] = count.clone();
+        // What others may have written is kept.
+        for field in ["collisionCount", "conditions"] {
+            if let Some(value) = self.set["status"].get(field) {
+                status[field] = value.clone();
+            }
         }
         (status, next)
     }

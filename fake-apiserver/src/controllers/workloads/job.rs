@@ -147,7 +147,11 @@ impl Controller for Jobs {
         .plan();
         if job.is_terminating() {
             let left = left_behind(cx.cache, key);
-            return release(cx, &left).await.map(|()| Next::Change);
+            release(cx, &left).await?;
+            if !is_finished(&job) {
+                cx.set_status(Res::Jobs, &job, &winding_up(&job, &plan)).await?;
+            }
+            return Ok(Next::Change);
         }
         if is_finished(&job) {
             self.failures.remove(key);
@@ -162,6 +166,20 @@ impl Controller for Jobs {
         }
         Ok(next)
     }
+}
+
+/// The status of a job that is about to go: its pods are not held any more, so that none of them is counted as it ends.
+fn winding_up(job: &Value, plan: &Plan) -> Value {
+    let mut status = job.get("status").cloned().unwrap_or_else(|| json!({}));
+    for (field, count) in [("ready", plan.ready), ("terminating", plan.terminating)] {
+        status[field] = Value::from(count);
+    }
+    if plan.active > 0 {
+        status["active"] = Value::from(plan.active);
+    } else if let Some(status) = status.as_object_mut() {
+        status.remove("active");
+    }
+    status
 }
 
 /// The pods that are still held for a job that goes or is gone, also those that it does not own any more: nobody else would let

@@ -51,7 +51,7 @@ pub(super) fn ordinal(set: &Value, pod: &Value) -> Option<i64> {
     let rest = pod.name().strip_prefix(set.name())?.strip_prefix('-')?;
     rest.parse()
         .ok()
-        .filter(|number: &i64| rest == number.to_string())
+        .filter(|number: &i64| *number >= 0 && rest == number.to_string())
 }
 
 fn revision_of(pod: &Value) -> &str {

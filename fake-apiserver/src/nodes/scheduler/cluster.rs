@@ -138,6 +138,11 @@ impl PodInfo {
     pub(super) fn labels(&self) -> &Map {
         string_map(&self.object, "labels")
     }
+
+    /// The node on which room is kept for it, by its status: empty if there is none.
+    pub(super) fn nominated(&self) -> &str {
+        text(&self.object, "status.nominatedNodeName")
+    }
 }
 
 /// A node and the pods on it.

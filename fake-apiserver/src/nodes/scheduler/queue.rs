@@ -122,6 +122,11 @@ impl Queue {
         }
     }
 
+    /// One of those that wait.
+    pub(super) fn pod(&self, uid: &str) -> Option<&Arc<PodInfo>> {
+        self.waiting.get(uid).map(|waiting| &waiting.pod)
+    }
+
     /// Whether anybody waits for a change.
     pub(super) fn waits_for_changes(&self) -> bool {
         !self.refused.is_empty()

@@ -7,7 +7,7 @@ use client_kit::{ObjectClient, SharedClock};
 use kube::Client;
 use shared_json::{Value, json};
 
-use crate::meta::ObjectMeta as _;
+use crate::meta::{ObjectMeta as _, at};
 use crate::server::rfc3339;
 
 /// The scheduler's name in pods and events.
@@ -118,7 +118,7 @@ impl Reporter {
         }
     }
 
-    /// Tells in the pod's status that it fits nowhere, and which node is being made free for it.
+    /// Tells in the pod's status that it fits nowhere, and which node is being made free for it, or with an empty name that none is.
     pub(super) async fn unschedulable(
         &self,
         pod: &Value,
@@ -130,6 +130,8 @@ impl Reporter {
         let same = |field: &str, value: &str| {
             old.and_then(|old| old.get(field)).and_then(Value::as_str) == Some(value)
         };
+        let was = at(pod, "status.nominatedNodeName").and_then(Value::as_str);
+        let nominated = nominated.filter(|node| was.unwrap_or_default() != *node);
         if same("status", "False") && same("message", message) && nominated.is_none() {
             return;
         }
@@ -148,7 +150,7 @@ impl Reporter {
         }
         let mut status = json!({"conditions": [condition]});
         if let Some(node) = nominated {
-            status["nominatedNodeName"] = json!(node);
+            status["nominatedNodeName"] = json!(Some(node).filter(|node| !node.is_empty()));
         }
         self.patch_status(pod, &json!({"metadata": {"uid": pod.uid()}, "status": status}))
             .await;

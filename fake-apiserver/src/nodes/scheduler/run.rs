@@ -62,6 +62,8 @@ struct Vain {
     /// The filters that have refused it. None if something is wrong with what it asks for.
     by: Vec<Filter>,
     victims: Option<Box<preemption::Victims>>,
+    /// The node on which room is kept for it stays so: it may not drive anybody away, or has.
+    keeps_nomination: bool,
     /// A claim of devices that is given back, to get others.
     idle: Option<Value>,
     /// A claim of an earlier try, which goes.
@@ -187,6 +189,29 @@ impl Scheduler {
             });
     }
 
+    /// A pod no longer keeps room on a node: those that are no more important than it are tried again, as if it had been there.
+    fn gives_room(&mut self, pod: &PodInfo) {
+        let cluster = &self.cluster;
+        let event = Event::Pod(Some(pod), None);
+        self.queue
+            .retry(self.clock.now(), event.concerns(), |filter, other| {
+                other.priority <= pod.priority && event.may_help(filter, other, cluster)
+            });
+    }
+
+    /// A pod without a node has changed, and with it perhaps for whom room is kept on a node, which somebody else may say, too.
+    fn renominate(&mut self, old: Option<&PodInfo>, pod: &Arc<PodInfo>) {
+        let was = old.map_or("", PodInfo::nominated);
+        let is = pod.nominated();
+        if !(was.is_empty() && is.is_empty()) {
+            self.cluster
+                .nominate(pod, Some(is).filter(|node| !node.is_empty()));
+        }
+        if let Some(old) = old.filter(|_| !was.is_empty() && was != is) {
+            self.gives_room(old);
+        }
+    }
+
     fn present(&mut self, kind: Kind, object: Arc<Value>) {
         let name = object.name().to_owned();
         match kind {
@@ -263,7 +288,7 @@ impl Scheduler {
                 self.reporter.forget(uid);
                 let nominated = self.cluster.withdraw(uid);
                 if let Some(pod) = nominated {
-                    self.tell(&Event::Pod(Some(&pod), None));
+                    self.gives_room(&pod);
                 }
                 self.leave_node(uid);
             }
@@ -334,11 +359,15 @@ impl Scheduler {
         } else if !is_ours(&pod) || pod.is_terminating() {
             self.queue.leave(&uid);
         } else if !self.cluster.is_placed(&uid) {
+            let old = self.queue.pod(&uid).cloned();
             let cluster = &self.cluster;
             self.queue.put(pod, self.clock.now(), |filter, old, new| {
                 let event = Event::Own(old, new);
                 event.concerns().contains(&filter) && event.may_help(filter, new, cluster)
             });
+            if let Some(new) = self.queue.pod(&uid).cloned() {
+                self.renominate(old.as_deref(), &new);
+            }
         }
     }
 
@@ -405,7 +434,11 @@ impl Scheduler {
                 message.clone(),
             )
             .await;
-        let nominated = victims.as_deref().map(|victims| victims.node.as_str());
+        let nominated = if vain.keeps_nomination {
+            None
+        } else {
+            Some(victims.as_deref().map_or("", |victims| victims.node.as_str()))
+        };
         let reason = if vain.by.is_empty() {
             "SchedulerError"
         } else {
@@ -414,8 +447,11 @@ impl Scheduler {
         self.reporter
             .unschedulable(&pod.object, reason, &message, nominated)
             .await;
+        if let Some(node) = nominated {
+            self.cluster
+                .nominate(pod, Some(node).filter(|node| !node.is_empty()));
+        }
         if let Some(victims) = victims {
-            self.cluster.nominate(pod, Some(&victims.node));
             self.drive_away(pod, &victims).await;
         }
     }
@@ -441,11 +477,14 @@ impl Scheduler {
 
     /// The best node and where to begin next time; or what to say, and whom to drive away.
     fn choose(&self, cycle: &Cycle<'_>) -> Result<Choice, Vain> {
-        let wanted = self.wanted.get(cycle.pod.object.name());
-        if let Some(node) = wanted.and_then(|name| self.cluster.nodes.get(name))
-            && cycle.refuse(node).is_none()
-        {
-            return Ok(self.choice(cycle, node.name().to_owned(), self.next_node));
+        // Where room is kept for it it goes if it can, whatever other nodes are like.
+        let wanted = self.wanted.get(cycle.pod.object.name()).map(String::as_str);
+        for name in wanted.into_iter().chain([cycle.pod.nominated()]) {
+            if let Some(node) = self.cluster.nodes.get(name)
+                && cycle.refuse(node).is_none()
+            {
+                return Ok(self.choice(cycle, node.name().to_owned(), self.next_node));
+            }
         }
         let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
         let (enough, mut looked) = (enough(nodes.len()), 0);
@@ -506,6 +545,7 @@ impl Scheduler {
         }
         Err(Vain {
             victims: victims.map(Box::new),
+            keeps_nomination: matches!(outcome, Preemption::Never | Preemption::Waiting),
             left: cycle.devices.left().filter(|_| idle.is_none()).cloned(),
             idle: idle.cloned(),
             ..Vain::new(message::refused(&refusals, claims, &outcome), by)

@@ -314,6 +314,8 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
     if running.is_some_and(|status| !status.has("resources")) {
         errors.forbidden(&path, "Pod running on node without support for resize");
     }
+    let mut munged = new_spec.clone();
+    resize_whole(&mut munged, new_spec, old_spec, errors);
     let found = errors.len();
     for (field, changed, renamed) in [
         (
@@ -342,14 +344,10 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
     if errors.len() > found {
         return;
     }
-    let mut munged = new_spec.clone();
     for field in ["initContainers", "containers"] {
         let at = path.field(field);
         for (index, (container, before)) in new_spec.list(field).iter().zip(old_spec.list(field)).enumerate()
         {
-            if field == "initContainers" && container.text("restartPolicy") != "Always" {
-                continue;
-            }
             let at = at.index(index);
             let (new, old) = (
                 container.part("resources").unwrap_or(&NOTHING),
@@ -370,14 +368,8 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
         let at = path.field(field);
         let list = munged.get_mut(field).and_then(Value::as_array_mut);
         for (index, (container, before)) in list.into_iter().flatten().zip(old_spec.list(field)).enumerate() {
-            let restartable = container.text("restartPolicy") == "Always";
-            if field == "initContainers" && !restartable {
-                if !same(Some(container), Some(before)) {
-                    errors.forbidden(&path, "resources for non-sidecar init containers are immutable");
-                }
-                *container = before.clone();
-                continue;
-            }
+            let starts_once = field == "initContainers" && container.text("restartPolicy") != "Always";
+            let changed = !same(Some(container), Some(before));
             restore_amounts(container, before);
             if !same(Some(container), Some(before)) {
                 if field == "containers" {
@@ -387,6 +379,14 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
                     errors.forbidden(&at.index(index), detail);
                 }
             }
+            let policies = container.list("resizePolicy").iter();
+            for _ in policies
+                .filter(|policy| changed && starts_once && policy.text("restartPolicy") == "RestartContainer")
+            {
+                let detail =
+                    "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+                errors.forbidden(&at.index(index), detail);
+            }
         }
     }
     if errors.is_empty() && !same(Some(&munged), Some(old_spec)) {
@@ -394,7 +394,52 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
     }
 }
 
-/// Takes back what a resize may change.
+/// What a pod asks for as a whole: processors and memory may change, and nothing goes. They are taken back in `munged`.
+fn resize_whole(munged: &mut Value, new: &Value, old: &Value, errors: &mut Errors) {
+    let is_set = |spec: &Value| {
+        let resources = spec.part("resources").unwrap_or(&NOTHING);
+        !resources.map("requests").is_empty() || !resources.map("limits").is_empty()
+    };
+    if !is_set(old) && !is_set(new) {
+        return;
+    }
+    let path = Path::new("spec");
+    let at = path.field("resources");
+    if old.has("resources") && !new.has("resources") {
+        return errors.forbidden(&at, "pod-level resources cannot be removed");
+    }
+    let (before, after) = (
+        old.part("resources").unwrap_or(&NOTHING),
+        new.part("resources").unwrap_or(&NOTHING),
+    );
+    for (part, detail) in [
+        ("requests", "pod-level resource requests cannot be removed"),
+        ("limits", "pod-level resource limits cannot be removed"),
+    ] {
+        if before
+            .map(part)
+            .keys()
+            .any(|name| !after.map(part).contains_key(name))
+        {
+            errors.forbidden(&at.field(part), detail);
+        }
+    }
+    restore_amounts(munged, old);
+    let is_bare = munged
+        .part("resources")
+        .is_none_or(|resources| resources.map("requests").is_empty() && resources.map("limits").is_empty());
+    if is_bare
+        && !old.has("resources")
+        && let Some(munged) = munged.as_object_mut()
+    {
+        munged.remove("resources");
+    }
+    if !same(munged.get("resources"), old.get("resources")) {
+        errors.forbidden(&path, "only cpu and memory resources are mutable at pod-level");
+    }
+}
+
+/// Takes back what a resize may change of a container, or of a pod as a whole.
 fn restore_amounts(container: &mut Value, before: &Value) {
     let old = before.part("resources").cloned().unwrap_or_default();
     let Some(container) = container.as_object_mut() else {

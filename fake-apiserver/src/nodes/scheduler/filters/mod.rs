@@ -1,5 +1,6 @@
 //! Where a pod cannot go, and why. A file each, in the order in which the real scheduler asks.
 
+mod declared_features;
 mod node_affinity;
 mod node_state;
 mod pod_affinity;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use super::cluster::{Cluster, NodeInfo, PodInfo};
 use super::devices;
 
+pub(super) use declared_features::needed as needed_features;
 pub(crate) use node_affinity::node_matches;
 pub(super) use node_affinity::{preferences, preferred as preferred_nodes, term_matches};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
@@ -41,6 +43,7 @@ pub(super) enum Filter {
     Spread,
     PodAffinity,
     Devices,
+    DeclaredFeatures,
 }
 
 /// Why a node is not for a pod.
@@ -188,7 +191,7 @@ type Concerns = fn(&Cycle<'_>) -> bool;
 /// Why a node is not for a pod.
 type Refuse = fn(&Cycle<'_>, &NodeInfo) -> Option<Refusal>;
 
-const FILTERS: [(Filter, Concerns, Refuse); 13] = [
+const FILTERS: [(Filter, Concerns, Refuse); 14] = [
     (Filter::Unschedulable, |_| true, node_state::unschedulable),
     (Filter::Name, node_state::names_node, node_state::name),
     (Filter::Taints, |_| true, taints::filter),
@@ -209,6 +212,11 @@ const FILTERS: [(Filter, Concerns, Refuse); 13] = [
         Filter::Devices,
         |cycle| !cycle.devices.is_empty(),
         |cycle, node| cycle.devices.refuse(cycle.cluster, node),
+    ),
+    (
+        Filter::DeclaredFeatures,
+        declared_features::concerns,
+        declared_features::filter,
     ),
 ];
 

@@ -73,6 +73,8 @@ fn place(spec: Value, change: Value) -> String {
 
 const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 
+const FEATURES: &str = "(node(s) didn't match Pod's required features!)";
+
 const NAMED: &str = "(node(s) didn't satisfy plugin(s) [NodeAffinity]!)";
 
 #[rstest]
@@ -154,6 +156,16 @@ const NAMED: &str = "(node(s) didn't satisfy plugin(s) [NodeAffinity]!)";
     json!({"web": {"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}}}),
     "(node(s) didn't satisfy existing pods anti-affinity rules) (node(s) didn't satisfy existing pods anti-affinity rules) c"
 )]
+#[case(
+    json!({"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]}),
+    json!({"nodes": {"b": {"status": {"declaredFeatures": ["Other", "RestartAllContainersOnContainerExits"]}}, "c": {"status": {"declaredFeatures": ["Other"]}}}}),
+    &format!("{FEATURES} b {FEATURES}")
+)]
+#[case(json!({"initContainers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]}), json!({}), &format!("{FEATURES} {FEATURES} {FEATURES}"))]
+#[case(json!({"containers": [{"restartPolicyRules": [{"action": "Restart"}]}]}), json!({}), "a b c")]
+#[case(json!({"hostNetwork": true, "hostUsers": false}), json!({}), &format!("{FEATURES} {FEATURES} {FEATURES}"))]
+#[case(json!({"hostNetwork": true}), json!({}), "a b c")]
+#[case(json!({"hostUsers": false}), json!({}), "a b c")]
 fn where_pods_fit(#[case] spec: Value, #[case] change: Value, #[case] expected: &str) {
     assert_eq!(place(spec, change), expected);
 }

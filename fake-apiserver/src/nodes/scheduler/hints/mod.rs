@@ -38,6 +38,7 @@ pub(super) struct NodeEvent<'a> {
     taints: bool,
     labels: bool,
     allocatable: bool,
+    declared: bool,
 }
 
 impl<'a> NodeEvent<'a> {
@@ -50,6 +51,7 @@ impl<'a> NodeEvent<'a> {
             taints: differs("spec.taints") || nodes::takes_pods_again(old, new),
             labels: differs("metadata.labels"),
             allocatable: differs("status.allocatable"),
+            declared: differs("status.declaredFeatures"),
             old,
             new,
         }
@@ -79,6 +81,7 @@ impl Event<'_> {
                 F::Spread,
                 F::PodAffinity,
                 F::Devices,
+                F::DeclaredFeatures,
             ],
             Self::Node(node) if node.taints || node.labels || node.allocatable => &[
                 F::Unschedulable,
@@ -90,7 +93,9 @@ impl Event<'_> {
                 F::Spread,
                 F::PodAffinity,
                 F::Devices,
+                F::DeclaredFeatures,
             ],
+            Self::Node(node) if node.declared => &[F::DeclaredFeatures],
             Self::Node(_) => &[],
             Self::Pod(Some(_), None) => &[
                 F::Ports,
@@ -114,6 +119,7 @@ impl Event<'_> {
                 F::Spread,
                 F::PodAffinity,
                 F::Devices,
+                F::DeclaredFeatures,
             ],
             Self::Claim(_, _) => &[F::VolumeInUse, F::VolumeLimits, F::VolumeBinding, F::VolumeZone],
             Self::Volume(_, _) | Self::Class(_, _) => &[F::VolumeBinding, F::VolumeZone],
@@ -139,6 +145,7 @@ impl Event<'_> {
             Filter::VolumeBinding => volumes::binding(self, pod),
             Filter::VolumeZone => volumes::zone(self, pod),
             Filter::Devices => devices::devices(self, pod, cluster),
+            Filter::DeclaredFeatures => nodes::declared_features(self),
         }
     }
 }

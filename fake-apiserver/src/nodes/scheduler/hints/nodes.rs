@@ -4,7 +4,7 @@ use shared_json::{Value, json};
 
 use super::super::cluster::{Amounts, Cluster, PodInfo, list, text};
 use super::super::devices::{is_by_devices, stands_for};
-use super::super::filters::{node_matches, tolerates, tolerates_all};
+use super::super::filters::{needed_features, node_matches, tolerates, tolerates_all};
 use super::{Event, tolerates_more};
 use crate::meta::at;
 use crate::nodes::resources::amounts;
@@ -91,6 +91,14 @@ pub(super) fn resources(event: &Event<'_>, pod: &PodInfo, cluster: &Cluster) -> 
                 Some(old) => name(old) != name(new) && asks(&name(new)),
             }
         }
+        _ => false,
+    }
+}
+
+pub(super) fn declared_features(event: &Event<'_>) -> bool {
+    match event {
+        Event::Node(node) => node.is_new() || node.declared,
+        Event::Own(old, new) => !needed_features(&old.object).eq(needed_features(&new.object)),
         _ => false,
     }
 }

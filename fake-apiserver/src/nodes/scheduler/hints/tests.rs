@@ -467,3 +467,35 @@ fn a_change_of_status_concerns_nobody() {
     let new = placed(&json!({"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}));
     assert!(Event::Pod(Some(&old), Some(&new)).concerns().is_empty());
 }
+
+#[rstest]
+#[case::new("node", NONE, json!({}), true)]
+#[case::declares("node", json!({}), json!({"status": {"declaredFeatures": ["F"]}}), true)]
+#[case::declares_less("node", json!({"status": {"declaredFeatures": ["F"]}}), json!({}), true)]
+#[case::as_before(
+    "node",
+    json!({"status": {"declaredFeatures": ["F"]}}),
+    json!({"metadata": {"labels": {"a": "b"}}, "status": {"declaredFeatures": ["F"]}}),
+    false
+)]
+#[case::room("node", json!({}), json!({"status": {"allocatable": {"cpu": "1"}}}), false)]
+#[case::gone("node", json!({}), NONE, false)]
+#[case::another_pod("pod", json!({}), NONE, false)]
+#[case::needs_it_no_more("own", json!({"spec": {"containers": [restarts_all()]}}), json!({}), true)]
+#[case::its_labels("own", json!({}), json!({"metadata": {"labels": {"a": "b"}}}), false)]
+fn declared_features(#[case] what: &str, #[case] old: Value, #[case] new: Value, #[case] expected: bool) {
+    let pod = json!({"spec": {"containers": [restarts_all()]}});
+    assert_eq!(moves(Filter::DeclaredFeatures, &pod, what, old, new), expected);
+}
+
+fn restarts_all() -> Value {
+    json!({"restartPolicyRules": [{"action": "RestartAllContainers"}]})
+}
+
+/// What nodes declare concerns no other filter.
+#[test]
+fn features_are_the_business_of_one_filter() {
+    let (old, new) = (json!({}), json!({"status": {"declaredFeatures": ["F"]}}));
+    let event = Event::Node(NodeEvent::of(Some(&old), Some(&new)));
+    assert_eq!(event.concerns(), [Filter::DeclaredFeatures]);
+}
