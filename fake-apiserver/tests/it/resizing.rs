@@ -218,29 +218,31 @@ fn a_resize_without_room_waits() {
         &[deferred],
     );
     check(
-        &["make a 2", "resize a 9"],
+        &["make a 2", "make b 2", "resize a 7"],
         &[
-            "a: 9 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 9000, used: 0, capacity: 8000 2)",
+            "a: 7 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 7000, used: 2000, capacity: 8000 2)",
+            "b: 2 given 2 runs 2 x0",
         ],
         &[deferred],
     );
     // Taken back.
     check(
-        &["make a 2", "resize a 9", "resize a 2"],
-        &["a: 2 given 2 runs 2 x0"],
+        &["make a 2", "make b 2", "resize a 7", "resize a 2"],
+        &["a: 2 given 2 runs 2 x0", "b: 2 given 2 runs 2 x0"],
         &[deferred],
     );
     // Asked for otherwise: in vain, and with success.
     check(
-        &["make a 2", "resize a 9", "resize a 10"],
+        &["make a 2", "make b 2", "resize a 7", "resize a 8"],
         &[
-            "a: 10 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 10000, used: 0, capacity: 8000 3)",
+            "a: 8 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 8000, used: 2000, capacity: 8000 3)",
+            "b: 2 given 2 runs 2 x0",
         ],
         &[deferred, "a !ResizeDeferred Pod resize OutOfcpu 3"],
     );
     check(
-        &["make a 2", "resize a 9", "resize a 8"],
-        &["a: 8 given 8 runs 8 x0"],
+        &["make a 2", "make b 2", "resize a 7", "resize a 6"],
+        &["a: 6 given 6 runs 6 x0", "b: 2 given 2 runs 2 x0"],
         &[
             deferred,
             "a ResizeStarted Pod resize started 3",
@@ -249,17 +251,19 @@ fn a_resize_without_room_waits() {
     );
     // Nothing is told twice, however often the node looks.
     check(
-        &["make a 2", "resize a 9", "wait 600"],
+        &["make a 2", "make b 2", "resize a 7", "wait 600"],
         &[
-            "a: 9 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 9000, used: 0, capacity: 8000 2)",
+            "a: 7 given 2 runs 2 x0 PodResizePending(Deferred cpu, requested: 7000, used: 2000, capacity: 8000 2)",
+            "b: 2 given 2 runs 2 x0",
         ],
         &[deferred],
     );
     // Another container's restart changes nothing of that.
     check(
-        &["make a 2", "resize a 9", "image a"],
+        &["make a 2", "make b 2", "resize a 7", "image a"],
         &[
-            "a: 9 given 2 runs 2 x1 PodResizePending(Deferred cpu, requested: 9000, used: 0, capacity: 8000 2)",
+            "a: 7 given 2 runs 2 x1 PodResizePending(Deferred cpu, requested: 7000, used: 2000, capacity: 8000 2)",
+            "b: 2 given 2 runs 2 x0",
         ],
         &[deferred],
     );
@@ -381,7 +385,7 @@ fn a_node_takes_what_fits() {
     );
     placed(&["make a 2", "delete a"], asks("7"), "Running : ");
     // A resize that waits takes no room.
-    placed(&["make a 2", "resize a 9"], asks("6"), "Running : ");
+    placed(&["make a 2", "make b 2", "resize a 7"], asks("4"), "Running : ");
     let mut elsewhere = asks("1");
     elsewhere["nodeSelector"] = json!({"kubernetes.io/hostname": "node2"});
     placed(
