@@ -9,7 +9,7 @@ use super::event::{Encoded, Held, Stored};
 use super::key::{ObjectKey, Revision};
 
 /// What is learnt for a table is no longer than this, in bytes.
-const MODEL_MAX: usize = 4 << 10;
+const MODEL_MAX: usize = 8 << 10;
 /// What does not become so many times smaller is like nothing that is known of the table.
 const SHRINKS: usize = 3;
 /// So many versions at least become small by one model.
