@@ -14,6 +14,7 @@ use client_kit::Seed;
 use kube::Client;
 use tokio::task::JoinSet;
 
+use crate::bench_cluster::resident;
 use crate::error::Error;
 use crate::report::stopwatch::Stopwatch;
 use replay::Replay;
@@ -122,7 +123,7 @@ async fn soak(client: &Client, options: &SoakOptions) -> SoakOutcome {
         let (mut samples, mut warm_events) = (Vec::new(), 0);
         loop {
             tokio::time::sleep(SAMPLE).await;
-            samples.extend(resident_kib());
+            samples.extend(resident().map(|bytes| bytes / 1024));
             if samples.len() == warm_sample() + 1 {
                 warm_events = count(client, EVENTS).await;
             }
@@ -183,13 +184,6 @@ async fn count(client: &Client, path: &str) -> u64 {
 
 fn warm_sample() -> usize {
     usize::try_from(WARM.as_secs() / SAMPLE.as_secs()).unwrap_or_default()
-}
-
-/// What this process has in memory; none where the system does not tell.
-fn resident_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Whether there is more in memory at the end than after the first minute, beyond what `more_events` take.

@@ -99,6 +99,13 @@ impl Drop for Remote {
     }
 }
 
+/// What has happened since a watch has last looked.
+enum Told {
+    /// As all who are where it is are sent it.
+    Text(Bytes),
+    Event(Arc<Event>),
+}
+
 /// What a watch has to send later.
 struct Late {
     due: Instant,
@@ -282,13 +289,15 @@ impl Watch {
                 && self.late.is_empty()
                 && !self.watcher.has_taken()
                 && self.server.state.faults.is_idle();
-            if shares && let Ok(Some(text)) = self.watcher.try_text() {
-                return Some(text);
-            }
-            match self.watcher.try_next() {
+            let told = match shares {
+                true => self.watcher.try_text().map(|text| text.map(Told::Text)),
+                false => self.watcher.try_next().map(|event| event.map(Told::Event)),
+            };
+            match told {
+                Ok(Some(Told::Text(text))) => return Some(text),
                 // What comes after its end it does not tell.
                 Ok(Some(_)) if ends => continue,
-                Ok(Some(event)) => {
+                Ok(Some(Told::Event(event))) => {
                     if let Err(error) = self.ready(std::slice::from_ref(&event.object)).await {
                         self.over = true;
                         return Some(self.failed(&error));

@@ -34,7 +34,7 @@ enum Field {
 }
 
 /// The fields of `metadata`, in the order of its struct.
-const METADATA: [&str; 14] = [
+pub(super) const METADATA: [&str; 14] = [
     "name",
     "generateName",
     "namespace",

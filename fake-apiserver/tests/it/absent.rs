@@ -117,3 +117,18 @@ fn what_is_not_kept_or_told() {
         );
     });
 }
+
+/// The real server redirects the first, calls the version of the second `1.36`, and refuses the third for another reason.
+#[test]
+fn what_is_beside_the_objects() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let (code, answer) = request(&cluster, "GET", "/debug/pprof", &Value::Null).await;
+        assert_eq!(code, 404, "{answer}");
+        let (code, document) = request(&cluster, "GET", "/openapi/v3/version", &Value::Null).await;
+        assert_eq!((code, &document["info"]["version"]), (200, &json!("v1.36.2")));
+        let path = "/api/v1/namespaces/default/configmaps/x";
+        let (code, answer) = request(&cluster, "DELETE", path, &json!("x")).await;
+        assert_eq!(code, 400, "{answer}");
+    });
+}

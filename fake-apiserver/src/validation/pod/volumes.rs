@@ -8,6 +8,7 @@ use super::super::amounts;
 use super::super::claim;
 use super::super::errors::Errors;
 use super::super::fields::Fields;
+use super::super::go::METADATA;
 use super::super::path::Path;
 use super::super::selectors;
 use super::super::volume_sources::{self as sources, Rule};
@@ -302,23 +303,6 @@ fn csi(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What metadata has beside annotations and labels, in the order of Go's struct.
-const NOT_OF_TEMPLATES: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
 /// The metadata of a template for claims: annotations and labels alone.
 pub(in crate::validation) fn template_metadata(template: &Value, path: &Path<'_>, errors: &mut Errors) {
     let metadata = path.field("metadata");
@@ -327,7 +311,10 @@ pub(in crate::validation) fn template_metadata(template: &Value, path: &Path<'_>
         .unwrap_or(&super::super::fields::NOTHING);
     super::template::annotations(meta.map("annotations"), &metadata.field("annotations"), errors);
     selectors::labels(meta.map("labels"), &metadata.field("labels"), errors);
-    for field in NOT_OF_TEMPLATES {
+    let fields = METADATA
+        .into_iter()
+        .filter(|field| !matches!(*field, "labels" | "annotations"));
+    for field in fields.chain(["managedFields"]) {
         if meta.part(field).is_some_and(|value| value.as_str() != Some("")) {
             // Names of Go's fields are shown with a small letter before them.
             let shown = if field == "uid" { "uID" } else { field };
