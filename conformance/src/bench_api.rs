@@ -13,13 +13,12 @@ use tokio::task::JoinSet;
 use crate::error::Error;
 use crate::report::stopwatch::Stopwatch;
 
-/// How many requests are under way at once.
-const CLIENTS: usize = 8;
+/// How many requests are under way at once: as many as when kube-apiserver's figures were taken.
+const CLIENTS: usize = 16;
 /// How many watches are told of each change in the measure of watches.
 const WATCHES: usize = 100;
 /// How often the whole list is read.
 const LISTS: usize = 20;
-const NAMESPACE: &str = "bench-api";
 const MIB: f64 = 1_048_576.0;
 
 /// What is measured, and what one unit of it is.
@@ -49,8 +48,8 @@ fn failed(what: &str, why: impl ToString) -> Error {
     }
 }
 
-/// Measures a server of this process, the same behind a socket, and those of the kubeconfigs; prints a table, with the ratio of the
-/// first to the last. Must be called within a runtime whose time is real.
+/// Measures a server of this process, the same behind a socket, and those of the kubeconfigs; prints a table, with the ratios of the
+/// first two to each of the others. Must be called within a runtime whose time is real.
 ///
 /// # Errors
 /// If a server does not answer as it should.
@@ -138,6 +137,20 @@ async fn ask(
     answered.map(|_| ()).map_err(|error| failed("ask", error))
 }
 
+/// Makes a namespace of its own: one that an earlier measure has used may still be there.
+async fn namespace(client: &Client) -> Result<String, Error> {
+    let wanted = json!({"metadata": {"generateName": "bench-api-"}}).to_string();
+    let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
+    let request = request.body(wanted.into_bytes());
+    let made: Value = client
+        .request(request.map_err(|error| failed("ask", error))?)
+        .await
+        .map_err(|error| failed("make a namespace", error))?;
+    let name = made.pointer("/metadata/name").and_then(Value::as_str);
+    name.map(str::to_owned)
+        .ok_or_else(|| failed("make a namespace", "it has no name"))
+}
+
 /// What a server's process has in memory, in bytes, as its metrics tell.
 async fn resident(client: &Client) -> Option<f64> {
     let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
@@ -181,17 +194,9 @@ fn rate(count: usize, took: Duration) -> f64 {
 
 async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures, Error> {
     const JSON: &str = "application/json";
-    let root = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let before = resident(client).await;
-    let namespace = json!({"metadata": {"name": NAMESPACE}});
-    ask(
-        client,
-        "POST",
-        "/api/v1/namespaces".to_owned(),
-        JSON,
-        Some(namespace),
-    )
-    .await?;
+    let namespace = namespace(client).await?;
+    let root = format!("/api/v1/namespaces/{namespace}/configmaps");
     let object = |index: usize| {
         let data: Value = (0..8)
             .map(|key| (format!("key-{key}"), json!("a value of some length")))
@@ -268,7 +273,7 @@ async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures,
     ask(
         client,
         "DELETE",
-        format!("/api/v1/namespaces/{NAMESPACE}"),
+        format!("/api/v1/namespaces/{namespace}"),
         JSON,
         None,
     )
@@ -352,11 +357,16 @@ fn table(all: &[Figures], out: &mut (dyn Write + Send)) -> std::io::Result<()> {
             )?;
         }
     }
-    if let [first, .., last] = all {
-        writeln!(out, "{} : {}", first.name, last.name)?;
-        for ((measure, _), (one, other)) in MEASURES.iter().zip(first.per_second.iter().zip(&last.per_second))
-        {
-            writeln!(out, "  {measure:<8} {:>12.1}", one / other.max(1e-9))?;
+    let [in_process, served, others @ ..] = all else {
+        return Ok(());
+    };
+    for other in others {
+        for one in [in_process, served] {
+            writeln!(out, "{} : {}", one.name, other.name)?;
+            let figures = one.per_second.iter().zip(&other.per_second);
+            for ((measure, _), (one, other)) in MEASURES.iter().zip(figures) {
+                writeln!(out, "  {measure:<8} {:>12.1}", one / other.max(1e-9))?;
+            }
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ use crate::http::negotiate::View;
 use crate::http::request::ResourceRequest;
 use crate::server::Server;
 use crate::status::ApiError;
-use crate::store::{Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
+use crate::store::{BATCH_BYTES, Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
 
 /// About how many bytes are sent at once, if as many are there.
 const SENT_BYTES: usize = 16 << 10;
@@ -115,10 +115,11 @@ struct Late {
 }
 
 /// What goes over a socket is sent no more often than this, and the longer the more watches there are: with many changes and many
-/// watches, each piece that is sent costs more than what is in it. The first after a while is sent at once.
+/// watches, each piece that is sent costs more than what is in it. The first after a while is sent at once, and so is what comes after
+/// as much as is sent at once.
 const SENT_PERIOD_MIN: Duration = Duration::from_millis(1);
 const SENT_PERIOD_MAX: Duration = Duration::from_millis(10);
-const SENT_PERIOD_PER_WATCH: Duration = Duration::from_micros(50);
+const SENT_PERIOD_PER_WATCH: Duration = Duration::from_micros(100);
 
 /// A fault ends a watch so much later: a client that connects again at once must not do so for ever in no time.
 const END_DELAY: Duration = Duration::from_millis(100);
@@ -235,7 +236,7 @@ impl Watch {
         }
         let first = self.next().await?;
         let sent = self.with_more(first);
-        let all_sent = !self.has_more();
+        let all_sent = !self.has_more() && sent.len() < BATCH_BYTES;
         if let Some(remote) = self.remote.as_mut().filter(|_| all_sent) {
             remote.sends();
         }

@@ -10,7 +10,7 @@ use super::key::Revision;
 use super::scope::Scope;
 
 /// About how many bytes are in a batch, if there are as many.
-const BATCH_BYTES: usize = 32 << 10;
+pub(crate) const BATCH_BYTES: usize = 128 << 10;
 /// How many batches are kept, of all tables together.
 const KEPT_MAX: usize = 32;
 

@@ -20,6 +20,7 @@ mod store_impl;
 mod table;
 mod watcher;
 
+pub(crate) use batches::BATCH_BYTES;
 pub(crate) use event::watch_frame;
 pub use event::{Event, EventKind, Stored};
 pub use journal::{Journal, JournalError};
