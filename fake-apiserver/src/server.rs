@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use client_kit::{Random, Seed, SharedClock, SharedNames};
+use client_kit::{ObjectClient, Random, Seed, SharedClock, SharedNames};
 use jiff::Timestamp;
 
 use crate::admission::Webhook;
@@ -90,6 +90,11 @@ impl Server {
     #[must_use]
     pub fn client_named(&self, user_agent: &'static str) -> kube::Client {
         kube::Client::new(self.named(user_agent), "default")
+    }
+
+    /// The same for single objects.
+    pub(crate) fn objects_named(&self, user_agent: &'static str) -> ObjectClient {
+        ObjectClient::of_service(self.named(user_agent))
     }
 
     pub(crate) fn named(&self, user_agent: &'static str) -> Self {

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use shared_json::Value;
+use tower::{BoxError, Service};
 
 use crate::LeanObject;
 use crate::watch::without_owners;
@@ -82,12 +85,26 @@ impl LocalEvent {
     }
 }
 
+/// How a service of this process is asked.
+type Ask = Arc<dyn Fn(http::Request<Body>) -> BoxFuture<'static, Result<Answer, BoxError>> + Send + Sync>;
+
+/// An answer as a whole.
+type Answer = (http::StatusCode, Bytes);
+
 /// A client whose requests and answers are single objects. Once a server has answered with an object of this process, it is
 /// sent objects, too. Clones share what is known of the server.
 #[derive(Clone)]
 pub struct ObjectClient {
     client: Client,
+    /// How the server is asked without a task between, if it is a service of this process.
+    ask: Option<Ask>,
     is_local: Arc<AtomicBool>,
+}
+
+impl From<Client> for ObjectClient {
+    fn from(client: Client) -> Self {
+        Self::new(client)
+    }
 }
 
 impl ObjectClient {
@@ -96,8 +113,44 @@ impl ObjectClient {
     pub fn new(client: Client) -> Self {
         Self {
             client,
+            ask: None,
             is_local: Arc::default(),
         }
+    }
+
+    /// Requests to a service of this process, which must always be ready. Each is made by the task that waits for its answer. Must be
+    /// called within a tokio runtime.
+    #[must_use]
+    pub fn of_service<S, B>(service: S) -> Self
+    where
+        S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let asked = service.clone();
+        let ask: Ask = Arc::new(move |request| {
+            let answer = asked.clone().call(request);
+            async move {
+                let answer = answer.await.map_err(Into::into)?;
+                let code = answer.status();
+                let body = answer.into_body().collect().await.map_err(Into::into)?;
+                Ok((code, body.to_bytes()))
+            }
+            .boxed()
+        });
+        Self {
+            client: Client::new(service, "default"),
+            ask: Some(ask),
+            is_local: Arc::default(),
+        }
+    }
+
+    /// The client for all else.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Sends a request, without a body if that is null, and gives the object that is answered, without `metadata.managedFields`.
@@ -145,8 +198,13 @@ impl ObjectClient {
         let is_met = Arc::clone(&local.is_met);
         head.extensions.insert(local);
         let request = http::Request::from_parts(head, body);
-        let answer = accepted(self.client.send(request).await?).await?;
-        let body = answer.into_body().collect().await?.to_bytes();
+        let (code, body) = match &self.ask {
+            Some(ask) => ask(request).await.map_err(kube::Error::Service)?,
+            None => whole(self.client.send(request).await?).await?,
+        };
+        if !code.is_success() {
+            return Err(refused(code, &body));
+        }
         if is_met.load(Ordering::Relaxed) {
             self.is_local.store(true, Ordering::Relaxed);
         }
@@ -156,14 +214,23 @@ impl ObjectClient {
 
 /// An answer that is no refusal.
 pub(crate) async fn accepted(answer: http::Response<Body>) -> Result<http::Response<Body>, kube::Error> {
-    let code = answer.status();
-    if code.is_success() {
+    if answer.status().is_success() {
         return Ok(answer);
     }
-    let body = answer.into_body().collect().await?.to_bytes();
-    let status = shared_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+    let (code, body) = whole(answer).await?;
+    Err(refused(code, &body))
+}
+
+async fn whole(answer: http::Response<Body>) -> Result<Answer, kube::Error> {
+    let code = answer.status();
+    Ok((code, answer.into_body().collect().await?.to_bytes()))
+}
+
+/// What an answer that is a refusal says.
+fn refused(code: http::StatusCode, body: &[u8]) -> kube::Error {
+    let status = shared_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         let reason = code.canonical_reason().unwrap_or_default();
-        Status::failure(&String::from_utf8_lossy(&body), reason).with_code(code.as_u16())
+        Status::failure(&String::from_utf8_lossy(body), reason).with_code(code.as_u16())
     });
-    Err(kube::Error::Api(Box::new(status)))
+    kube::Error::Api(Box::new(status))
 }

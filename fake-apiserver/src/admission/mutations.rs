@@ -3,10 +3,12 @@
 //! A mutation is an apply configuration (`Object{…}`), merged by the type's rules, or a list of operations
 //! (`JSONPatch{…}`). Policies go by name; those that ask for it go once more after all have been there.
 
+use std::sync::LazyLock;
+
 use http::StatusCode;
 use shared_json::{Value, json};
 
-use super::policies::{Judge, Policy, all_of, list, text};
+use super::policies::{GROUP, Judge, Policy, all_of, list, text};
 use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
@@ -15,12 +17,15 @@ use crate::resources::Resource;
 use crate::rest::incoming::{self, Patched};
 use crate::server::{Server, ServerState};
 use crate::status::ApiError;
+use crate::store::GroupResource;
 
-const BINDINGS: &str = "mutatingadmissionpolicybindings";
+/// What puts policies into force.
+static BINDINGS: LazyLock<GroupResource> =
+    LazyLock::new(|| GroupResource::new(GROUP, "mutatingadmissionpolicybindings"));
 
 /// Whether any policy is in force that could change this request's object.
 pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> bool {
-    super::policies::may_judge(attributes) && all_of(server, BINDINGS).is_ok_and(|all| !all.is_empty())
+    server.store.count(&BINDINGS) > 0 && super::policies::may_judge(attributes)
 }
 
 /// Lets every policy that is bound change the object.
@@ -29,10 +34,10 @@ pub(super) fn mutate(whole: &Server, attributes: &mut Attributes) -> Result<(), 
     if attributes.object.is_none() || !is_concerned(server, attributes) {
         return Ok(());
     }
-    let bindings = all_of(server, BINDINGS)?;
+    let bindings = all_of(server, &BINDINGS)?;
     let namespace = matching::namespace_of(server, attributes);
     let scope = Scope::asking(whole, &attributes.user);
-    let policies = all_of(server, "mutatingadmissionpolicies")?;
+    let policies = all_of(server, &GroupResource::new(GROUP, "mutatingadmissionpolicies"))?;
     let (mut again, mut ran) = (Vec::new(), false);
     for policy in &policies {
         for binding in &bindings {

@@ -1,6 +1,6 @@
 //! ValidatingAdmissionPolicies: rules in CEL over any request.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
@@ -15,7 +15,7 @@ use crate::server::{Server, ServerState};
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
-const GROUP: &str = "admissionregistration.k8s.io";
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
@@ -27,9 +27,12 @@ pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
         .map_or(&[], Array::as_slice)
 }
 
-pub(super) fn all_of(server: &ServerState, plural: &str) -> Result<Vec<Arc<Stored>>, ApiError> {
-    let table = GroupResource::new(GROUP, plural);
-    let all = server.store.list(&table, None, None, None);
+/// What puts policies into force.
+static BINDINGS: LazyLock<GroupResource> =
+    LazyLock::new(|| GroupResource::new(GROUP, "validatingadmissionpolicybindings"));
+
+pub(super) fn all_of(server: &ServerState, table: &GroupResource) -> Result<Vec<Arc<Stored>>, ApiError> {
+    let all = server.store.list(table, None, None, None);
     Ok(all.map_err(ApiError::expired)?.items)
 }
 
@@ -67,8 +70,7 @@ pub(super) fn may_judge(attributes: &Attributes) -> bool {
 
 /// Whether any policy is in force that could look at this request.
 pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> bool {
-    may_judge(attributes)
-        && all_of(server, "validatingadmissionpolicybindings").is_ok_and(|all| !all.is_empty())
+    server.store.count(&BINDINGS) > 0 && may_judge(attributes)
 }
 
 /// What came of one rule.
@@ -83,11 +85,11 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<(), Ap
     if !is_concerned(server, attributes) {
         return Ok(());
     }
-    let bindings = all_of(server, "validatingadmissionpolicybindings")?;
+    let bindings = all_of(server, &BINDINGS)?;
     let namespace = matching::namespace_of(server, attributes);
     let scope = Scope::asking(whole, &attributes.user);
     let mut refused = None;
-    for policy in all_of(server, "validatingadmissionpolicies")? {
+    for policy in all_of(server, &GroupResource::new(GROUP, "validatingadmissionpolicies"))? {
         let spec = at(&policy.value, "spec").unwrap_or(&Value::Null);
         let constraints = at(spec, "matchConstraints");
         if !constraints.is_some_and(|rules| matching::matches(rules, attributes, namespace.as_ref())) {

@@ -27,6 +27,8 @@ use crate::store::{Journal, Store};
 /// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
 
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
+
 /// Builds a [`Cluster`].
 #[must_use]
 pub struct ClusterBuilder {
@@ -249,7 +251,7 @@ impl ClusterBuilder {
             system_objects(&server);
         }
         let mut tasks = JoinSet::new();
-        let manager = server.client_named("kube-controller-manager");
+        let manager = server.client_named(CONTROLLER_MANAGER);
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         tasks.spawn(expire_events(Arc::clone(&server.state), self.event_life));
@@ -267,14 +269,18 @@ impl ClusterBuilder {
             let seed = self.seed;
             let authority = self.authority.or_else(|| Authority::of_seed(seed).map(Arc::new));
             tasks.spawn(
-                ControllerManager::new(manager, Arc::clone(&clock), &built_in)
-                    .with_authority(authority)
-                    .run(),
+                ControllerManager::new(
+                    server.objects_named(CONTROLLER_MANAGER),
+                    Arc::clone(&clock),
+                    &built_in,
+                )
+                .with_authority(authority)
+                .run(),
             );
         }
         if !self.nodes.is_empty() {
             tasks.spawn(
-                Scheduler::new(server.client_named("kube-scheduler"), Arc::clone(&clock))
+                Scheduler::new(server.objects_named("kube-scheduler"), Arc::clone(&clock))
                     .with_placements(self.placements)
                     .run(),
             );

@@ -76,19 +76,20 @@ impl Kubelet {
     /// A kubelet for `spec`. Must be made within a tokio runtime.
     #[must_use]
     pub fn new(
-        client: Client,
+        client: impl Into<ObjectClient>,
         spec: NodeSpec,
         clock: SharedClock,
         seed: Seed,
         images: ImageRegistry,
         timing: Timing,
     ) -> Self {
-        let recorder = EventRecorder::new(client.clone(), "kubelet", Some(&spec.name), clock.clone())
+        let objects = client.into();
+        let recorder = EventRecorder::new(objects.clone(), "kubelet", Some(&spec.name), clock.clone())
             .with_reporting(true);
         let seed = seed.fork("kubelet").fork(&spec.name);
         Self {
-            objects: ObjectClient::new(client.clone()),
-            client,
+            client: objects.client().clone(),
+            objects,
             spec,
             clock,
             images,

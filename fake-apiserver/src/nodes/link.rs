@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use client_kit::ObjectClient;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::Request;
@@ -26,12 +27,12 @@ impl Switch {
     }
 
     /// A client whose requests wait while the connection is cut. Must be called within a tokio runtime.
-    pub(crate) fn client(&self, server: &Server) -> kube::Client {
+    pub(crate) fn client(&self, server: &Server) -> ObjectClient {
         let service = Link {
             server: server.clone(),
             connected: self.0.subscribe(),
         };
-        kube::Client::new(service, "default")
+        ObjectClient::of_service(service)
     }
 
     pub(super) fn watch(&self) -> Connected {

@@ -1,6 +1,7 @@
 //! The built-in resources of Kubernetes 1.36.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
@@ -46,6 +47,25 @@ struct Entry {
 pub(super) fn all() -> &'static [Arc<Resource>] {
     static ALL: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(read);
     &ALL
+}
+
+/// The resources of each plural name.
+type OfPlural = HashMap<&'static str, Vec<&'static Arc<Resource>>, BuildHasherDefault<DefaultHasher>>;
+
+/// The one at a path.
+pub(super) fn find(group: &str, version: &str, plural: &str) -> Option<&'static Arc<Resource>> {
+    static OF_PLURAL: LazyLock<OfPlural> = LazyLock::new(|| {
+        let mut found = OfPlural::default();
+        for resource in all() {
+            found.entry(&resource.plural).or_default().push(resource);
+        }
+        found
+    });
+    let of_plural = OF_PLURAL.get(plural)?;
+    of_plural
+        .iter()
+        .find(|resource| resource.group == group && resource.version == version)
+        .copied()
 }
 
 fn read() -> Vec<Arc<Resource>> {

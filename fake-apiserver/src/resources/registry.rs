@@ -19,26 +19,17 @@ pub(crate) struct Registry {
     custom: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
 }
 
-fn is(resource: &Resource, group: &str, version: &str, plural: &str) -> bool {
-    resource.group == group && resource.version == version && resource.plural == plural
-}
-
 impl Registry {
     /// The resource at a path.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let id = (group.to_owned(), version.to_owned(), plural.to_owned());
-        let custom = self
-            .custom
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&id)
-            .cloned();
-        custom.or_else(|| {
-            builtin::all()
-                .iter()
-                .find(|resource| is(resource, group, version, plural))
-                .cloned()
-        })
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        let custom = if custom.is_empty() {
+            None
+        } else {
+            let id = (group.to_owned(), version.to_owned(), plural.to_owned());
+            custom.get(&id).cloned()
+        };
+        custom.or_else(|| builtin::find(group, version, plural).cloned())
     }
 
     /// Whether built-in resources are served in this group, in whatever version.

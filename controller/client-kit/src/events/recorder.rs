@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::local::ObjectClient;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as CoreEvent, ObjectReference};
+use kube::Resource;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::Request;
-use kube::{Client, Resource};
 use tokio::sync::mpsc;
 
 use super::correlator::{Correlated, Decision, EventCorrelator};
@@ -70,7 +70,12 @@ impl EventRecorder {
     ///
     /// Spawns the writing task, so it must be called within a tokio runtime.
     #[must_use]
-    pub fn new(client: Client, component: &str, host: Option<&str>, clock: SharedClock) -> Self {
+    pub fn new(
+        client: impl Into<ObjectClient>,
+        component: &str,
+        host: Option<&str>,
+        clock: SharedClock,
+    ) -> Self {
         let (queue, events) = mpsc::channel(QUEUE_EVENTS_MAX);
         let source = EventSource {
             component: component.to_owned(),
@@ -81,7 +86,7 @@ impl EventRecorder {
         let offset = i128::from(seed.random().below(1_000_000));
         let stamps = Arc::new(Mutex::new(Stamps { last: 0, offset }));
         let writer = Writer {
-            client: ObjectClient::new(client),
+            client: client.into(),
             clock: Arc::clone(&clock),
             correlator: EventCorrelator::new(),
             stamps: Arc::clone(&stamps),

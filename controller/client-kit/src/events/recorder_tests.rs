@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
 use kube::client::Body;
 use shared_json::{Value, json};
 

@@ -63,7 +63,7 @@ fn configurations(state: &ServerState, kind: WebhookKind) -> Vec<Arc<Stored>> {
 
 /// Whether there is any configuration of a kind.
 pub(super) fn any(state: &ServerState, kind: WebhookKind) -> bool {
-    !configurations(state, kind).is_empty()
+    state.store.count(table(kind)) > 0
 }
 
 /// All webhooks of a kind, in the order of their configurations' names.

@@ -168,19 +168,20 @@ pub struct ControllerManager {
 impl ControllerManager {
     /// A manager of `which`. Must be made within a tokio runtime.
     #[must_use]
-    pub fn new(client: Client, clock: SharedClock, which: &[BuiltIn]) -> Self {
+    pub fn new(client: impl Into<ObjectClient>, clock: SharedClock, which: &[BuiltIn]) -> Self {
+        let objects = client.into();
         let controllers = which
             .iter()
             .map(|which| {
                 let controller = builtin(*which);
                 let recorder =
-                    EventRecorder::new(client.clone(), controller.name(), None, Arc::clone(&clock));
+                    EventRecorder::new(objects.clone(), controller.name(), None, Arc::clone(&clock));
                 (controller, recorder.with_reporting(true))
             })
             .collect();
         Self {
-            objects: ObjectClient::new(client.clone()),
-            client,
+            client: objects.client().clone(),
+            objects,
             clock,
             controllers,
             cache: Cache::default(),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{ObjectClient, SharedClock};
-use kube::Client;
 use shared_json::{Value, json};
 
 use crate::meta::{ObjectMeta as _, at};
@@ -23,9 +22,9 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(client: Client, clock: SharedClock) -> Self {
+    pub(super) fn new(client: ObjectClient, clock: SharedClock) -> Self {
         Self {
-            client: ObjectClient::new(client),
+            client,
             clock,
             stamp: 0,
             written: BTreeMap::new(),

@@ -6,7 +6,7 @@ mod observe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use client_kit::{JsonChange, SharedClock, watch_json};
+use client_kit::{JsonChange, ObjectClient, SharedClock, watch_json};
 use futures::stream::SelectAll;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
@@ -114,10 +114,11 @@ const WATCHES: [(Kind, &str); 12] = [
 impl Scheduler {
     /// A scheduler. It runs when [`Scheduler::run`] is awaited.
     #[must_use]
-    pub fn new(client: Client, clock: SharedClock) -> Self {
+    pub fn new(client: impl Into<ObjectClient>, clock: SharedClock) -> Self {
+        let objects = client.into();
         Self {
-            reporter: Reporter::new(client.clone(), Arc::clone(&clock)),
-            client,
+            client: objects.client().clone(),
+            reporter: Reporter::new(objects, Arc::clone(&clock)),
             clock,
             cluster: Cluster::default(),
             queue: Queue::default(),
