@@ -207,9 +207,7 @@ impl Watch {
     /// Remembers how far the watch has come.
     fn note(&mut self, object: &Value) {
         if self.listed.is_none()
-            && let Some(version) = object
-                .pointer("/metadata/resourceVersion")
-                .and_then(Value::as_str)
+            && let Some(version) = metadata(object, "resourceVersion").and_then(Value::as_str)
         {
             version.clone_into(&mut self.resource_version);
         }
@@ -253,8 +251,12 @@ async fn open(client: &Client, mut request: http::Request<Body>) -> Result<Lines
     Ok(Lines::of(answer.into_body().into_data_stream(), local))
 }
 
+fn metadata<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    object.get("metadata")?.get(field)
+}
+
 fn uid(object: &Value) -> Text {
-    match object.pointer("/metadata/uid") {
+    match metadata(object, "uid") {
         Some(Value::String(uid)) => uid.clone(),
         _ => Text::new(),
     }

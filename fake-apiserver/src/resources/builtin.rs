@@ -1,9 +1,9 @@
 //! The built-in resources of Kubernetes 1.36.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use foldhash::fast::FixedState;
 use serde::Deserialize;
 
 use super::columns;
@@ -50,7 +50,7 @@ pub(super) fn all() -> &'static [Arc<Resource>] {
 }
 
 /// The resources of each plural name.
-type OfPlural = HashMap<&'static str, Vec<&'static Arc<Resource>>, BuildHasherDefault<DefaultHasher>>;
+type OfPlural = HashMap<&'static str, Vec<&'static Arc<Resource>>, FixedState>;
 
 /// The one at a path.
 pub(super) fn find(group: &str, version: &str, plural: &str) -> Option<&'static Arc<Resource>> {

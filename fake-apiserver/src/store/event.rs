@@ -63,6 +63,27 @@ impl Held {
         })
     }
 
+    /// Its fields without an encoding, for a version that another has followed: they have nearly all in common with the next one's.
+    /// None if there is no encoding, or nothing else.
+    fn followed(&self) -> Option<Self> {
+        self.encoded.get()?;
+        if let Some(settled) = self.settled() {
+            return Some(Self {
+                encoded: OnceLock::new(),
+                ..settled
+            });
+        }
+        if self.value.get().is_none() && self.local.get().is_none() {
+            return None;
+        }
+        Some(Self {
+            value: self.value.clone(),
+            encoded: OnceLock::new(),
+            local: self.local.clone(),
+            owners: self.owners.clone(),
+        })
+    }
+
     pub(super) fn encoded(&self) -> &Encoded {
         self.encoded.get_or_init(|| match self.value.get() {
             Some(value) => Encoded::new(value),
@@ -251,6 +272,15 @@ impl Stored {
     pub(super) fn settled(self: &Arc<Self>) -> Arc<Self> {
         let Some(value) = self.value.settled() else {
             return Arc::clone(self);
+        };
+        let key = self.key.clone();
+        Arc::new(Self::held(key, self.revision, self.created, value, self.size_max))
+    }
+
+    /// The same version as it is kept for watchers of this process once another has followed.
+    pub(super) fn followed(self: &Arc<Self>) -> Arc<Self> {
+        let Some(value) = self.value.followed() else {
+            return self.settled();
         };
         let key = self.key.clone();
         Arc::new(Self::held(key, self.revision, self.created, value, self.size_max))

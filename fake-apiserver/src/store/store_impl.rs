@@ -1,9 +1,9 @@
 //! The store: tables under one revision.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::FixedState;
 use shared_json::Value;
 
 use super::batches::{Batch, Batches};
@@ -65,7 +65,7 @@ struct Inner {
     compacted: Revision,
     tables: Vec<Table>,
     /// Where each table is.
-    places: HashMap<GroupResource, usize, BuildHasherDefault<DefaultHasher>>,
+    places: HashMap<GroupResource, usize, FixedState>,
     observers: Vec<CommitObserver>,
     batches: Batches,
 }
@@ -543,6 +543,31 @@ mod tests {
         for stored in &all {
             let event = watcher.try_next()?.ok_or("an event is missing")?;
             assert!(Arc::ptr_eq(&event.object, stored) && !stored.value.is_encoded());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_another_has_followed_is_not_kept_encoded() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Arc::new(Store::new());
+        let mut watcher = store.watch(&pods(), Scope::All, Revision(0), true)?;
+        let key = ObjectKey::new("a", "x");
+        put(&store, "x", None)?;
+        put(&store, "y", None)?;
+        for revision in 1..=600 {
+            let last = store.get(&pods(), &key).ok_or("the object is missing")?;
+            last.bytes();
+            last.local();
+            put(&store, "x", Some(if revision == 1 { 1 } else { revision + 1 }))?;
+        }
+        for _ in 0..300 {
+            let event = watcher.try_next()?.ok_or("an event is missing")?;
+            let is_present = &*event.object.key.name == "y";
+            assert!(is_present || !event.object.value.is_encoded());
+            assert_eq!(
+                event.object.value["metadata"]["resourceVersion"],
+                event.revision.to_string()
+            );
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ impl Logged {
     /// Keeps the object's encoding alone, in this form.
     fn pack(&mut self, kind: EventKind, object: Kept, previous: Option<Kept>) {
         self.bytes = match &object {
-            Kept::Whole(object) => object.bytes().len(),
+            Kept::Whole(object) => object.bytes().len() + size_of::<Stored>(),
             Kept::Small(small) => small.bytes(),
         };
         self.keep(kind, object, previous);
@@ -203,10 +203,13 @@ impl Table {
         let present = self.objects.get_mut(&object.key);
         let present = present.filter(|present| present.revision() == object.revision);
         if self.is_watched_here {
-            let object = Kept::Whole(object.settled());
-            if let Some(present) = present {
-                *present = object.clone();
-            }
+            let object = match present {
+                Some(present) => {
+                    *present = Kept::Whole(object.settled());
+                    present.clone()
+                }
+                None => Kept::Whole(object.followed()),
+            };
             logged.keep(event.kind, object, None);
             let previous = event
                 .previous
@@ -255,7 +258,7 @@ impl Table {
 
     /// A version that another has followed: its fields were made again for that. It is the same in the log.
     fn settle_before(&mut self, previous: &Arc<Stored>) -> Arc<Stored> {
-        let settled = previous.settled();
+        let settled = previous.followed();
         let place = self
             .log
             .binary_search_by_key(&previous.revision, |logged| logged.revision);

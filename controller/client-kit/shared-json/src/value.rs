@@ -173,26 +173,35 @@ impl Value {
     /// What a JSON pointer (RFC 6901) points to.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
-        if pointer.is_empty() {
-            return Some(self);
+        let (mut target, mut rest) = (self, pointer);
+        while let Some(after) = rest.strip_prefix('/') {
+            // Pointers are short: nothing is gained by searching them in words.
+            let end = after.bytes().position(|byte| byte == b'/');
+            let (token, next) = after.split_at(end.unwrap_or(after.len()));
+            target = match target {
+                Self::Object(map) => map.get(unescaped(token).as_ref())?,
+                Self::Array(items) => items.get(place(token)?)?,
+                _ => return None,
+            };
+            rest = next;
         }
-        tokens(pointer)?.try_fold(self, |target, token| match target {
-            Self::Object(map) => map.get(token.as_ref()),
-            Self::Array(items) => items.get(place(&token)?),
-            _ => None,
-        })
+        rest.is_empty().then_some(target)
     }
 
     /// The same, to be written.
     pub fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Value> {
-        if pointer.is_empty() {
-            return Some(self);
+        let (mut target, mut rest) = (self, pointer);
+        while let Some(after) = rest.strip_prefix('/') {
+            let end = after.bytes().position(|byte| byte == b'/');
+            let (token, next) = after.split_at(end.unwrap_or(after.len()));
+            target = match target {
+                Self::Object(map) => map.get_mut(unescaped(token).as_ref())?,
+                Self::Array(items) => items.get_mut(place(token)?)?,
+                _ => return None,
+            };
+            rest = next;
         }
-        tokens(pointer)?.try_fold(self, |target, token| match target {
-            Self::Object(map) => map.get_mut(token.as_ref()),
-            Self::Array(items) => items.get_mut(place(&token)?),
-            _ => None,
-        })
+        rest.is_empty().then_some(target)
     }
 
     /// Leaves null in its place.
@@ -235,20 +244,13 @@ impl Value {
     }
 }
 
-fn tokens(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
-    let mut rest = Some(pointer.strip_prefix('/')?);
-    Some(std::iter::from_fn(move || {
-        let text = rest?;
-        // Pointers are short: nothing is gained by searching them in words.
-        let end = text.bytes().position(|byte| byte == b'/');
-        let (token, after) = end.map_or((text, None), |end| (&text[..end], Some(&text[end + 1..])));
-        rest = after;
-        Some(if token.bytes().any(|byte| byte == b'~') {
-            token.replace("~1", "/").replace("~0", "~").into()
-        } else {
-            token.into()
-        })
-    }))
+/// The name that a part of a pointer stands for.
+fn unescaped(token: &str) -> Cow<'_, str> {
+    if token.bytes().any(|byte| byte == b'~') {
+        token.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        token.into()
+    }
 }
 
 fn place(token: &str) -> Option<usize> {

@@ -28,9 +28,7 @@ use crate::meta::at;
 
 /// The reference to the object's controller, if it has one.
 pub(super) fn controller_of(object: &Value) -> Option<&Value> {
-    let owners = object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)?;
+    let owners = object.get("metadata")?.get("ownerReferences")?.as_array()?;
     owners
         .iter()
         .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
