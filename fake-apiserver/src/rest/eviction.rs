@@ -36,24 +36,26 @@ fn number(value: &Value, path: &str) -> i64 {
 
 /// Evicts the pod that the path names.
 pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
-    let eviction = posted::read(context, body, EVICTION)?;
+    let mut eviction = posted::read(context, body, EVICTION)?;
     if eviction.name() != context.request.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
-    subresource::judge(context, &eviction).await?;
+    check_dry_run(context, &eviction)?;
+    subresource::judge(context, &mut eviction).await?;
     let given = eviction.get("deleteOptions").unwrap_or(&Value::Null);
     let pod = context.existing()?;
     let mut options = DeleteOptions::from_value(context, given)?;
-    if !ends_anyway(&pod.value) {
+    let is_ending = ends_anyway(&pod.value);
+    if !is_ending {
         let needs_this_version = spend(context, &options, &pod)?;
         if needs_this_version {
             options.resource_version = Some(pod.value.resource_version().to_owned());
         }
     }
     check_preconditions(context, &options, &pod.value)?;
-    if !options.dry_run {
+    if !options.dry_run && !is_ending {
         let now = context.state().now();
         let make = |old: &Value| {
             let mut pod = old.clone();
@@ -75,6 +77,22 @@ pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, A
     options.judged = true;
     delete(&target, &options).await?;
     Ok(Answer::created(Shown::Made(success())))
+}
+
+/// Where both the request and its options say that it is for show, they must say so alike.
+fn check_dry_run(context: &Context, eviction: &Value) -> Result<(), ApiError> {
+    let asked = &context.params.dry_run_given;
+    let given = at(eviction, "deleteOptions.dryRun").and_then(Value::as_array);
+    let given: Vec<&str> = given.into_iter().flatten().filter_map(Value::as_str).collect();
+    if asked.is_empty() || given.is_empty() || *asked == given {
+        return Ok(());
+    }
+    let why = format!(
+        "Non-matching dry-run options in request and content: [{}] and [{}]",
+        asked.join(" "),
+        given.join(" ")
+    );
+    Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
 /// Budgets have no say over pods that have ended, have not begun or are going.
