@@ -169,6 +169,14 @@ pub(crate) fn request_token(context: &Context, request: Value) -> Result<Answer,
         ));
     }
     let account = context.existing()?;
+    let (asked, present) = (request.uid(), account.value.uid());
+    if !asked.is_empty() && asked != present {
+        let table = GroupResource::new("authentication.k8s.io", "TokenRequest");
+        let why = format!(
+            "the UID in the token request ({asked}) does not match the UID of the service account ({present})"
+        );
+        return Err(ApiError::conflict(&table, &context.request.name, &why));
+    }
     let seconds = at(&request, "spec.expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_SECONDS);

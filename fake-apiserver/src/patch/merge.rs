@@ -55,6 +55,13 @@ fn merge_fields(target: &mut Value, patch: &Map) {
     }
 }
 
+/// A list as a merge takes it over: its objects without what is null in them.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    let mut value = value.clone();
+    prune_nulls(&mut value);
+    value
+}
+
 /// Whether a field of an object in it, at any depth, is null.
 fn has_nulls(value: &Value) -> bool {
     match value {

@@ -47,15 +47,14 @@ pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, A
     let given = eviction.get("deleteOptions").unwrap_or(&Value::Null);
     let pod = context.existing()?;
     let mut options = DeleteOptions::from_value(context, given)?;
-    let is_ending = ends_anyway(&pod.value);
-    if !is_ending {
+    if !ends_anyway(&pod.value) {
         let needs_this_version = spend(context, &options, &pod)?;
         if needs_this_version {
             options.resource_version = Some(pod.value.resource_version().to_owned());
         }
     }
     check_preconditions(context, &options, &pod.value)?;
-    if !options.dry_run && !is_ending {
+    if !options.dry_run {
         let now = context.state().now();
         let make = |old: &Value| {
             let mut pod = old.clone();
@@ -65,7 +64,8 @@ pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, A
         let change = Update {
             make: &make,
             sent: &|_| None,
-            ownership: Ownership::Tracked,
+            // The pod's own storage writes this, beside those who keep track of owners.
+            ownership: Ownership::Applied,
             unconditional: true,
             judged: true,
         };

@@ -104,7 +104,7 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
         let patched = match (kind, &schema) {
             (PatchKind::Json, _) => json_patch::apply(old, &document),
             // An array is taken for what there is to be.
-            (PatchKind::Merge, _) if is_array => Ok(document.clone()),
+            (PatchKind::Merge, _) if is_array => Ok(merge::without_nulls(&document)),
             (PatchKind::Strategic, Some(schema)) => strategic::apply(schema, old, &document),
             _ => merge::apply(old, &document),
         };
@@ -275,7 +275,7 @@ fn shape_patched(
     repeated: &[String],
 ) -> Result<Vec<String>, Patched> {
     if reads_nothing(context, kind, object) {
-        let unknown = forget_all(object);
+        let unknown = forget_all(object, context.resource.is_custom());
         context.warnings.tell(judged(context, &unknown)?);
     }
     if kind == PatchKind::Strategic
@@ -339,8 +339,7 @@ fn reads_nothing(context: &Context, kind: PatchKind, object: &Value) -> bool {
 }
 
 /// Drops all fields but those that every object has, and names them.
-fn forget_all(object: &mut Value) -> Vec<String> {
-    let is_custom = object.get("apiVersion").is_some_and(Value::is_string);
+fn forget_all(object: &mut Value, is_custom: bool) -> Vec<String> {
     let known = |name: &str| matches!(name, "apiVersion" | "kind") || is_custom && name == "metadata";
     let Some(map) = object.as_object_mut() else {
         return Vec::new();

@@ -222,7 +222,7 @@ pub(super) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
             &context.resource.api_version(),
         );
         if !owners.is_empty() {
-            object["metadata"]["managedFields"] = server_side::sorted(&Value::from(owners));
+            object["metadata"]["managedFields"] = in_order(owners);
         }
         Ok(object)
     };
@@ -377,7 +377,11 @@ fn applied(
 
 fn entries(object: &Value) -> &[Value] {
     let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
-    entries.and_then(Value::as_array).map_or(&[], Array::as_slice)
+    entries.map_or(&[], entries_of)
+}
+
+fn entries_of(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Array::as_slice)
 }
 
 /// `/f:spec/f:replicas`
@@ -466,6 +470,21 @@ fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -
         }
     }
     out
+}
+
+/// Owners in their order. One that another differs from in nothing but the time, which it lacks, is the first of those who wrote.
+fn in_order(owners: Vec<Value>) -> Value {
+    if told_apart(&owners).len() == owners.len() {
+        return server_side::sorted(&Value::from(owners));
+    }
+    let (fresh, rest): (Vec<Value>, Vec<Value>) =
+        owners.into_iter().partition(|owner| owner.get("time").is_none());
+    let rest = server_side::sorted(&Value::from(rest));
+    let (applied, written): (Vec<Value>, Vec<Value>) = entries_of(&rest)
+        .iter()
+        .cloned()
+        .partition(|owner| owner.get("operation").and_then(Value::as_str) == Some("Apply"));
+    Value::from([applied, fresh, written].concat())
 }
 
 /// Removes a path of fields, and what is empty without it.

@@ -167,7 +167,7 @@ async fn attempt(
     // What admission changed has no owner.
     if before.is_some_and(|before| before != admitted) {
         check_namespace(context, &mut admitted)?;
-        check_preconditions(context, change, &admitted, old)?;
+        check_version(context, change, &admitted, old)?;
         keep_system_metadata(&mut admitted, old, context.params.dry_run);
         if let Some(schema) = resource.schema() {
             schema.default(&mut admitted);
@@ -322,8 +322,22 @@ pub(crate) fn commit(
     Ok(committed)
 }
 
-/// Whether the change names the version it is based on. An error if that is not the present one.
+/// Whether the change names the version it is based on. An error if it is of another object than the present one.
 fn check_preconditions(
+    context: &Context,
+    change: &Update<'_>,
+    object: &Value,
+    old: &Value,
+) -> Result<bool, ApiError> {
+    // A patch that names another uid is refused by the validation of metadata instead.
+    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
+        return Err(another_uid(context, object.uid(), old.uid()));
+    }
+    check_version(context, change, object, old)
+}
+
+/// Whether the change names the version it is based on. An error if that is not the present one.
+fn check_version(
     context: &Context,
     change: &Update<'_>,
     object: &Value,
@@ -331,10 +345,6 @@ fn check_preconditions(
 ) -> Result<bool, ApiError> {
     let resource = &context.resource;
     let name = &context.request.name;
-    // A patch that names another uid is refused by the validation of metadata instead.
-    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
-        return Err(another_uid(context, object.uid(), old.uid()));
-    }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
         // A patch is of the present object, and has its version unless it takes that away.

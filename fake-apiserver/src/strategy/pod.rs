@@ -197,14 +197,11 @@ pub(crate) fn qos_class(pod: &Value) -> &'static str {
             let get = |part: &str| {
                 at(container, &format!("resources.{part}"))
                     .and_then(|list| list.get(resource))
-                    .filter(|quantity| {
-                        !quantity
-                            .as_str()
-                            .is_some_and(|text| text == "0" || text.starts_with('-'))
-                    })
+                    .filter(|quantity| !matches!(quantity.as_str(), Some("0")))
             };
             let (request, limit) = (get("requests"), get("limits"));
-            any |= request.is_some() || limit.is_some();
+            let counts = |amount: &Value| !amount.as_str().is_some_and(|text| text.starts_with('-'));
+            any |= request.is_some_and(counts) || limit.is_some_and(counts);
             guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
     }

@@ -116,7 +116,6 @@ pub(super) fn ephemeral(around: &Around<'_>, path: &Path<'_>, errors: &mut Error
             let set = match container.part(field) {
                 // The one of these that is no pointer in Go is not there when it is empty.
                 Some(Value::Object(map)) => field != "resources" || !map.is_empty(),
-                Some(Value::Array(list)) => !list.is_empty(),
                 other => other.is_some(),
             };
             if set {
