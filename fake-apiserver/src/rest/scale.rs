@@ -122,7 +122,8 @@ fn registered(scale: &Value) -> Result<(), String> {
 fn check_version(scale: &Value) -> Result<(), ApiError> {
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion");
-    if text("kind") != "Scale" || matches!(version, "" | SCALE_VERSION) {
+    let is_none = version.matches('/').count() > 1;
+    if text("kind") != "Scale" || is_none || matches!(version, "" | SCALE_VERSION) {
         return Ok(());
     }
     if matches!(version, "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2") {
