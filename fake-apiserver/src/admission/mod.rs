@@ -101,6 +101,9 @@ impl Attributes {
             "exec" => ("", "v1", "PodExecOptions"),
             "attach" => ("", "v1", "PodAttachOptions"),
             "portforward" => ("", "v1", "PodPortForwardOptions"),
+            "proxy" if resource.plural == "pods" => ("", "v1", "PodProxyOptions"),
+            "proxy" if resource.plural == "services" => ("", "v1", "ServiceProxyOptions"),
+            "proxy" => ("", "v1", "NodeProxyOptions"),
             _ => (&resource.group, &resource.version, &resource.kind),
         }
     }
@@ -109,7 +112,7 @@ impl Attributes {
     fn is_of_own_kind(&self) -> bool {
         matches!(
             self.subresource.as_str(),
-            "scale" | "binding" | "eviction" | "token" | "exec" | "attach" | "portforward"
+            "scale" | "binding" | "eviction" | "token" | "exec" | "attach" | "portforward" | "proxy"
         )
     }
 

@@ -9,6 +9,8 @@ mod token;
 mod user;
 
 pub(crate) use request::{Peer, authenticate, completed, impersonated};
-pub(crate) use service_account::{completed_request, request_token, review_token};
+pub(crate) use service_account::{
+    completed_request, request_token, review_token, take_changes, with_lifetime,
+};
 pub(crate) use token::TokenSigner;
 pub(crate) use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

@@ -107,13 +107,20 @@ pub(crate) fn authenticate(
     Some((user, common))
 }
 
+/// A request for a token that says for how long.
+pub(crate) fn with_lifetime(mut request: Value) -> Value {
+    if at(&request, "spec.expirationSeconds").is_none_or(Value::is_null) {
+        if !request.is_object() {
+            request = json!({});
+        }
+        request["spec"]["expirationSeconds"] = json!(DEFAULT_SECONDS);
+    }
+    request
+}
+
 /// A request for a token with all that it leaves out, as admission sees it.
 pub(crate) fn completed_request(context: &Context, request: &Value) -> Value {
-    let mut request = if request.is_object() {
-        request.clone()
-    } else {
-        json!({})
-    };
+    let mut request = request.clone();
     let state = context.state();
     for (field, value) in [
         ("name", Value::from(context.request.name.clone())),
@@ -135,15 +142,22 @@ pub(crate) fn completed_request(context: &Context, request: &Value) -> Value {
     request
 }
 
+/// Takes over what admission has changed of a request that it saw completed.
+pub(crate) fn take_changes(request: &mut Value, before: &Value, judged: &Value) {
+    if before.get("spec") != judged.get("spec") {
+        request["spec"] = judged["spec"].clone();
+    }
+    for field in ["labels", "annotations"] {
+        request.copy_meta(judged, field);
+    }
+}
+
 /// Answers a `TokenRequest` for the service account that the path names.
 ///
 /// # Errors
 /// 404 for an account or a bound object that does not exist, 409 for a bound object with another uid, 422 for what a request
 /// may not ask for.
-pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Answer, ApiError> {
-    if !request.is_object() {
-        request = json!({});
-    }
+pub(crate) fn request_token(context: &Context, request: Value) -> Result<Answer, ApiError> {
     if !request.name().is_empty() && request.name() != context.request.name {
         let detail = "must match the service account name if specified";
         let error = FieldError::invalid("metadata.name", request.name(), detail);
@@ -155,6 +169,14 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
         ));
     }
     let account = context.existing()?;
+    let (asked, present) = (request.uid(), account.value.uid());
+    if !asked.is_empty() && asked != present {
+        let table = GroupResource::new("authentication.k8s.io", "TokenRequest");
+        let why = format!(
+            "the UID in the token request ({asked}) does not match the UID of the service account ({present})"
+        );
+        return Err(ApiError::conflict(&table, &context.request.name, &why));
+    }
     let seconds = at(&request, "spec.expirationSeconds")
         .and_then(Value::as_i64)
         .unwrap_or(DEFAULT_SECONDS);
@@ -209,12 +231,17 @@ pub(crate) fn request_token(context: &Context, mut request: Value) -> Result<Ans
     }
     let mut answer = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": name, "namespace": namespace, "uid": account.value.uid(), "creationTimestamp": rfc3339(now)},
+        "metadata": request.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({})),
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": expiration},
     });
-    if let Some(owners) = at(&request, "metadata.managedFields") {
-        answer["metadata"]["managedFields"] = owners.clone();
+    for (field, value) in [
+        ("name", Value::from(name.as_str())),
+        ("namespace", Value::from(namespace.as_str())),
+        ("uid", Value::from(account.value.uid())),
+        ("creationTimestamp", Value::from(rfc3339(now))),
+    ] {
+        answer.set_meta(field, value);
     }
     Ok(Answer::created(Shown::Made(answer)))
 }

@@ -118,6 +118,16 @@ fn accepted(
 /// Whether what is answered has a form as a table: what is only asked or told has none.
 fn has_tables(resource: &Resource, request: &ResourceRequest) -> bool {
     let subresource = request.subresource.as_str();
+    // The statuses of these are read by handlers that make none.
+    if subresource == "status"
+        && !resource.is_custom()
+        && matches!(
+            resource.plural.as_str(),
+            "customresourcedefinitions" | "resourceclaims"
+        )
+    {
+        return false;
+    }
     if resource.is_custom() || matches!(subresource, "status" | "scale") {
         return true;
     }
@@ -250,6 +260,9 @@ async fn perform(
         stream,
         ..
     } = *incoming;
+    if stream.is_none() {
+        check_verb(&resource, &request)?;
+    }
     let media_type = content_type.split(';').next().unwrap_or_default();
     let is_apply = media_type.trim() == APPLY_TYPE;
     options::check(&mut params, request.verb, is_apply)?;
@@ -283,6 +296,40 @@ async fn perform(
     }
 }
 
+/// Whether anything answers this verb: found out before its options are read.
+fn check_verb(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiError> {
+    let verb = request.verb;
+    let is_among = |verbs: &[String]| verbs.iter().any(|known| known == verb.as_str());
+    if !request.subresource.is_empty() {
+        return match resource.subresources.get(&request.subresource) {
+            Some(served) if is_among(&served.verbs) => Ok(()),
+            Some(_) if resource.is_custom() => {
+                Err(ApiError::not_supported(verb.as_str(), &resource.group_resource()))
+            }
+            Some(_) => Err(ApiError::method_not_allowed()),
+            // The handler of custom resources is the same for all paths below them.
+            None if resource.is_custom() => {
+                Err(ApiError::not_found(&resource.group_resource(), &request.name))
+            }
+            None => Err(ApiError::no_such_resource()),
+        };
+    }
+    if is_among(&resource.verbs) {
+        return Ok(());
+    }
+    // What is only ever created has no paths of its own.
+    if !request.name.is_empty() && resource.verbs.iter().all(|verb| verb == "create") {
+        return Err(ApiError::no_such_resource());
+    }
+    // Whether a list can be watched is found out by the handler of lists.
+    let listed = verb == Verb::Watch && resource.verbs.iter().any(|verb| verb == "list");
+    Err(if listed {
+        ApiError::not_supported("watch", &resource.group_resource())
+    } else {
+        ApiError::method_not_allowed()
+    })
+}
+
 /// Does what the request asks for.
 async fn act(
     context: &Context,
@@ -291,25 +338,6 @@ async fn act(
 ) -> Result<Response<ResponseBody>, ApiError> {
     if !context.request.subresource.is_empty() {
         return subresource_request(context, body).await;
-    }
-    if !context
-        .resource
-        .verbs
-        .iter()
-        .any(|verb| verb == context.request.verb.as_str())
-    {
-        let resource = &context.resource;
-        // What is only ever created has no paths of its own.
-        if !context.request.name.is_empty() && resource.verbs.iter().all(|verb| verb == "create") {
-            return Err(ApiError::no_such_resource());
-        }
-        // Whether a list can be watched is found out by the handler of lists.
-        let listed = context.request.verb == Verb::Watch && resource.verbs.iter().any(|verb| verb == "list");
-        return Err(if listed {
-            ApiError::not_supported("watch", &resource.group_resource())
-        } else {
-            ApiError::method_not_allowed()
-        });
     }
     let answer = match context.request.verb {
         Verb::Get => {
@@ -338,7 +366,7 @@ async fn act(
             if context.resource.kind.ends_with("AccessReview") {
                 review["status"] = shared_json::json!({"allowed": false});
             }
-            subresource::judge(context, &review).await?;
+            subresource::judge(context, &mut review).await?;
             authz::answer(context, body)?
         }
         Verb::Create => create::create(context, body).await?,
@@ -382,39 +410,14 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
 }
 
 async fn subresource_request(context: &Context, body: &Payload) -> Result<Response<ResponseBody>, ApiError> {
-    let served = context
-        .resource
-        .subresources
-        .get(&context.request.subresource)
-        .ok_or_else(|| {
-            let resource = &context.resource;
-            // The handler of custom resources is the same for all paths below them.
-            if resource.is_custom() {
-                ApiError::not_found(&resource.group_resource(), &context.request.name)
-            } else {
-                ApiError::no_such_resource()
-            }
-        })?;
-    if !served
-        .verbs
-        .iter()
-        .any(|verb| verb == context.request.verb.as_str())
-    {
-        let resource = &context.resource;
-        return Err(match context.request.verb {
-            verb if resource.is_custom() => {
-                ApiError::not_supported(verb.as_str(), &resource.group_resource())
-            }
-            _ => ApiError::method_not_allowed(),
-        });
-    }
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            let mut request = posted::read(context, body, TOKEN_REQUEST)?;
-            if request.is_object() {
-                ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
-            }
-            subresource::judge(context, &authn::completed_request(context, &request)).await?;
+            let mut request = authn::with_lifetime(posted::read(context, body, TOKEN_REQUEST)?);
+            ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
+            let mut asked = authn::completed_request(context, &request);
+            let before = asked.clone();
+            subresource::judge(context, &mut asked).await?;
+            authn::take_changes(&mut request, &before, &asked);
             authn::request_token(context, request)?
         }
         ("status" | "ephemeralcontainers" | "resize" | "approval", Verb::Update) => {

@@ -43,9 +43,45 @@ fn merge_fields(target: &mut Value, patch: &Map) {
             }
             Value::Object(fields) => merge_fields(target.entry(name.as_str()).or_insert(Value::Null), fields),
             other => {
-                target.insert(name.clone(), other.clone());
+                let mut value = other.clone();
+                // What replaces an object is taken as it is.
+                let replaces = target.get(name.as_str()).is_some_and(Value::is_object);
+                if !replaces && has_nulls(&value) {
+                    prune_nulls(&mut value);
+                }
+                target.insert(name.clone(), value);
             }
         }
+    }
+}
+
+/// A list as a merge takes it over: its objects without what is null in them.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    let mut value = value.clone();
+    prune_nulls(&mut value);
+    value
+}
+
+/// Whether a field of an object in it, at any depth, is null.
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(|value| value.is_null() || has_nulls(value)),
+        Value::Array(items) => items.iter().any(has_nulls),
+        _ => false,
+    }
+}
+
+/// Takes fields out that are null; items of lists stay.
+fn prune_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            for (_, value) in fields.iter_mut() {
+                prune_nulls(value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune_nulls),
+        _ => {}
     }
 }
 

@@ -36,13 +36,14 @@ fn number(value: &Value, path: &str) -> i64 {
 
 /// Evicts the pod that the path names.
 pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
-    let eviction = posted::read(context, body, EVICTION)?;
+    let mut eviction = posted::read(context, body, EVICTION)?;
     if eviction.name() != context.request.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",
         ));
     }
-    subresource::judge(context, &eviction).await?;
+    check_dry_run(context, &eviction)?;
+    subresource::judge(context, &mut eviction).await?;
     let given = eviction.get("deleteOptions").unwrap_or(&Value::Null);
     let pod = context.existing()?;
     let mut options = DeleteOptions::from_value(context, given)?;
@@ -63,7 +64,8 @@ pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, A
         let change = Update {
             make: &make,
             sent: &|_| None,
-            ownership: Ownership::Tracked,
+            // The pod's own storage writes this, beside those who keep track of owners.
+            ownership: Ownership::Applied,
             unconditional: true,
             judged: true,
         };
@@ -75,6 +77,22 @@ pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, A
     options.judged = true;
     delete(&target, &options).await?;
     Ok(Answer::created(Shown::Made(success())))
+}
+
+/// Where both the request and its options say that it is for show, they must say so alike.
+fn check_dry_run(context: &Context, eviction: &Value) -> Result<(), ApiError> {
+    let asked = &context.params.dry_run_given;
+    let given = at(eviction, "deleteOptions.dryRun").and_then(Value::as_array);
+    let given: Vec<&str> = given.into_iter().flatten().filter_map(Value::as_str).collect();
+    if asked.is_empty() || given.is_empty() || *asked == given {
+        return Ok(());
+    }
+    let why = format!(
+        "Non-matching dry-run options in request and content: [{}] and [{}]",
+        asked.join(" "),
+        given.join(" ")
+    );
+    Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
 /// Budgets have no say over pods that have ended, have not begun or are going.

@@ -30,13 +30,7 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
     if format == decode::Format::Protobuf && resource.is_custom() {
         return Err(decode::unsupported());
     }
-    let unrecognized = |complaint: &str| {
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {complaint} ({})",
-            resource.kind,
-            summary(body)
-        ))
-    };
+    let unrecognized = |complaint: &str| unrecognized(&resource.kind, complaint, body);
     let document = body.document(format).map_err(|error| match format {
         decode::Format::Json => {
             unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
@@ -80,6 +74,14 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
     let document = (format == decode::Format::Json).then_some(body);
     let warnings = shape(context, &mut object, duplicates, document)?;
     Ok((object, warnings))
+}
+
+/// The refusal of a body that is no object of any kind.
+pub(super) fn unrecognized(kind: &str, complaint: &str, body: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {complaint} ({})",
+        summary(body)
+    ))
 }
 
 fn wrong_group(resource: &Resource, given: &str) -> ApiError {

@@ -213,6 +213,25 @@ fn check_builtin(
     ))
 }
 
+/// Whether what an object says of its kind can be read at all.
+pub(super) fn readable(object: &Value) -> Result<(), String> {
+    let Some(map) = object.as_object() else {
+        return Ok(());
+    };
+    let text = |field: &str| {
+        text(map, field).map_err(|mismatch| match mismatch {
+            Mismatch::Unrecognized(complaint) => complaint,
+            _ => String::new(),
+        })
+    };
+    let version = text("apiVersion")?;
+    text("kind")?;
+    if version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {version}"));
+    }
+    Ok(())
+}
+
 fn text(map: &Map, field: &str) -> Result<String, Mismatch> {
     match map.get(field) {
         None | Some(Value::Null) => Ok(String::new()),

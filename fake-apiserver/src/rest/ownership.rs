@@ -55,7 +55,7 @@ fn reset_fields(context: &Context) -> &'static FieldSet {
         ("status", _) => match resource.strategy.status_keeps() {
             StatusKeeps::Spec => &SPEC,
             StatusKeeps::Labels => &SPEC_AND_LABELS,
-            StatusKeeps::Metadata => &SPEC_AND_METADATA,
+            StatusKeeps::Metadata | StatusKeeps::All => &SPEC_AND_METADATA,
         },
         ("finalize", _) => &STATUS,
         ("approval", _) => &SPEC_AND_CERTIFICATE,

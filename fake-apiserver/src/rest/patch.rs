@@ -93,25 +93,18 @@ fn unknown_format(accepted: &[&str]) -> ApiError {
 pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
     if kind == PatchKind::Apply {
-        return apply(context, configuration(body)?).await;
+        return apply(context, body).await;
     }
     // What is not there is missed before anybody reads the patch.
     context.existing()?;
-    let json::Document {
-        value: document,
-        duplicates,
-    } = body.untyped().map_err(|error| malformed(kind, &error))?;
-    if kind == PatchKind::Merge && document.is_null() {
-        return Err(ApiError::bad_request("Invalid JSON Patch"));
-    }
-    let mut repeated = repeated(kind, &duplicates);
-    if kind == PatchKind::Json {
-        repeated.extend(unknown_operands(&document));
-    }
+    let (document, repeated) = read(context, kind, body)?;
+    let is_array = document.is_array() && is_read_blindly(context, kind);
     let schema = context.resource.schema();
     let apply = |old: &Value| {
         let patched = match (kind, &schema) {
             (PatchKind::Json, _) => json_patch::apply(old, &document),
+            // An array is taken for what there is to be.
+            (PatchKind::Merge, _) if is_array => Ok(merge::without_nulls(&document)),
             (PatchKind::Strategic, Some(schema)) => strategic::apply(schema, old, &document),
             _ => merge::apply(old, &document),
         };
@@ -126,7 +119,11 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
             Err(Patched::Undecodable(complaint))
                 if kind == PatchKind::Strategic && complaint.starts_with(STRICT) =>
             {
-                let error = FieldError::invalid("patch", go_print(&document), complaint);
+                let error = FieldError::invalid(
+                    "patch",
+                    go_print(&strategic::used(Some(old), &document)),
+                    complaint,
+                );
                 return Err(ApiError::invalid("", "", "", &[error]));
             }
             Err(Patched::Undecodable(complaint)) => {
@@ -158,6 +155,34 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
     .await
 }
 
+/// A patch that is no apply, and what there is to say of what it gives more than once.
+pub(super) fn read(
+    context: &Context,
+    kind: PatchKind,
+    body: &Payload,
+) -> Result<(Value, Vec<String>), ApiError> {
+    let blind = is_read_blindly(context, kind);
+    let json::Document { value, duplicates } = body.untyped().map_err(|error| match kind {
+        _ if blind => ApiError::bad_request(NO_PATCH),
+        _ => malformed(kind, &error),
+    })?;
+    let nothing = value.is_null() || blind && !value.is_object() && !value.is_array();
+    if kind == PatchKind::Merge && nothing {
+        return Err(ApiError::bad_request(NO_PATCH));
+    }
+    let mut repeated = repeated(kind, &duplicates);
+    if kind == PatchKind::Json {
+        repeated.extend(unknown_operands(&value));
+    }
+    Ok((value, repeated))
+}
+
+/// Merge patches are looked at before they are merged, unless nobody wants to know what they repeat.
+fn is_read_blindly(context: &Context, kind: PatchKind) -> bool {
+    kind == PatchKind::Merge && context.params.field_validation == FieldValidation::Ignore
+}
+
+const NO_PATCH: &str = "Invalid JSON Patch";
 const STRICT: &str = "strict decoding error";
 
 /// What there is to say of fields that a patch gives more than once.
@@ -193,7 +218,7 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
     }
 }
 
-fn undecodable_patch(
+pub(super) fn undecodable_patch(
     kind: PatchKind,
     (touched, schema): (&Value, Option<&Schema>),
     patched: &Value,
@@ -222,7 +247,7 @@ fn of_value(complaint: &str) -> String {
 }
 
 /// The configuration that is applied.
-fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
+pub(super) fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
     let refuse = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let mut document = decode::first_yaml(body).map_err(|error| refuse(&error))?;
     match &document.value {
@@ -250,7 +275,7 @@ fn shape_patched(
     repeated: &[String],
 ) -> Result<Vec<String>, Patched> {
     if reads_nothing(context, kind, object) {
-        let unknown = forget_all(object);
+        let unknown = forget_all(object, context.resource.is_custom());
         context.warnings.tell(judged(context, &unknown)?);
     }
     if kind == PatchKind::Strategic
@@ -308,13 +333,13 @@ fn reads_nothing(context: &Context, kind: PatchKind, object: &Value) -> bool {
         return other && given == resource.kind;
     }
     kind != PatchKind::Strategic
-        && version.is_empty()
-        && matches!(object.get("apiVersion"), None | Some(Value::Null))
+        && object
+            .get("apiVersion")
+            .is_none_or(|given| given.is_null() || given.as_str() == Some(""))
 }
 
 /// Drops all fields but those that every object has, and names them.
-fn forget_all(object: &mut Value) -> Vec<String> {
-    let is_custom = object.get("apiVersion").is_some_and(Value::is_string);
+fn forget_all(object: &mut Value, is_custom: bool) -> Vec<String> {
     let known = |name: &str| matches!(name, "apiVersion" | "kind") || is_custom && name == "metadata";
     let Some(map) = object.as_object_mut() else {
         return Vec::new();
@@ -364,7 +389,7 @@ pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
 }
 
 /// The merged object has the right fields, and in one of them what the type does not take.
-fn unconvertible(applied: &Value, complaint: &str) -> ApiError {
+pub(super) fn unconvertible(applied: &Value, complaint: &str) -> ApiError {
     let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let of = kind_of(text("/apiVersion"), text("/kind"));
     let message = format!(
@@ -383,18 +408,23 @@ fn kind_of(api_version: &str, kind: &str) -> String {
 }
 
 /// Only the kind and version of the path can be applied there.
-fn check_type(context: &Context, applied: &Value) -> Result<(), ApiError> {
+pub(super) fn check_type(applied: &Value, (version, kind): (&str, &str)) -> Result<(), ApiError> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
-    let resource = &context.resource;
-    if text("apiVersion") == resource.api_version() && text("kind") == resource.kind {
+    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
+    if given_version == version && given_kind == kind {
         return Ok(());
     }
-    let given = kind_of(text("apiVersion"), text("kind"));
+    let given = match given_version.matches('/').count() {
+        0 if given_version.is_empty() => format!("/, Kind={given_kind}"),
+        0 | 1 => kind_of(given_version, given_kind),
+        // What is no version says nothing of the kind either.
+        _ => "/, Kind=".to_owned(),
+    };
     Err(ApiError::bad_request(format!("invalid object type: {given}")))
 }
 
 /// What comes of keys that the configuration has more than once: found when everything else is right.
-fn check_repeated(context: &Context, repeated: &[String]) -> Result<(), ApiError> {
+pub(super) fn check_repeated(context: &Context, repeated: &[String]) -> Result<(), ApiError> {
     match context.params.field_validation {
         FieldValidation::Strict if !repeated.is_empty() => Err(ApiError::bad_request(format!(
             "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
@@ -418,19 +448,28 @@ fn is_made_by_status(context: &Context) -> bool {
     }
 }
 
-async fn apply(context: &Context, configuration: json::Document) -> Result<Answer, ApiError> {
+async fn apply(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
+    let resource = &context.resource;
+    let is_new = context
+        .state()
+        .store
+        .get(context.table(), &context.key())
+        .is_none();
+    if is_new && !is_made_by_status(context) {
+        return Err(ApiError::not_found(
+            &resource.group_resource(),
+            &context.request.name,
+        ));
+    }
     let json::Document {
         value: mut applied,
         duplicates: repeated,
-    } = configuration;
-    let resource = &context.resource;
-    check_type(context, &applied)?;
+    } = configuration(body)?;
+    check_type(&applied, (&resource.api_version(), &resource.kind))?;
     incoming::check_patched(resource, &mut applied).map_err(|error| match error {
         Patched::Undecodable(complaint) => ApiError::bad_request(complaint),
         Patched::Refused(error) => error,
     })?;
-    // Errors of the merge and the last applied configuration show the object as it was sent.
-    check_namespace(context, &mut applied.clone())?;
     let schema = resource.schema().ok_or_else(ApiError::method_not_allowed)?;
     let merge = |live: Option<&Value>| {
         with_operation(context, |operation| {
@@ -446,29 +485,18 @@ async fn apply(context: &Context, configuration: json::Document) -> Result<Answe
     };
     let merged = |live: Option<&Value>| {
         let mut object = merge(live)?;
-        check_repeated(context, &repeated)?;
-        check_name(context, &object)?;
-        check_namespace(context, &mut object)?;
         incoming::normalise_applied(context, &schema, &mut object)
             .map_err(|complaint| unconvertible(&applied, &complaint))?;
+        check_repeated(context, &repeated)?;
+        check_namespace(context, &mut object)?;
+        check_name(context, &object)?;
         if live.is_none() {
             // A version says nothing of an object that is not there.
             object.metadata_mut().remove("resourceVersion");
         }
         Ok(object)
     };
-    if context
-        .state()
-        .store
-        .get(context.table(), &context.key())
-        .is_none()
-    {
-        if !is_made_by_status(context) {
-            return Err(ApiError::not_found(
-                &resource.group_resource(),
-                &context.request.name,
-            ));
-        }
+    if is_new {
         if !applied.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",

@@ -3,7 +3,7 @@
 use shared_json::Value;
 
 use super::context::Context;
-use super::incoming;
+use super::{incoming, kind_check};
 use crate::http::payload::Payload;
 use crate::meta::ObjectMeta;
 use crate::status::ApiError;
@@ -25,30 +25,48 @@ pub(crate) struct Taken {
 /// 400 for another kind, for another namespace than the path's, and for unknown fields where the client asked for strictness.
 pub(crate) fn read(context: &Context, body: &Payload, taken: Taken) -> Result<Value, ApiError> {
     let mut object = body.options(&context.content_type)?;
-    check(context, &object, taken)?;
+    if let Err(complaint) = kind_check::readable(&object) {
+        return Err(incoming::unrecognized(taken.kind, &complaint, body));
+    }
+    check(&object, taken)?;
+    let kind = taken.kind;
+    let refused = |complaint: String| {
+        ApiError::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: {complaint}"
+        ))
+    };
     if let Some(schema) = types::builtin((taken.group, "v1", taken.kind)) {
         let mut unknown = schema.prune(&mut object);
         if !unknown.is_empty() {
             incoming::in_order(&mut unknown, body);
         }
-        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
-            let kind = taken.kind;
-            ApiError::bad_request(format!(
-                "{kind} in version \"v1\" cannot be handled as a {kind}: {complaint}"
-            ))
-        })?;
-        schema.check_types(&object).map_err(|error| {
-            let error = error.with_written_numbers(Some(body));
-            let kind = taken.kind;
-            ApiError::bad_request(format!(
-                "{kind} in version \"v1\" cannot be handled as a {kind}: {error}"
-            ))
-        })?;
+        schema
+            .check_types(&object)
+            .map_err(|error| refused(error.with_written_numbers(Some(body)).to_string()))?;
+        incoming::tell_unknown(context, &unknown).map_err(refused)?;
+    }
+    if let Some(map) = object.as_object_mut() {
+        let version = match taken.group {
+            "" => "v1".to_owned(),
+            group => format!("{group}/v1"),
+        };
+        // What says nothing of its kind is taken for one.
+        for (field, value) in [("apiVersion", version), ("kind", taken.kind.to_owned())] {
+            if map.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+                map.insert(field.to_owned(), Value::from(value));
+            }
+        }
+    }
+    let namespace = object.namespace();
+    if !namespace.is_empty() && namespace != context.request.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     Ok(object)
 }
 
-fn check(context: &Context, object: &Value, taken: Taken) -> Result<(), ApiError> {
+fn check(object: &Value, taken: Taken) -> Result<(), ApiError> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (given, kind) = (text("kind"), taken.kind);
     if !matches!(given, "" | "DeleteOptions") && given != kind {
@@ -58,12 +76,6 @@ fn check(context: &Context, object: &Value, taken: Taken) -> Result<(), ApiError
              unknown conversion",
             taken.package
         )));
-    }
-    let namespace = object.namespace();
-    if !namespace.is_empty() && namespace != context.request.namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
     }
     Ok(())
 }

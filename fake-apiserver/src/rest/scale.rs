@@ -3,25 +3,29 @@
 //! Who owns the replicas is kept in the managed fields of the object that is scaled, and translated to those of the scale
 //! and back, so that an apply of a scale conflicts with whoever else sets the replicas.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use shared_json::{Array, Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::conversion;
-use super::incoming;
 use super::kind_check::SCHEME;
 use super::ownership::Ownership;
-use super::patch::{PatchKind, apply_failed, refused};
+use super::patch::PatchKind;
+use super::posted::Taken;
 use super::update::{Update, check_name, registry_key, update};
+use super::{conversion, metadata, patch, posted};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
-use crate::http::decode;
+use crate::http::json;
+use crate::http::params::FieldValidation;
+use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::patch::apply::{self as server_side, FieldSet, Operation};
-use crate::patch::{go_json, json as json_patch, merge};
+use crate::patch::{go_print, json as json_patch, merge, strategic};
 use crate::status::ApiError;
-use crate::types;
+use crate::types::{self, Schema};
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 
@@ -103,14 +107,6 @@ pub(super) fn take(context: &Context, object: &mut Value, scale: &Value) {
     set_at(object, &path, Value::from(replicas.unwrap_or_default()));
 }
 
-/// What is wrong with the types of a scale's fields.
-fn scale_schema(scale: &Value) -> Result<(), String> {
-    match types::builtin(("autoscaling", "v1", "Scale")) {
-        Some(schema) => schema.check_types(scale).map_err(|error| error.to_string()),
-        None => Ok(()),
-    }
-}
-
 /// Whether there is such a kind as the scale says that it is.
 fn registered(scale: &Value) -> Result<(), String> {
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -122,59 +118,82 @@ fn registered(scale: &Value) -> Result<(), String> {
     }
 }
 
-fn check_scale(scale: &Value) -> Result<(), ApiError> {
+/// Scales have been of other groups, too, and are not of those that never were.
+fn check_version(scale: &Value) -> Result<(), ApiError> {
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (text("apiVersion"), text("kind"));
-    if !matches!(kind, "" | "Scale") {
-        let short = version.rsplit('/').next().unwrap_or_default();
+    let version = text("apiVersion");
+    let is_none = version.matches('/').count() > 1;
+    if text("kind") != "Scale" || is_none || matches!(version, "" | SCALE_VERSION) {
+        return Ok(());
+    }
+    if matches!(version, "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2") {
         return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{short}\" cannot be handled as a Scale: converting ({short}.{kind}) to \
-             (autoscaling.Scale): unknown conversion"
+            "the API version in the data ({version}) does not match the expected API version ({SCALE_VERSION})"
         )));
     }
-    if kind == "Scale" && matches!(version, "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2") {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version (autoscaling/v1)"
-        )));
+    let short = version.rsplit('/').next().unwrap_or_default();
+    Err(ApiError::bad_request(format!(
+        "Scale in version \"{short}\" cannot be handled as a Scale: no kind \"Scale\" is registered for version \
+         \"{version}\" in scheme \"{SCHEME}\""
+    )))
+}
+
+const SCALE: Taken = Taken {
+    kind: "Scale",
+    package: "autoscaling",
+    group: "autoscaling",
+};
+
+/// What a request says of the scale.
+enum Asked {
+    Put(Value),
+    Patch(PatchKind),
+}
+
+/// Reads what a put sends, and finds out of which kind a patch is.
+fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
+    if context.request.verb != Verb::Update {
+        let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
+        return Ok(Asked::Patch(kind));
     }
-    if kind == "Scale" && !matches!(version, "" | "autoscaling/v1") {
-        let short = version.rsplit('/').next().unwrap_or_default();
-        return Err(ApiError::bad_request(format!(
-            "Scale in version \"{short}\" cannot be handled as a Scale: no kind \"Scale\" is registered for version \
-             \"{version}\" in scheme \"{SCHEME}\""
-        )));
-    }
-    scale_schema(scale).map_err(|problem| {
-        ApiError::bad_request(format!(
-            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
-        ))
-    })
+    // What is sent is read before anybody looks for the object.
+    check_version(&body.options(&context.content_type)?)?;
+    let scale = posted::read(context, body, SCALE)?;
+    check_name(context, &scale)?;
+    Ok(Asked::Put(scale))
 }
 
 /// Replaces, patches or applies the scale.
-pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn put(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (spec_path, _, _) = paths(context);
-    if context.request.verb == Verb::Update {
-        // What is sent is read before anybody looks for the object.
-        let scale = decode::decode(&context.content_type, body)?;
-        check_scale(&scale)?;
-        check_name(context, &scale)?;
-    }
+    let asked = asked(context, body)?;
     let make = |old: &Value| {
         let mut present = of(context, old);
         let owners = shown_owners(entries(old), &spec_path);
         if !owners.is_empty() {
             present["metadata"]["managedFields"] = Value::from(owners);
         }
-        let scale = changed(context, &present, body)?;
-        check_name(context, &scale)?;
+        let scale = changed(context, &present, &asked, body)?;
         let namespace = scale.namespace();
         if !namespace.is_empty() && namespace != context.request.namespace {
             return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        if !context.resource.is_custom() && !scale.uid().is_empty() && scale.uid() != old.uid() {
+        check_name(context, &scale)?;
+        validate(context, &scale)?;
+        let is_other = !context.resource.is_custom() && !scale.uid().is_empty() && scale.uid() != old.uid();
+        if is_other && context.request.verb == Verb::Patch {
+            let mut table = context.resource.group_resource();
+            table.resource = format!("{}/scale", table.resource).into();
+            let why = format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                scale.uid(),
+                old.uid()
+            );
+            return Err(ApiError::conflict(&table, old.name(), &why));
+        }
+        if is_other {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
                  failed: UID in precondition: {}, UID in object meta: {}",
@@ -188,15 +207,14 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
                 &why,
             ));
         }
-        let given = scale.resource_version();
-        if !given.is_empty() && given != old.resource_version() {
-            return Err(ApiError::modified(&context.resource.group_resource(), old.name()));
-        }
         let replicas = at(&scale, "spec.replicas")
             .and_then(Value::as_i64)
             .unwrap_or_default();
-        check_replicas(context, old, replicas)?;
         let mut object = old.clone();
+        let given = scale.resource_version();
+        if !given.is_empty() || !context.resource.is_custom() {
+            object.set_meta("resourceVersion", given.to_owned());
+        }
         set_at(&mut object, &spec_path, Value::from(replicas));
         let owners = kept_owners(
             entries(old),
@@ -205,7 +223,7 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
             &context.resource.api_version(),
         );
         if !owners.is_empty() {
-            object["metadata"]["managedFields"] = server_side::sorted(&Value::from(owners));
+            object["metadata"]["managedFields"] = in_order(owners);
         }
         Ok(object)
     };
@@ -227,18 +245,33 @@ pub(super) async fn put(context: &Context, body: &[u8]) -> Result<Answer, ApiErr
     })
 }
 
-fn check_replicas(context: &Context, old: &Value, replicas: i64) -> Result<(), ApiError> {
-    // The replicas of a custom resource are looked at with the whole object.
-    if replicas >= 0 || context.resource.is_custom() {
+/// What is wrong with a scale, which a webhook may have made.
+pub(super) fn validate(context: &Context, scale: &Value) -> Result<(), ApiError> {
+    // A custom resource is looked at as a whole.
+    if context.resource.is_custom() {
         return Ok(());
     }
-    let detail = "must be greater than or equal to 0";
-    let error = FieldError::invalid("spec.replicas", replicas, detail);
-    Err(ApiError::invalid("autoscaling", "Scale", old.name(), &[error]))
+    let mut errors = metadata::validate_scale(scale);
+    if let Some(replicas) = at(scale, "spec.replicas")
+        .and_then(Value::as_i64)
+        .filter(|replicas| *replicas < 0)
+    {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("spec.replicas", replicas, detail));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(
+        "autoscaling",
+        "Scale",
+        &context.request.name,
+        &errors,
+    ))
 }
 
 /// The scale that the request makes of the present one, with its owners.
-fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, ApiError> {
+fn changed(context: &Context, present: &Value, asked: &Asked, body: &Payload) -> Result<Value, ApiError> {
     let schema = types::builtin(("autoscaling", "v1", "Scale")).ok_or_else(ApiError::method_not_allowed)?;
     let now = context.state().now();
     let nothing = FieldSet::default();
@@ -250,64 +283,106 @@ fn changed(context: &Context, present: &Value, body: &[u8]) -> Result<Value, Api
         reset_fields: &nothing,
         versions: None,
     };
-    let mut scale = if context.request.verb == Verb::Update {
-        let mut scale = decode::decode(&context.content_type, body)?;
-        check_scale(&scale)?;
-        let unknown = schema.prune(&mut scale);
-        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
-            ApiError::bad_request(format!(
-                "Scale in version \"v1\" cannot be handled as a Scale: {complaint}"
-            ))
-        })?;
-        scale
-    } else {
-        let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
-        let patch = decode::yaml(body)?;
-        let patched = match kind {
-            PatchKind::Apply if context.resource.is_custom() && entries(present).is_empty() => {
-                let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
-                           Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
-                           autoscaling/v1";
-                return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
-            }
-            PatchKind::Apply => {
-                check_scale(&patch)?;
-                let force = context.params.force.unwrap_or(false);
-                return server_side::apply(&schema, Some(present), &patch, force, &operation)
-                    .map_err(|error| apply_failed(&error));
-            }
-            PatchKind::Json => json_patch::apply(present, &patch),
-            PatchKind::Merge | PatchKind::Strategic => merge::apply(present, &patch),
-        };
-        let mut patched = patched.map_err(|error| refused(&error))?;
-        let problem = match kind {
-            // It is read into a scale, whatever it says that it is.
-            PatchKind::Strategic => scale_schema(&patched),
-            _ => registered(&patched).and_then(|()| scale_schema(&patched)),
-        };
-        let touched = merge::touched(kind == PatchKind::Json, &patch);
-        if let Err(problem) = problem {
-            let error = FieldError::invalid("patch", go_json(&patched, &touched, Some(&schema)), problem);
-            return Err(ApiError::invalid("", "", "", &[error]));
-        }
-        let shown = patched.clone();
-        let unknown = schema.prune(&mut patched);
-        incoming::tell_unknown(context, &unknown).map_err(|complaint| {
-            let error = FieldError::invalid("patch", go_json(&shown, &touched, Some(&schema)), complaint);
-            ApiError::invalid("", "", "", &[error])
-        })?;
-        patched
+    let mut scale = match asked {
+        Asked::Put(scale) => scale.clone(),
+        Asked::Patch(PatchKind::Apply) => return applied(context, &schema, present, body, &operation),
+        Asked::Patch(kind) => patched(context, &schema, *kind, present, body)?,
     };
+    scale["apiVersion"] = Value::from(SCALE_VERSION);
+    scale["kind"] = Value::from("Scale");
     if let Some(metadata) = scale.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+    }
+    // Where nobody owns the replicas, nobody comes to own them but by an apply.
+    if entries(present).is_empty() {
+        return Ok(scale);
     }
     server_side::track_update(&schema, Some(present), &mut scale, &operation);
     Ok(scale)
 }
 
+fn patched(
+    context: &Context,
+    schema: &Arc<Schema>,
+    kind: PatchKind,
+    present: &Value,
+    body: &Payload,
+) -> Result<Value, ApiError> {
+    let (document, mut complaints) = patch::read(context, kind, body)?;
+    let patched = match kind {
+        PatchKind::Json => json_patch::apply(present, &document),
+        PatchKind::Strategic => strategic::apply(schema, present, &document),
+        PatchKind::Merge | PatchKind::Apply => merge::apply(present, &document),
+    };
+    let mut scale = patched.map_err(|error| patch::refused(&error))?;
+    let shown = scale.clone();
+    let touched = merge::touched(kind == PatchKind::Json, &document);
+    let undecodable =
+        |complaint: String| patch::undecodable_patch(kind, (&touched, Some(schema)), &shown, &complaint);
+    // What is merged by its type is read into a scale, whatever it says that it is.
+    if kind != PatchKind::Strategic {
+        registered(&scale).map_err(undecodable)?;
+    }
+    let unknown = schema.prune(&mut scale);
+    complaints.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    schema
+        .check_types(&scale)
+        .map_err(|error| undecodable(error.to_string()))?;
+    schema.canonicalize_changed(&mut scale, None);
+    match context.params.field_validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let complaint = format!("strict decoding error: {}", complaints.join(", "));
+            if kind == PatchKind::Strategic {
+                let error = FieldError::invalid(
+                    "patch",
+                    go_print(&strategic::used(Some(present), &document)),
+                    complaint,
+                );
+                return Err(ApiError::invalid("", "", "", &[error]));
+            }
+            return Err(undecodable(complaint));
+        }
+        FieldValidation::Warn => context.warnings.tell(complaints),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(scale)
+}
+
+fn applied(
+    context: &Context,
+    schema: &Arc<Schema>,
+    present: &Value,
+    body: &Payload,
+    operation: &Operation<'_>,
+) -> Result<Value, ApiError> {
+    let json::Document {
+        value: applied,
+        duplicates,
+    } = patch::configuration(body)?;
+    patch::check_type(&applied, (SCALE_VERSION, "Scale"))?;
+    if context.resource.is_custom() && entries(present).is_empty() {
+        let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, \
+                   Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
+                   autoscaling/v1";
+        return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+    }
+    let force = context.params.force.unwrap_or(false);
+    let mut scale = server_side::apply(schema, Some(present), &applied, force, operation)
+        .map_err(|error| patch::apply_failed(&error))?;
+    strategic::restore::narrow(schema, &mut scale);
+    strategic::restore::check(schema, &scale)
+        .map_err(|complaint| patch::unconvertible(&applied, &complaint))?;
+    patch::check_repeated(context, &duplicates)?;
+    Ok(scale)
+}
+
 fn entries(object: &Value) -> &[Value] {
     let entries = object.metadata().and_then(|meta| meta.get("managedFields"));
-    entries.and_then(Value::as_array).map_or(&[], Array::as_slice)
+    entries.map_or(&[], entries_of)
+}
+
+fn entries_of(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Array::as_slice)
 }
 
 /// `/f:spec/f:replicas`
@@ -322,7 +397,7 @@ fn owns(entry: &Value, path: &str) -> bool {
 
 /// The owners of an object's replicas as owners of its scale's.
 fn shown_owners(parents: &[Value], path: &str) -> Vec<Value> {
-    let owners = parents.iter().filter(|entry| owns(entry, path));
+    let owners = told_apart(parents).into_iter().filter(|entry| owns(entry, path));
     owners
         .map(|entry| with_fields(entry, SCALE_VERSION, "spec.replicas"))
         .collect()
@@ -341,16 +416,34 @@ fn with_fields(entry: &Value, version: &str, path: &str) -> Value {
     entry
 }
 
-/// The owners of an object after those of its scale have changed. Who came to own the replicas through the scale has no
-/// time, as in the real server.
-fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -> Vec<Value> {
+/// Of owners that are told apart by nothing but when they wrote, the last: the others are lost when they are read.
+fn told_apart(owners: &[Value]) -> Vec<&Value> {
     let same = |a: &Value, b: &Value| {
-        ["manager", "operation", "subresource"]
+        ["manager", "operation", "subresource", "apiVersion"]
             .iter()
             .all(|field| a.get(field) == b.get(field))
     };
+    let mut rest = owners.iter();
     let mut out = Vec::new();
-    for parent in parents {
+    while let Some(owner) = rest.next() {
+        if !rest.as_slice().iter().any(|later| same(owner, later)) {
+            out.push(owner);
+        }
+    }
+    out
+}
+
+/// The owners of an object after those of its scale have changed. Who came to own the replicas through the scale has no
+/// time, as in the real server, and nor has who keeps them: only appliers are the same owner in both versions.
+fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -> Vec<Value> {
+    let same = |a: &Value, b: &Value| {
+        a.get("operation").and_then(Value::as_str) == Some("Apply")
+            && ["manager", "operation", "subresource"]
+                .iter()
+                .all(|field| a.get(field) == b.get(field))
+    };
+    let mut out = Vec::new();
+    for parent in told_apart(parents) {
         if !owns(parent, path) || scales.iter().any(|scale| same(scale, parent)) {
             out.push(parent.clone());
             continue;
@@ -378,6 +471,21 @@ fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -
         }
     }
     out
+}
+
+/// Owners in their order. One that another differs from in nothing but the time, which it lacks, is the first of those who wrote.
+fn in_order(owners: Vec<Value>) -> Value {
+    if told_apart(&owners).len() == owners.len() {
+        return server_side::sorted(&Value::from(owners));
+    }
+    let (fresh, rest): (Vec<Value>, Vec<Value>) =
+        owners.into_iter().partition(|owner| owner.get("time").is_none());
+    let rest = server_side::sorted(&Value::from(rest));
+    let (applied, written): (Vec<Value>, Vec<Value>) = entries_of(&rest)
+        .iter()
+        .cloned()
+        .partition(|owner| owner.get("operation").and_then(Value::as_str) == Some("Apply"));
+    Value::from([applied, fresh, written].concat())
 }
 
 /// Removes a path of fields, and what is empty without it.
@@ -432,8 +540,14 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         assert_eq!(shown[0]["apiVersion"], SCALE_VERSION);
 
-        // Nobody new: all is as it was.
-        assert_eq!(kept_owners(&parents, &shown, "spec.replicas", "apps/v1"), parents);
+        // Nobody new: who applied them keeps them, and who wrote them has them from now on.
+        let kept = kept_owners(&parents, &shown, "spec.replicas", "apps/v1");
+        assert_eq!(kept[0], parents[0]);
+        assert_eq!(kept[1], parents[2]);
+        assert_eq!(
+            (kept[2]["manager"].as_str(), kept[2].get("time")),
+            (Some("b"), None)
+        );
 
         // Someone takes them: one owner keeps the rest, one is gone.
         let taker = entry("d", "Apply", SCALE_VERSION, json!({"f:spec": {"f:replicas": {}}}));

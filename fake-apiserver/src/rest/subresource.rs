@@ -40,7 +40,7 @@ pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, 
             let mut binding = posted::read(context, body, BINDING)?;
             if binding.name() == request.name {
                 admission::label_binding(context.state(), &mut binding);
-                judge(context, &binding).await?;
+                judge(context, &mut binding).await?;
             }
             bind(context, binding).await
         }
@@ -87,32 +87,33 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
 
 /// Assigns the pod that a binding names.
 pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
-    let binding = posted::read(context, body, BINDING)?;
+    let mut binding = posted::read(context, body, BINDING)?;
     let pods = context.state().registry.find("", "v1", "pods");
     let mut target = context_of(context, "binding");
     target.warnings = context.warnings.clone();
     target.resource = pods.ok_or_else(ApiError::no_such_resource)?;
     target.request.resource = "pods".to_owned();
     target.request.name = binding.name().to_owned();
-    judge(context, &binding).await?;
+    judge(context, &mut binding).await?;
     bind(&target, binding).await
 }
 
-/// Lets admission judge what was posted to a subresource.
-pub(crate) async fn judge(context: &Context, posted: &Value) -> Result<(), ApiError> {
+/// Lets admission judge what was posted to a subresource, and change it.
+pub(crate) async fn judge(context: &Context, posted: &mut Value) -> Result<(), ApiError> {
     let mut object = posted.clone();
     if !context.request.namespace.is_empty() {
         object.set_meta("namespace", context.request.namespace.clone());
     }
-    judge_as(context, Operation::Create, object).await
+    *posted = judge_as(context, Operation::Create, object).await?;
+    Ok(())
 }
 
 /// Lets admission judge the options of a stream that is asked for.
 pub(crate) async fn judge_connection(context: &Context, options: Value) -> Result<(), ApiError> {
-    judge_as(context, Operation::Connect, options).await
+    judge_as(context, Operation::Connect, options).await.map(|_| ())
 }
 
-async fn judge_as(context: &Context, operation: Operation, object: Value) -> Result<(), ApiError> {
+async fn judge_as(context: &Context, operation: Operation, object: Value) -> Result<Value, ApiError> {
     let name = match context.request.name.as_str() {
         "" => object.name(),
         name => name,
@@ -125,7 +126,14 @@ async fn judge_as(context: &Context, operation: Operation, object: Value) -> Res
         user: context.user.clone(),
         operation,
         resource: context.resource.clone(),
-        subresource: context.request.subresource.clone(),
+        // What follows the name of a subresource is a path within it.
+        subresource: context
+            .request
+            .subresource
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         namespace: context.request.namespace.clone(),
         name: name.to_owned(),
         object: Some(object),
@@ -134,7 +142,8 @@ async fn judge_as(context: &Context, operation: Operation, object: Value) -> Res
         options,
         warnings: context.warnings.clone(),
     };
-    admission::judge_posted(&context.server, &mut attributes).await
+    admission::judge_posted(&context.server, &mut attributes).await?;
+    Ok(attributes.object.take().unwrap_or_default())
 }
 
 /// Assigns a pod to a node.

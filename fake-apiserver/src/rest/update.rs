@@ -43,8 +43,8 @@ pub(crate) struct Update<'a> {
 pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (mut object, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
-    check_name(context, &object)?;
     check_namespace(context, &mut object)?;
+    check_name(context, &object)?;
     let missing = context
         .state()
         .store
@@ -155,6 +155,7 @@ async fn attempt(
         attributes.old = Some(scale::of(context, old));
         attributes.object = Some(scale::of(context, &object));
         admission::mutate(&context.server, &mut attributes).await?;
+        scale::validate(context, attributes.object.as_ref().unwrap_or(old))?;
         scale::take(context, &mut object, attributes.object.as_ref().unwrap_or(old));
         object
     } else {
@@ -164,10 +165,13 @@ async fn attempt(
         attributes.object.take().unwrap_or_default()
     };
     // What admission changed has no owner.
-    if before.is_some_and(|before| before != admitted)
-        && let Some(schema) = resource.schema()
-    {
-        schema.default(&mut admitted);
+    if before.is_some_and(|before| before != admitted) {
+        check_namespace(context, &mut admitted)?;
+        check_version(context, change, &admitted, old)?;
+        keep_system_metadata(&mut admitted, old, context.params.dry_run);
+        if let Some(schema) = resource.schema() {
+            schema.default(&mut admitted);
+        }
     }
     authz::escalation::check(context, &admitted, Some(old))?;
     services::give(context, &mut admitted, Some(old))?;
@@ -318,8 +322,22 @@ pub(crate) fn commit(
     Ok(committed)
 }
 
-/// Whether the change names the version it is based on. An error if that is not the present one.
+/// Whether the change names the version it is based on. An error if it is of another object than the present one.
 fn check_preconditions(
+    context: &Context,
+    change: &Update<'_>,
+    object: &Value,
+    old: &Value,
+) -> Result<bool, ApiError> {
+    // A patch that names another uid is refused by the validation of metadata instead.
+    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
+        return Err(another_uid(context, object.uid(), old.uid()));
+    }
+    check_version(context, change, object, old)
+}
+
+/// Whether the change names the version it is based on. An error if that is not the present one.
+fn check_version(
     context: &Context,
     change: &Update<'_>,
     object: &Value,
@@ -327,10 +345,6 @@ fn check_preconditions(
 ) -> Result<bool, ApiError> {
     let resource = &context.resource;
     let name = &context.request.name;
-    // A patch that names another uid is refused by the validation of metadata instead.
-    if !change.unconditional && !object.uid().is_empty() && object.uid() != old.uid() {
-        return Err(another_uid(context, object.uid(), old.uid()));
-    }
     let given = object.resource_version();
     if given.is_empty() || given == "0" {
         // A patch is of the present object, and has its version unless it takes that away.
@@ -452,6 +466,10 @@ fn validate(
     old: &Value,
 ) -> Result<Vec<String>, ApiError> {
     let resource = &context.resource;
+    // Where a pod goes is written without another look at it.
+    if context.request.subresource == "binding" {
+        return Ok(Vec::new());
+    }
     let mut errors = metadata::validate_update(resource, &context.request.subresource, object, old);
     let subresource = context.request.subresource.as_str();
     let (mut complaints, warnings) = schema_rules::check(resource, object, Some(old));
@@ -477,6 +495,7 @@ fn validate(
             || (change.sent)(Some(old)),
             check,
         ));
+        errors.extend(metadata::validate_last(resource, object, old));
     }
     if context.table().resource == "controllerrevisions" && errors.iter().all(|error| error.path != "data") {
         errors.extend(changed_bytes(context, object, old));

@@ -29,8 +29,10 @@ pub(crate) enum StatusKeeps {
     Spec,
     /// The labels too.
     Labels,
-    /// All of the metadata.
+    /// Of the metadata what clients may write.
     Metadata,
+    /// All of the metadata but who owns what.
+    All,
 }
 
 #[derive(Clone, Copy)]
@@ -101,7 +103,7 @@ pub(super) static VALIDATING_POLICY: Generic = Generic {
     ..COUNTED_NEEDS_VERSION
 };
 pub(super) static FLOW_CONTROL: Generic = Generic {
-    status_keeps: StatusKeeps::Metadata,
+    status_keeps: StatusKeeps::All,
     ..COUNTED
 };
 pub(super) static SERVICE_CIDR: Generic = Generic {
@@ -188,18 +190,31 @@ pub(super) fn keep_all_but_status(keeps: StatusKeeps, object: &mut Value, old: &
     match keeps {
         StatusKeeps::Spec => {}
         StatusKeeps::Labels => object.copy_meta(old, "labels"),
-        StatusKeeps::Metadata => {
-            for field in [
-                "deletionTimestamp",
-                "generation",
-                "labels",
-                "annotations",
-                "finalizers",
-                "ownerReferences",
-            ] {
-                object.copy_meta(old, field);
+        StatusKeeps::Metadata => reset_metadata(object, old),
+        StatusKeeps::All => {
+            let mut kept = old.get("metadata").cloned().unwrap_or_default();
+            std::mem::swap(&mut object["metadata"], &mut kept);
+            let owners = kept.get("managedFields").cloned();
+            match (object.get_mut("metadata").and_then(Value::as_object_mut), owners) {
+                (Some(metadata), Some(owners)) => _ = metadata.insert("managedFields".to_owned(), owners),
+                (Some(metadata), None) => _ = metadata.remove("managedFields"),
+                (None, _) => {}
             }
         }
+    }
+}
+
+/// What of the metadata a write of a part cannot change.
+pub(super) fn reset_metadata(object: &mut Value, old: &Value) {
+    for field in [
+        "deletionTimestamp",
+        "generation",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ] {
+        object.copy_meta(old, field);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use shared_json::{Array, Value, json};
 
+use super::generic::reset_metadata;
 use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
 use crate::meta::{ObjectMeta, at};
 
@@ -70,11 +71,7 @@ impl Strategy for PodStrategy {
 
     fn prepare_status_update(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
-        for field in [
-            "ownerReferences",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-        ] {
+        for field in ["ownerReferences", "deletionTimestamp"] {
             object.copy_meta(old, field);
         }
         if let (Some(status), Some(class)) = (
@@ -138,9 +135,10 @@ fn containers<'a>(pod: &'a Value, list: &str) -> &'a [Value] {
 /// Of a pod that was sent to one of its parts, only that part is taken.
 pub(crate) fn keep_all_but(part: &str, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
-    for field in ["resourceVersion", "managedFields"] {
-        kept.copy_meta(object, field);
+    if let Some(metadata) = object.get("metadata") {
+        kept["metadata"] = metadata.clone();
     }
+    reset_metadata(&mut kept, old);
     if part == "ephemeralcontainers" {
         match at(object, "spec.ephemeralContainers") {
             Some(list) => kept["spec"]["ephemeralContainers"] = list.clone(),
@@ -202,7 +200,8 @@ pub(crate) fn qos_class(pod: &Value) -> &'static str {
                     .filter(|quantity| !matches!(quantity.as_str(), Some("0")))
             };
             let (request, limit) = (get("requests"), get("limits"));
-            any |= request.is_some() || limit.is_some();
+            let counts = |amount: &Value| !amount.as_str().is_some_and(|text| text.starts_with('-'));
+            any |= request.is_some_and(counts) || limit.is_some_and(counts);
             guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
     }

@@ -472,6 +472,7 @@ fn go_type(schema: &Schema) -> String {
         Kind::Object(object) => match (&object.additional, &schema.name) {
             (_, Some(name)) => package_name(name),
             (Some(values), None) if matches!(values.kind, Kind::Quantity) => "v1.ResourceList".to_owned(),
+            (Some(values), None) if matches!(values.kind, Kind::Time) => "map[string]v1.Time".to_owned(),
             (Some(values), None) => format!("map[string]{}", go_type(values)),
             (None, None) => "map[string]interface {}".to_owned(),
         },

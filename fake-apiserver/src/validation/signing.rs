@@ -37,10 +37,13 @@ const USAGES: [&str; 23] = [
 /// Conditions that are there or not, but never false.
 const VERDICTS: [&str; 3] = ["Approved", "Denied", "Failed"];
 
-fn decoded(text: &str) -> String {
+fn bytes(text: &str) -> Vec<u8> {
     let engine = base64::engine::general_purpose::STANDARD;
-    let bytes = base64::Engine::decode(&engine, text).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+    base64::Engine::decode(&engine, text).unwrap_or_default()
+}
+
+fn decoded(text: &str) -> String {
+    String::from_utf8_lossy(&bytes(text)).into_owned()
 }
 
 /// A new one.
@@ -109,10 +112,42 @@ fn certificate_problem(pem: &str) -> Option<String> {
     if kinds.peek().is_none() {
         return Some("must contain at least one CERTIFICATE PEM block".to_owned());
     }
-    let other = kinds.find(|kind| kind != "CERTIFICATE")?;
-    Some(format!(
-        "only CERTIFICATE PEM blocks are allowed, found \"{other}\""
-    ))
+    if let Some(other) = kinds.find(|kind| kind != "CERTIFICATE") {
+        return Some(format!(
+            "only CERTIFICATE PEM blocks are allowed, found \"{other}\""
+        ));
+    }
+    let mut lines = pem
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !line.starts_with("-----BEGIN "));
+    let body: String = lines
+        .by_ref()
+        .skip(1)
+        .take_while(|line| !line.starts_with("-----"))
+        .collect();
+    (!is_sequence(&bytes(&body))).then(|| "x509: malformed certificate".to_owned())
+}
+
+/// Whether bytes begin with a sequence of DER that is there as a whole.
+fn is_sequence(der: &[u8]) -> bool {
+    match der {
+        [0x30, short @ 0..=0x7f, rest @ ..] => rest.len() >= usize::from(*short),
+        [0x30, long, rest @ ..] => {
+            let digits = usize::from(long & 0x7f);
+            let Some((length, rest)) = rest
+                .split_at_checked(digits)
+                .filter(|_| (1..=4).contains(&digits))
+            else {
+                return false;
+            };
+            let length = length
+                .iter()
+                .fold(0_usize, |length, digit| length << 8 | usize::from(*digit));
+            rest.len() >= length
+        }
+        _ => false,
+    }
 }
 
 /// `example.com/signer-name`

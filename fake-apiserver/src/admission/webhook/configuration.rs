@@ -102,8 +102,7 @@ impl Configured {
     ) -> Result<Option<Concern>, ApiError> {
         let resource = &attributes.resource;
         // A configuration that refuses changes to itself could never be mended.
-        let exempt = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
-        if resource.group == GROUP && exempt.contains(&resource.plural.as_str()) {
+        if resource.group == GROUP {
             return Ok(None);
         }
         let Some(matched) = self.matched(server, attributes) else {

@@ -176,6 +176,12 @@ impl Verdict {
         let mut patched = from_version(attributes, &concern.resource, patched);
         // The answer is read as a request would be: what the type does not know is dropped, what it leaves out is filled in.
         let own = attributes.is_of_own_kind();
+        if own && let Some(schema) = types::builtin(attributes.kind_of(&attributes.resource)) {
+            schema
+                .check_types(&patched)
+                .map_err(|error| ApiError::internal(error.to_string()))?;
+            schema.canonicalize(&mut patched);
+        }
         if let Some(schema) = attributes.resource.schema().filter(|_| !own) {
             schema.prune(&mut patched);
             if !attributes.resource.is_custom() {

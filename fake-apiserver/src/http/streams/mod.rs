@@ -71,7 +71,7 @@ pub(super) async fn answer(context: &Context, head: Head) -> Result<Response<Res
     if subresource != "log" && !context.params.dry_run_given.is_empty() {
         return Err(ApiError::bad_request("dryRun is not supported"));
     }
-    if let Some(asked) = query.options(subresource) {
+    if let Some(asked) = query.options(&context.request.resource, subresource) {
         rest::subresource::judge_connection(context, asked).await?;
     }
     match subresource {

@@ -155,8 +155,20 @@ impl Query {
     }
 
     /// What is asked of a stream, as the object that admission judges; `None` where it judges none.
-    pub(super) fn options(&self, subresource: &str) -> Option<Value> {
+    pub(super) fn options(&self, resource: &str, subresource: &str) -> Option<Value> {
         let mut options = json!({"apiVersion": "v1"});
+        if let Some(path) = subresource.strip_prefix("proxy") {
+            let kind = match resource {
+                "pods" => "PodProxyOptions",
+                "services" => "ServiceProxyOptions",
+                _ => "NodeProxyOptions",
+            };
+            options["kind"] = Value::from(kind);
+            if let Some(path) = path.strip_prefix('/').filter(|path| !path.is_empty()) {
+                options["path"] = Value::from(path);
+            }
+            return Some(options);
+        }
         let kind = match subresource {
             "exec" => "PodExecOptions",
             "attach" => "PodAttachOptions",

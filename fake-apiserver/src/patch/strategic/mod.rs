@@ -56,7 +56,7 @@ pub fn apply(schema: &Schema, doc: &Value, patch: &Value) -> Result<Value, Patch
 }
 
 /// What is left of a patch once it was merged into `doc`, which refusals show: merging takes out what it has followed.
-fn used(doc: Option<&Value>, patch: &Value) -> Value {
+pub(crate) fn used(doc: Option<&Value>, patch: &Value) -> Value {
     match (doc, patch) {
         (None, Value::Object(fields)) => {
             let said = fields.iter().filter(|(_, value)| !value.is_null());

@@ -114,8 +114,8 @@ pub(super) fn ephemeral(around: &Around<'_>, path: &Path<'_>, errors: &mut Error
         }
         for field in NOT_EPHEMERAL {
             let set = match container.part(field) {
-                Some(Value::Object(map)) => !map.is_empty(),
-                Some(Value::Array(list)) => !list.is_empty(),
+                // The one of these that is no pointer in Go is not there when it is empty.
+                Some(Value::Object(map)) => field != "resources" || !map.is_empty(),
                 other => other.is_some(),
             };
             if set {
@@ -167,7 +167,7 @@ fn common(around: &Around<'_>, container: &Value, path: &Path<'_>, errors: &mut 
         &at,
         errors,
     );
-    claims(around, resources.list("claims"), &at.field("claims"), errors);
+    claims(around.spec, resources.list("claims"), &at.field("claims"), errors);
     resize_policy(around, container, &path.field("resizePolicy"), errors);
     security::of_container(around, container, &path.field("securityContext"), errors);
 }
@@ -189,7 +189,7 @@ pub(super) fn trimmed_image(container: &Value, path: &Path<'_>, errors: &mut Err
     }
 }
 
-fn claims(around: &Around<'_>, claims: &[Value], path: &Path<'_>, errors: &mut Errors) {
+fn claims(spec: &Value, claims: &[Value], path: &Path<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (index, claim) in claims.iter().enumerate() {
         let at = path.index(index);
@@ -216,8 +216,7 @@ fn claims(around: &Around<'_>, claims: &[Value], path: &Path<'_>, errors: &mut E
             }
             seen.insert(key);
         }
-        let mut known: Vec<&str> = around
-            .spec
+        let mut known: Vec<&str> = spec
             .list("resourceClaims")
             .iter()
             .map(|claim| claim.text("name"))
@@ -312,8 +311,16 @@ pub(super) fn of_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         &path,
         errors,
     );
+    claims(spec, resources.list("claims"), &path.field("claims"), errors);
     let requests = path.field("requests");
     for (name, amount) in resources.map("requests") {
+        let is_asked = |container: &Value| {
+            let resources = container.part("resources").unwrap_or(&NOTHING);
+            resources.map("requests").contains_key(name)
+        };
+        if !spec.list("containers").iter().any(is_asked) {
+            continue;
+        }
         let sum = sum(spec, name);
         let amount = crate::types::Quantity::of(amount);
         if sum.nanos() > amount.nanos() {

@@ -371,6 +371,10 @@ pub(crate) fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &m
             let starts_once = field == "initContainers" && container.text("restartPolicy") != "Always";
             let changed = !same(Some(container), Some(before));
             restore_amounts(container, before);
+            // Which claims a container takes part in is not compared.
+            if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) {
+                resources.remove("claims");
+            }
             if !same(Some(container), Some(before)) {
                 if field == "containers" {
                     errors.forbidden(&path, ONLY);
