@@ -18,6 +18,58 @@ fn refused(reason: &str, message: &str) -> Option<Refusal> {
     Some((reason.to_owned(), message.to_owned()))
 }
 
+/// The settings of the kernel that a pod may ask for: those of a namespace of its own that concern nobody else.
+const SAFE_SYSCTLS: [&str; 12] = [
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+];
+
+/// A setting of the kernel with dots between its parts; either separator may be written, and then the other stands within parts.
+fn with_dots(name: &str) -> String {
+    if name.find(['.', '/']).and_then(|at| name.get(at..at + 1)) != Some("/") {
+        return name.to_owned();
+    }
+    let swap = |c| match c {
+        '/' => '.',
+        '.' => '/',
+        c => c,
+    };
+    name.chars().map(swap).collect()
+}
+
+/// The first setting of the kernel that a pod asks for in vain.
+pub(super) fn forbidden_sysctl(pod: &Value) -> Option<Refusal> {
+    let is_set = |path: &str| at(pod, path).and_then(Value::as_bool) == Some(true);
+    let asked = at(pod, "spec.securityContext.sysctls").and_then(Value::as_array)?;
+    let names = asked
+        .iter()
+        .filter_map(|sysctl| sysctl.get("name").and_then(Value::as_str));
+    names.map(with_dots).find_map(|name| {
+        let (namespace, shared) = match name.split('.').next() {
+            Some("net") => ("Net", "spec.hostNetwork"),
+            _ => ("IPC", "spec.hostIPC"),
+        };
+        let why = if !SAFE_SYSCTLS.contains(&name.as_str()) {
+            format!("{name:?} not allowlisted")
+        } else if is_set(shared) {
+            format!("{name:?} not allowed with host {namespace} enabled")
+        } else {
+            return None;
+        };
+        refused("SysctlForbidden", &format!("forbidden sysctl: {why}"))
+    })
+}
+
 /// What no pod gets past, wherever it comes from: it is for another operating system.
 pub(super) fn other_system(pod: &Value) -> Option<Refusal> {
     let label = string_map(pod, "labels").get("kubernetes.io/os");
@@ -73,9 +125,36 @@ pub(super) fn misfit(
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
     use shared_json::json;
 
     use super::*;
+
+    #[rstest]
+    #[case::none(&[], json!({}), "")]
+    #[case::safe(&["kernel.shm_rmid_forced", "net.ipv4.tcp_syncookies"], json!({}), "")]
+    #[case::safe_with_slashes(&["net/ipv4/ip_local_port_range"], json!({}), "")]
+    #[case::unsafe_one(&["kernel.msgmax"], json!({}), "\"kernel.msgmax\" not allowlisted")]
+    #[case::unsafe_one_of_the_network(&["net.core.somaxconn"], json!({}), "\"net.core.somaxconn\" not allowlisted")]
+    #[case::second(&["net.ipv4.tcp_rmem", "fs.mqueue.msg_max"], json!({}), "\"fs.mqueue.msg_max\" not allowlisted")]
+    #[case::slashes_are_told_as_dots(&["kernel/msgmax"], json!({}), "\"kernel.msgmax\" not allowlisted")]
+    #[case::dots_within_parts(&["net/ipv4/conf/eth0.1/forwarding"], json!({}), "\"net.ipv4.conf.eth0/1.forwarding\" not allowlisted")]
+    #[case::shared_network(&["net.ipv4.tcp_wmem"], json!({"hostNetwork": true}), "\"net.ipv4.tcp_wmem\" not allowed with host Net enabled")]
+    #[case::shared_network_does_not_matter(&["kernel.shm_rmid_forced"], json!({"hostNetwork": true}), "")]
+    #[case::shared_ipc(&["kernel.shm_rmid_forced"], json!({"hostIPC": true}), "\"kernel.shm_rmid_forced\" not allowed with host IPC enabled")]
+    fn settings_of_the_kernel(#[case] names: &[&str], #[case] spec: Value, #[case] expected: &str) {
+        let mut pod = json!({"spec": spec});
+        let sysctls: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"name": name, "value": "1"}))
+            .collect();
+        pod["spec"]["securityContext"] = json!({"sysctls": sysctls});
+        let told = forbidden_sysctl(&pod).map(|(reason, message)| {
+            assert_eq!(reason, "SysctlForbidden");
+            message.trim_start_matches("forbidden sysctl: ").to_owned()
+        });
+        assert_eq!(told.unwrap_or_default(), expected);
+    }
 
     #[test]
     fn pods_for_other_systems() {

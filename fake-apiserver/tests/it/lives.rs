@@ -103,7 +103,7 @@ pub(crate) fn live(life: Life) -> (String, Vec<String>) {
 }
 
 /// `Running ready web:running web2:terminated(Error 3) restarts=1 …`.
-fn short(pod: &Value) -> String {
+pub(crate) fn short(pod: &Value) -> String {
     let text = |value: &Value, pointer: &str| {
         value.pointer(pointer).map_or_else(String::new, |found| {
             found.as_str().map_or_else(|| found.to_string(), str::to_owned)
@@ -158,7 +158,7 @@ fn short(pod: &Value) -> String {
     out.join(" ")
 }
 
-fn said(events: &Value) -> Vec<String> {
+pub(crate) fn said(events: &Value) -> Vec<String> {
     let mut items: Vec<&Value> = events["items"].as_array().into_iter().flatten().collect();
     items.retain(|event| event["source"]["component"] == "kubelet");
     // The names of events end in the time at which they were made.

@@ -150,6 +150,27 @@ fn rules_of_single_containers() {
         "Running ContainersNotReady a:terminated(Completed 0) b:running",
         "a Started",
     );
+    // What must run first and never runs again lets the pod fail, whatever the pod's own policy.
+    for policy in ["Always", "OnFailure", "Never"] {
+        let mut spec = of(policy, json!([sh("a", "sleep 600")]));
+        spec["initContainers"] = json!([with(sh("i", "exit 1"), json!({"restartPolicy": "Never"}))]);
+        check(
+            spec,
+            6,
+            "Failed PodFailed i:terminated(Error 1) a:waiting(PodInitializing)",
+            "i Started",
+        );
+    }
+    for policy in ["Always", "Never"] {
+        let mut spec = of(policy, json!([sh("a", "sleep 600")]));
+        spec["initContainers"] = json!([with(sh("i", "exit 1"), json!({"restartPolicy": "OnFailure"}))]);
+        check(
+            spec,
+            6,
+            "Pending ContainersNotReady i:terminated(Error 1)x1 a:waiting(PodInitializing)",
+            "i BackOff",
+        );
+    }
 }
 
 #[test]

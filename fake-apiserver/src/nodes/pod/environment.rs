@@ -6,7 +6,9 @@ use shared_json::{Array, Value};
 
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::nodes::programs::Files;
 use crate::nodes::resources::amounts;
+use crate::nodes::status::is_host_network;
 use crate::types::Quantity;
 
 impl PodWorker {
@@ -45,7 +47,11 @@ impl PodWorker {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned();
-            if let Some(from) = entry.get("valueFrom") {
+            if let Some(reference) = entry.pointer("/valueFrom/fileKeyRef") {
+                if let Some(value) = self.value_in_file(reference)? {
+                    env.insert(name, value);
+                }
+            } else if let Some(from) = entry.get("valueFrom") {
                 if let Some(value) = self.value_from(&mut sources, from, spec).await? {
                     env.insert(name, value);
                 }
@@ -99,6 +105,37 @@ impl PodWorker {
             return Ok(found);
         }
         Ok(None)
+    }
+
+    /// A variable that a container before this one has written into a file.
+    fn value_in_file(&self, reference: &Value) -> Result<Option<String>, String> {
+        let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (volume, key) = (text("volumeName"), text("key"));
+        let Some(known) = self.volumes.get(volume) else {
+            return Err(format!(
+                "cannot find the volume {volume:?} referenced by FileKeyRef"
+            ));
+        };
+        let files = Files::with_mounts(vec![("/v".to_owned(), known.clone())]);
+        let found = files.read(&format!("/v/{}", text("path"))).ok();
+        let content = found.and_then(|content| String::from_utf8(content).ok());
+        let Some(value) = content.and_then(|content| assigned(&content, key).ok()) else {
+            return Err("couldn't parse env file".to_owned());
+        };
+        if !value.is_empty() {
+            return Ok(Some(value));
+        }
+        if is_optional(reference) {
+            return Ok(None);
+        }
+        let file = format!(
+            "/var/lib/kubelet/pods/{}/volumes/kubernetes.io~empty-dir/{volume}/{}",
+            self.pod.uid(),
+            text("path")
+        );
+        Err(format!(
+            "environment variable key {key:?} not found in file {file:?}"
+        ))
     }
 
     /// Reads a ConfigMap or Secret of the pod's namespace, once per start.
@@ -156,7 +193,11 @@ impl PodWorker {
             let value = string_map(&self.pod, field).get(key).and_then(Value::as_str);
             return value.unwrap_or_default().to_owned();
         }
-        let ip = &self.record.pod_ip;
+        let ip = if is_host_network(&self.pod) {
+            &self.record.host_ip
+        } else {
+            &self.record.pod_ip
+        };
         match path {
             "status.podIP" | "status.podIPs" => ip.to_string(),
             "status.hostIP" | "status.hostIPs" => self.record.host_ip.to_string(),
@@ -224,8 +265,57 @@ pub(super) fn files_of(object: &Value, kind: &str) -> BTreeMap<String, Vec<u8>> 
     out
 }
 
+/// What a file of lines `NAME='value'` gives a name, with what is between the quotes as it is; empty if nothing. The error says that it
+/// is no such file, as far as it had to be read.
+fn assigned(content: &str, key: &str) -> Result<String, NotAssignments> {
+    let mut lines = content.lines();
+    while let Some(line) = lines.next() {
+        let line = line.trim_start_matches([' ', '\t']);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = line.split_once('=').ok_or(NotAssignments)?;
+        if name.is_empty() || name.ends_with([' ', '\t']) {
+            return Err(NotAssignments);
+        }
+        if value.starts_with([' ', '\t']) {
+            if name == key {
+                return Ok(String::new());
+            }
+            continue;
+        }
+        let mut rest = value.strip_prefix('\'').ok_or(NotAssignments)?;
+        let mut value = String::new();
+        let after = loop {
+            if let Some((end, after)) = rest.split_once('\'') {
+                value.push_str(end);
+                break after.trim_start_matches([' ', '\t']);
+            }
+            value.push_str(rest);
+            value.push('\n');
+            rest = lines.next().ok_or(NotAssignments)?;
+        };
+        if !(after.is_empty() || after.starts_with('#')) {
+            return Err(NotAssignments);
+        }
+        if name == key {
+            return Ok(value);
+        }
+    }
+    Ok(String::new())
+}
+
+/// A file is not one of assignments.
+#[derive(Debug, PartialEq, Eq)]
+struct NotAssignments;
+
 /// `$(NAME)` in a value, from the variables so far; `$$` is a dollar.
-fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
+pub(super) fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
+    expand_with(value, |name| env.get(name).cloned())
+}
+
+/// The same, from whatever knows the variables. What it does not know stays as it is.
+pub(super) fn expand_with(value: &str, mut known: impl FnMut(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = value;
     while let Some(at) = rest.find('$') {
@@ -235,8 +325,8 @@ fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
             out.push('$');
             rest = tail;
         } else if let Some((name, tail)) = rest.strip_prefix("$(").and_then(|inner| inner.split_once(')')) {
-            match env.get(name) {
-                Some(value) => out.push_str(value),
+            match known(name) {
+                Some(value) => out.push_str(&value),
                 None => out.push_str(&format!("$({name})")),
             }
             rest = tail;
@@ -283,6 +373,31 @@ mod tests {
             files_of(&object, kind).get(key).map(Vec::as_slice),
             Some(expected)
         );
+    }
+
+    #[rstest]
+    #[case::plain("A='1'", Ok("1"))]
+    #[case::second("B='2'\nA='1'", Ok("1"))]
+    #[case::first_counts("A='1'\nA='2'", Ok("1"))]
+    #[case::not_there("B='2'", Ok(""))]
+    #[case::empty("A=''", Ok(""))]
+    #[case::nothing("", Ok(""))]
+    #[case::comments("# x\n\n  \t\n  A='1'  # y", Ok("1"))]
+    #[case::as_it_is("A='$B \\n \"'", Ok("$B \\n \""))]
+    #[case::several_lines("A='1\n\n2'", Ok("1\n\n2"))]
+    #[case::lines_of_another("B='1\nA=x\n'\nA='2'", Ok("2"))]
+    #[case::space_after("A= '1'", Ok(""))]
+    #[case::space_before("A ='1'", Err(NotAssignments))]
+    #[case::bare("A=1", Err(NotAssignments))]
+    #[case::double_quotes("A=\"1\"", Err(NotAssignments))]
+    #[case::open("A='1", Err(NotAssignments))]
+    #[case::more("A='1'2", Err(NotAssignments))]
+    #[case::no_name("='1'", Err(NotAssignments))]
+    #[case::no_assignment("A", Err(NotAssignments))]
+    #[case::wrong_before("x\nA='1'", Err(NotAssignments))]
+    #[case::wrong_after("A='1'\nx", Ok("1"))]
+    fn assignments(#[case] content: &str, #[case] expected: Result<&str, NotAssignments>) {
+        assert_eq!(assigned(content, "A"), expected.map(str::to_owned));
     }
 
     #[rstest]

@@ -10,6 +10,7 @@ use super::hooks::strings;
 use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::programs::{ProbeAnswer, Process, exec};
+use crate::nodes::status::Kind;
 
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +45,8 @@ impl Probe {
 struct State {
     spec: Value,
     due: Option<Instant>,
+    /// It is not asked before.
+    first: Instant,
     period: Duration,
     /// How often in a row it has given the last answer, and that answer.
     run: (u32, Option<bool>),
@@ -63,6 +66,14 @@ fn number(spec: &Value, field: &str, default: u64) -> u64 {
     spec.get(field).and_then(Value::as_u64).unwrap_or(default)
 }
 
+/// The first beat at or after `time`, of those that come every period from `base` on.
+fn beat(base: Instant, time: Instant, period: Duration) -> Instant {
+    let since = time.saturating_duration_since(base).as_millis();
+    let period = period.as_millis().max(1);
+    let left = (period - since % period) % period;
+    time + Duration::from_millis(u64::try_from(left).unwrap_or_default())
+}
+
 impl Probes {
     pub(super) fn begin(&mut self) {
         self.base = Some(Instant::now());
@@ -78,10 +89,17 @@ impl Probes {
             let period = Duration::from_secs(number(settings, "periodSeconds", 10).max(1));
             let delay = Duration::from_secs(number(settings, "initialDelaySeconds", 0));
             let waits = has_startup && probe != Probe::Startup;
-            let due = (!waits).then(|| self.beat(process.started + delay, period));
+            let due = (!waits).then(|| {
+                beat(
+                    self.base.unwrap_or(process.started),
+                    process.started + delay,
+                    period,
+                )
+            });
             let state = State {
                 spec: settings.clone(),
                 due,
+                first: process.started + delay,
                 period,
                 run: (0, None),
                 result: None,
@@ -90,17 +108,30 @@ impl Probes {
         }
     }
 
-    /// The first beat at or after `time`.
-    fn beat(&self, time: Instant, period: Duration) -> Instant {
-        let base = self.base.unwrap_or(time);
-        let since = time.saturating_duration_since(base).as_millis();
-        let period = period.as_millis().max(1);
-        let left = (period - since % period) % period;
-        time + Duration::from_millis(u64::try_from(left).unwrap_or_default())
-    }
-
     pub(super) fn forget(&mut self, name: &str) {
         self.states.retain(|(container, _), _| container != name);
+    }
+
+    /// Of containers that are to end only their readiness is still asked.
+    pub(super) fn keep_readiness(&mut self, names: &[String]) {
+        self.states
+            .retain(|(container, probe), _| *probe == Probe::Readiness || !names.contains(container));
+    }
+
+    /// Nothing is asked any more.
+    pub(super) fn stop(&mut self) {
+        self.states.clear();
+    }
+
+    /// Containers that have started and are not ready are asked now, as the kubelet does whenever it looks at their pod; if it is too
+    /// early for that, periods count from now.
+    pub(super) fn hurry(&mut self) {
+        let now = Instant::now();
+        for ((_, probe), state) in &mut self.states {
+            if *probe == Probe::Readiness && state.result != Some(true) && state.due.is_some() {
+                state.due = Some(beat(now, state.first.max(now), state.period));
+            }
+        }
     }
 
     pub(super) fn next_due(&self) -> Option<Instant> {
@@ -183,12 +214,12 @@ impl PodWorker {
         Ok(())
     }
 
-    fn kind_of(&self, name: &str) -> crate::nodes::status::Kind {
+    pub(super) fn kind_of(&self, name: &str) -> Kind {
         self.record
             .containers
             .iter()
             .find(|container| container.name == name)
-            .map_or(crate::nodes::status::Kind::Regular, |container| container.kind)
+            .map_or(Kind::Regular, |container| container.kind)
     }
 
     /// A probe's answer has counted.
@@ -210,11 +241,16 @@ impl PodWorker {
             }
             (Probe::Startup, true) => {
                 container.started = true;
-                let sidecar = container.kind == crate::nodes::status::Kind::Sidecar;
+                let sidecar = container.kind == Kind::Sidecar;
                 let now = Instant::now();
+                let base = self.probes.base.unwrap_or(now);
                 for ((other, kind), state) in &mut self.probes.states {
                     if other == name && *kind != Probe::Startup {
-                        state.due = Some(now);
+                        let soon = now.max(state.first);
+                        state.due = Some(match kind {
+                            Probe::Readiness => soon,
+                            _ => beat(base, soon, state.period),
+                        });
                     } else if other == name {
                         state.due = None;
                     }
@@ -233,8 +269,8 @@ impl PodWorker {
                         .insert(name.to_owned(), Duration::from_secs(seconds));
                 }
                 self.probes.forget(name);
-                let message = format!("Container {name} failed {word} probe, will be restarted");
-                self.condemned.insert(name.to_owned(), message);
+                let why = format!("failed {word} probe");
+                self.condemned.insert(name.to_owned(), why);
                 self.sync_now();
             }
         }

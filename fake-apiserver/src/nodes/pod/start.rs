@@ -1,5 +1,6 @@
 //! Starting a container: its image, its configuration, its program.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use shared_json::Value;
 use tokio::time::Instant;
 
 use super::backoff::{go_duration, go_fraction};
+use super::environment::expand;
 use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
-use crate::nodes::programs::{Exit, Files, Launch, argv_of, launch, program_of};
-use crate::nodes::status::{Instance, Kind, should_restart};
+use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of};
+use crate::nodes::status::{Instance, Kind, items, name_of, should_restart};
 use crate::nodes::timing::vary;
 use crate::server::rfc3339;
 
@@ -53,6 +55,7 @@ impl PodWorker {
             Err(blocked) => Err(blocked),
             Ok(()) => match self.pull(kind, name, &spec).await? {
                 Err(blocked) => Err(blocked),
+                Ok(()) if self.is_leaving() => return Ok(false),
                 Ok(()) => self.create(kind, name, &spec).await?,
             },
         };
@@ -145,7 +148,9 @@ impl PodWorker {
         self.normal(kind, name, "Pulling", format!("Pulling image \"{image}\""));
         let asked = Instant::now();
         let kubelet = Arc::clone(&self.kubelet);
-        let turn = kubelet.pulling.lock().await;
+        let Some(turn) = self.unless_leaving(kubelet.pulling.lock()).await? else {
+            return Ok(Ok(()));
+        };
         // Of what is there by now only the name is asked for.
         let there = known.failure.is_none() && kubelet.images.is_on(&node, &image);
         let pull = if there {
@@ -154,7 +159,10 @@ impl PodWorker {
             known.pull
         };
         let took = vary(pull, &mut self.random);
-        self.pause_exactly(took).await?;
+        if self.unless_leaving(tokio::time::sleep(took)).await?.is_none() {
+            return Ok(Ok(()));
+        }
+        self.pause(Duration::ZERO).await?;
         drop(turn);
         if known.failure.is_some() {
             let why = pull_error(&image);
@@ -181,8 +189,8 @@ impl PodWorker {
 
     /// Creates the container and starts its program.
     async fn create(&mut self, kind: Kind, name: &str, spec: &Value) -> Result<Result<(), Blocked>, Gone> {
-        let env = match self.environment(spec).await {
-            Ok(env) => env,
+        let (env, mounts) = match self.surroundings(name, spec).await {
+            Ok(surroundings) => surroundings,
             Err(message) => {
                 self.warning(kind, name, "Failed", format!("Error: {message}"));
                 return Ok(Err(Blocked::new("CreateContainerConfigError", message)));
@@ -198,7 +206,7 @@ impl PodWorker {
             return Ok(Ok(()));
         }
         self.normal(kind, name, "Started", "Container started");
-        self.run_program(name, spec, env);
+        self.run_program(name, spec, env, mounts);
         self.changes += 1;
         if let Err(blocked) = self.post_start(kind, name, spec).await? {
             return Ok(Err(blocked));
@@ -206,7 +214,49 @@ impl PodWorker {
         Ok(Ok(()))
     }
 
-    fn run_program(&mut self, name: &str, spec: &Value, env: std::collections::BTreeMap<String, String>) {
+    /// The variables of a container and what it sees of volumes; the error says why it cannot be made.
+    async fn surroundings(
+        &mut self,
+        name: &str,
+        spec: &Value,
+    ) -> Result<(BTreeMap<String, String>, Vec<(String, Volume)>), String> {
+        let env = self.environment(spec).await?;
+        let mounts = self.mounts_of(spec, &env)?;
+        if is_root_against_its_word(&self.pod, spec) {
+            let pod = format!("{}_{}({})", self.pod.name(), self.pod.namespace(), self.pod.uid());
+            return Err(format!(
+                "container's runAsUser breaks non-root policy (pod: \"{pod}\", container: {name})"
+            ));
+        }
+        Ok((env, mounts))
+    }
+
+    /// Says so if credentials for images are missing. Images come nevertheless.
+    pub(super) async fn look_for_pull_secrets(&self) {
+        let mut missing = Vec::new();
+        for reference in items(&self.pod, "imagePullSecrets") {
+            let name = name_of(reference);
+            let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.pod.namespace());
+            if !name.is_empty() && self.get(&path).await.is_none() {
+                missing.push(name);
+            }
+        }
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            let message = format!(
+                "Unable to retrieve some image pull secrets ({missing}); attempting to pull the image may not succeed."
+            );
+            self.pod_event(EventType::Warning, "FailedToRetrieveImagePullSecret", message);
+        }
+    }
+
+    fn run_program(
+        &mut self,
+        name: &str,
+        spec: &Value,
+        env: BTreeMap<String, String>,
+        mounts: Vec<(String, Volume)>,
+    ) {
         let mut bytes = [0_u8; 32];
         self.random.fill(&mut bytes);
         let id = client_kit::hex(&bytes);
@@ -219,7 +269,6 @@ impl PodWorker {
             ended: None,
         };
         let id = instance.id.clone();
-        let mounts = self.mounts_of(spec);
         let stop = vary(self.timing().stop, &mut self.random);
         let Some(container) = self
             .record
@@ -243,6 +292,7 @@ impl PodWorker {
         let program = program_of(&self.pod, name).or_else(|| self.kubelet.images.get(image).program);
         // An init container without a command of its own is taken to do its work and end.
         let argv = argv_of(spec)
+            .map(|argv| argv.iter().map(|word| expand(word, &env)).collect())
             .or_else(|| (container.kind == Kind::Init && program.is_none()).then(|| vec!["true".to_owned()]));
         let hostname = at(&self.pod, "spec.hostname")
             .and_then(Value::as_str)
@@ -300,7 +350,8 @@ impl PodWorker {
         else {
             return Ok(Ok(()));
         };
-        let Err(message) = self.run_hook(name, &hook).await else {
+        let hook = self.hook(name, &hook);
+        let Some(Err(message)) = self.unless_leaving(hook).await? else {
             return Ok(Ok(()));
         };
         self.event(
@@ -323,11 +374,6 @@ impl PodWorker {
         Ok(Err(Blocked::new("PostStartHookError", message)))
     }
 
-    async fn pause_exactly(&mut self, duration: Duration) -> Result<(), Gone> {
-        tokio::time::sleep(duration).await;
-        self.pause(Duration::ZERO).await
-    }
-
     /// Ends a container as a signal that cannot be caught does.
     pub(super) fn kill(&mut self, name: &str) {
         self.end(
@@ -338,6 +384,20 @@ impl PodWorker {
             },
         );
     }
+}
+
+/// Whether a container is to run as root, and is not to, too.
+fn is_root_against_its_word(pod: &Value, container: &Value) -> bool {
+    let of = |field: &str| {
+        let of = |object: &Value| {
+            object
+                .get("securityContext")
+                .and_then(|context| context.get(field))
+                .cloned()
+        };
+        of(container).or_else(|| of(pod.get("spec")?))
+    };
+    of("runAsNonRoot") == Some(Value::from(true)) && of("runAsUser") == Some(Value::from(0))
 }
 
 /// What containerd says of an image that its registry does not know.
@@ -391,8 +451,26 @@ fn invalid_name(image: &str) -> Option<Blocked> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use shared_json::json;
 
     use super::*;
+
+    #[rstest]
+    #[case::nothing(json!({}), json!({}), false)]
+    #[case::both(json!({}), json!({"runAsNonRoot": true, "runAsUser": 0}), true)]
+    #[case::root_alone(json!({}), json!({"runAsUser": 0}), false)]
+    #[case::another_user(json!({}), json!({"runAsNonRoot": true, "runAsUser": 1}), false)]
+    #[case::may_be_root(json!({}), json!({"runAsNonRoot": false, "runAsUser": 0}), false)]
+    #[case::of_the_pod(json!({"runAsNonRoot": true, "runAsUser": 0}), json!({}), true)]
+    #[case::half_of_the_pod(json!({"runAsNonRoot": true}), json!({"runAsUser": 0}), true)]
+    #[case::its_own_counts(json!({"runAsNonRoot": true, "runAsUser": 0}), json!({"runAsUser": 1}), false)]
+    #[case::its_own_word_counts(json!({"runAsNonRoot": true}), json!({"runAsNonRoot": false, "runAsUser": 0}), false)]
+    #[case::image_unknown(json!({"runAsNonRoot": true}), json!({}), false)]
+    fn root_or_not(#[case] pod: Value, #[case] container: Value, #[case] expected: bool) {
+        let pod = json!({"spec": {"securityContext": pod}});
+        let container = json!({"name": "a", "securityContext": container});
+        assert_eq!(is_root_against_its_word(&pod, &container), expected);
+    }
 
     #[rstest]
     #[case("nginx:1.7.9", true)]

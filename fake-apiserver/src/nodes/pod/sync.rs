@@ -1,5 +1,6 @@
 //! A pass: what runs is compared with what should.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use client_kit::EventType;
@@ -15,6 +16,10 @@ use crate::server::rfc3339;
 /// How much of its log a container's end may tell.
 const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;
 const LOG_TAIL_BYTES_MAX: usize = 2048;
+
+/// Why containers are killed though they do well.
+const REDEFINED: &str = "definition changed";
+const RESIZED: &str = "resize requires restart";
 
 impl PodWorker {
     /// One pass.
@@ -34,6 +39,7 @@ impl PodWorker {
             return self.complete().await;
         }
         self.finish_resize();
+        self.probes.hurry();
         self.write_status().await;
         if self.is_terminating() {
             return Ok(());
@@ -41,9 +47,12 @@ impl PodWorker {
         if restarts_all(&self.record, &self.pod) {
             return self.restart_all().await;
         }
-        if !self.record.sandbox && !self.make_sandbox().await? {
+        if self.record.sandbox {
+            self.refresh_volumes().await;
+        } else if !self.make_sandbox().await? {
             return Ok(());
         }
+        self.look_for_pull_secrets().await;
         let mut done = Pass::default();
         self.kill_condemned(&mut done).await?;
         self.start_all(&mut done).await?;
@@ -64,6 +73,7 @@ impl PodWorker {
             self.relisted();
             self.record.shows_address = true;
             self.finish_resize();
+            self.probes.hurry();
             self.write_status().await;
             // Seen by that list: a gate that opens now waits for the next one.
             self.listed_before_this_pass();
@@ -149,17 +159,15 @@ impl PodWorker {
         self.record.sandbox = true;
         self.record.had_sandbox = true;
         self.changes += 1;
+        self.plan_refresh();
         self.probes.begin();
         Ok(true)
     }
 
     /// Whether anything of the pod runs or will.
     fn can_go_on(&self) -> bool {
-        let never = restart_policy(&self.pod) == "Never";
         let init_failed = self.record.of_kinds(&[Kind::Init]).any(|container| {
-            never
-                && container.ended().is_some_and(|ended| ended.code != 0)
-                && !should_restart(container, &self.pod)
+            container.ended().is_some_and(|ended| ended.code != 0) && !should_restart(container, &self.pod)
         });
         let regular_goes_on = self
             .record
@@ -176,6 +184,7 @@ impl PodWorker {
     /// The same, with another grace period than the pod's own.
     async fn complete_within(&mut self, grace: Option<Duration>) -> Result<(), Gone> {
         self.record.shows_address |= self.record.had_sandbox;
+        self.probes.stop();
         let running = self.running_names(|_| true);
         self.announce_stop(&running);
         self.write_status().await;
@@ -185,6 +194,7 @@ impl PodWorker {
         }
         self.record.sandbox = false;
         self.record.over = true;
+        self.record.stopped = true;
         self.processes.clear();
         self.write_status().await;
         Ok(())
@@ -229,21 +239,23 @@ impl PodWorker {
             };
             let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
             if container.is_running() && container.kind != Kind::Init && container.spec_image != image {
-                let text = format!(
-                    "Container {} definition changed, will be restarted",
-                    container.name
-                );
-                doomed.insert(container.name.clone(), text);
+                doomed.insert(container.name.clone(), REDEFINED.to_owned());
                 done.redefined = true;
             } else if container.is_running()
                 && container.allocated.is_none()
                 && needs_restart_for(&container.resources, spec)
             {
-                let text = format!("Container {} resize requires restart", container.name);
-                doomed.insert(container.name.clone(), text);
+                doomed.insert(container.name.clone(), RESIZED.to_owned());
             }
         }
-        for (name, message) in doomed {
+        doomed.retain(|name, _| {
+            self.record
+                .containers
+                .iter()
+                .any(|one| one.name == *name && one.is_running())
+        });
+        let goes_on = self.goes_on_without(&doomed);
+        for (name, why) in doomed {
             let Some(container) = self
                 .record
                 .containers
@@ -255,14 +267,39 @@ impl PodWorker {
             if !container.is_running() {
                 continue;
             }
+            let message = match (container.kind, goes_on) {
+                (Kind::Sidecar, _) => format!("Init container {name} {why}"),
+                (_, false) => format!("Stopping container {name}"),
+                _ if why == RESIZED || !self.restarts_after(&name, &why) => format!("Container {name} {why}"),
+                _ => format!("Container {name} {why}, will be restarted"),
+            };
             self.normal(container.kind, &name, "Killing", message);
-            let grace = self.probes.take_grace(&name);
+            let grace = self.probes.take_grace(&name).filter(|_| goes_on);
             self.stop(vec![name], grace).await?;
             self.changes += 1;
             done.changed = true;
         }
         done.resized = self.take_resources();
         Ok(())
+    }
+
+    /// Whether a container begins again once it has been killed. Its own rules are about programs that end, and this one is killed.
+    fn restarts_after(&self, name: &str, why: &str) -> bool {
+        let own = self
+            .spec_of(name)
+            .and_then(|spec| spec.get("restartPolicy"))
+            .and_then(Value::as_str);
+        [REDEFINED, RESIZED].contains(&why) || own.unwrap_or_else(|| restart_policy(&self.pod)) != "Never"
+    }
+
+    /// Whether anything of the pod runs on, or begins again, once these containers have been killed. If not, all of it is stopped.
+    fn goes_on_without(&self, doomed: &BTreeMap<String, String>) -> bool {
+        self.record
+            .of_kinds(&[Kind::Regular])
+            .any(|container| match doomed.get(&container.name) {
+                Some(why) => self.restarts_after(&container.name, why),
+                None => container.is_running() || should_restart(container, &self.pod),
+            })
     }
 
     /// A resize that the node has taken up and that needs no restart is simply done. Whether there was one.
@@ -334,7 +371,7 @@ impl PodWorker {
         else {
             return Ok(());
         };
-        if self.is_terminating() || container.is_running() || !should_restart(container, &self.pod) {
+        if self.is_leaving() || container.is_running() || !should_restart(container, &self.pod) {
             return Ok(());
         }
         done.changed |= self.start(name).await?;

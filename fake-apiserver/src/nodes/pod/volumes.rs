@@ -1,20 +1,23 @@
 //! A pod's volumes: what must exist before its containers start, and what they then see.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::EventType;
 use shared_json::{Array, Value};
 use tokio::time::Instant;
 
-use super::environment::{files_of, is_optional};
+use super::environment::{expand_with, files_of, is_optional};
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::programs::{Files, Volume};
-use crate::nodes::status::items;
+use crate::nodes::status::{items, name_of};
 
 /// How long the first retry of a mount waits, and the longest that any waits (the kubelet's).
 const MOUNT_DELAY_MIN: Duration = Duration::from_millis(500);
 const MOUNT_DELAY_MAX: Duration = Duration::from_secs(122);
+/// How often what running containers see is brought up to date: this, and up to half as much more (the kubelet's sync of a pod).
+const REFRESH_PERIOD_MS: u64 = 60_000;
 /// What every namespace has.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Shared by all containers of a pod.
@@ -34,7 +37,7 @@ impl PodWorker {
                 Ok(content) => {
                     self.volumes.insert(name, content);
                 }
-                Err(why) => problems.push(format!("MountVolume.SetUp failed for volume \"{name}\" : {why}")),
+                Err(why) => problems.push(failed_mount(name, &why)),
             }
         }
         for problem in &problems {
@@ -47,6 +50,35 @@ impl PodWorker {
             self.retry_at = Some(Instant::now() + delay.min(MOUNT_DELAY_MAX));
         }
         self.mounted
+    }
+
+    /// Brings what running containers see of ConfigMaps, Secrets and their own pod up to date.
+    pub(super) async fn refresh_volumes(&mut self) {
+        self.plan_refresh();
+        if self.refresh_at.is_none() {
+            return;
+        }
+        let volumes: Vec<Value> = items(&self.pod, "volumes").to_vec();
+        for volume in volumes.into_iter().filter(changes) {
+            let name = volume.get("name").and_then(Value::as_str).unwrap_or_default();
+            match self.content(&volume).await {
+                Ok(content) => {
+                    if let Some(known) = self.volumes.get(name) {
+                        known.become_like(&content);
+                    }
+                }
+                Err(why) => self.pod_event(EventType::Warning, "FailedMount", failed_mount(name, &why)),
+            }
+        }
+    }
+
+    /// When that is done next.
+    pub(super) fn plan_refresh(&mut self) {
+        self.refresh_at = None;
+        if items(&self.pod, "volumes").iter().any(changes) {
+            let extra = self.random.below(REFRESH_PERIOD_MS / 2);
+            self.refresh_at = Some(Instant::now() + Duration::from_millis(REFRESH_PERIOD_MS + extra));
+        }
     }
 
     async fn content(&self, volume: &Value) -> Result<Volume, String> {
@@ -140,8 +172,12 @@ impl PodWorker {
         Ok(())
     }
 
-    /// Where a container sees which volume.
-    pub(super) fn mounts_of(&mut self, spec: &Value) -> Vec<(String, Volume)> {
+    /// Where a container sees which volume, or which part of it; the error is what the kubelet says of a part that has no name.
+    pub(super) fn mounts_of(
+        &mut self,
+        spec: &Value,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Vec<(String, Volume)>, String> {
         let shared = self.volumes.get(SHARED_MEMORY).cloned().unwrap_or_default();
         self.volumes.insert(SHARED_MEMORY, shared.clone());
         let mut out = vec![(SHARED_MEMORY.to_owned(), shared)];
@@ -150,11 +186,54 @@ impl PodWorker {
             let field = |name: &str| mount.get(name).and_then(Value::as_str).unwrap_or_default();
             if let Some(volume) = self.volumes.get(field("name")) {
                 let path = field("mountPath").trim_end_matches('/').to_owned();
-                out.push((path, volume.clone()));
+                let part = match field("subPathExpr") {
+                    "" => field("subPath").to_owned(),
+                    expression => named_part(expression, env)?,
+                };
+                let changing = |known: &Value| name_of(known) == field("name") && changes(known);
+                let content = if !part.is_empty() && items(&self.pod, "volumes").iter().any(changing) {
+                    // A part stays as it is when the container starts: the volume gets other files.
+                    volume.copy()
+                } else {
+                    volume.clone()
+                };
+                out.push((path, content.part(&part)));
             }
         }
-        out
+        Ok(out)
     }
+}
+
+fn failed_mount(name: &str, why: &str) -> String {
+    format!("MountVolume.SetUp failed for volume \"{name}\" : {why}")
+}
+
+/// Whether what a volume shows may change while containers run.
+fn changes(volume: &Value) -> bool {
+    let sources = volume.pointer("/projected/sources").and_then(Value::as_array);
+    match sources {
+        Some(sources) => !is_of_account(sources),
+        None => ["configMap", "secret", "downwardAPI"]
+            .iter()
+            .any(|kind| volume.get(kind).is_some()),
+    }
+}
+
+/// The path that variables give a part of a volume.
+fn named_part(expression: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut missing = BTreeSet::new();
+    let part = expand_with(expression, |name| {
+        let value = env.get(name).cloned().unwrap_or_default();
+        if value.is_empty() {
+            missing.insert(name.to_owned());
+        }
+        Some(value)
+    });
+    if missing.is_empty() {
+        return Ok(part);
+    }
+    let missing: Vec<String> = missing.into_iter().collect();
+    Err(format!("missing value for {}", missing.join(", ")))
 }
 
 /// Writes a file of a volume, in folders that are made for it. Its path has been validated.

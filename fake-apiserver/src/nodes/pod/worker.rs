@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::probes::Probes;
 use crate::meta::{ObjectMeta, at, string_map};
-use crate::nodes::admission::{Refusal, other_system};
+use crate::nodes::admission::{Refusal, forbidden_sysctl, other_system};
 use crate::nodes::by_name::ByName;
 use crate::nodes::kubelet::Kubelet;
 use crate::nodes::mail::{Inbox, Mail};
@@ -52,7 +52,7 @@ type Exits = (
 
 pub(in crate::nodes) struct PodWorker {
     pub(super) kubelet: Arc<Kubelet>,
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     pub(super) pod: Arc<Value>,
     pub(super) record: PodRecord,
     pub(super) random: Random,
@@ -67,7 +67,7 @@ pub(in crate::nodes) struct PodWorker {
     pub(super) volumes: ByName<Volume>,
     pub(super) mounted: bool,
     pub(super) mount_tries: u32,
-    /// Containers to kill in the next pass, with the reason that is told.
+    /// Containers to kill in the next pass, and why.
     pub(super) condemned: BTreeMap<String, String>,
     /// Changes of what runs that the node's list has not shown yet.
     pub(super) changes: u32,
@@ -87,8 +87,12 @@ pub(in crate::nodes) struct PodWorker {
     /// Why the node wants to be rid of it, if it does.
     eviction: Option<Arc<pressure::Eviction>>,
     deadline: Option<Instant>,
+    /// Since when the node has had it.
+    active_since: Instant,
     /// When a resize that the node had no room for is looked at again, at the latest.
     pub(super) resize_at: Option<Instant>,
+    /// When what its containers see of other objects is brought up to date.
+    pub(super) refresh_at: Option<Instant>,
     /// How often the node has asked to look again.
     resize_asked: u32,
 }
@@ -145,7 +149,9 @@ impl PodWorker {
             rewrite_at: None,
             eviction: None,
             deadline: None,
+            active_since: now,
             resize_at: None,
+            refresh_at: None,
             resize_asked: 0,
         }
     }
@@ -179,8 +185,8 @@ impl PodWorker {
         }
         if !self.record.over {
             Box::pin(self.admit()).await?;
-            let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
-            self.deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+            self.active_since = Instant::now();
+            self.note_deadline();
         }
         loop {
             if self.is_terminating() {
@@ -205,6 +211,12 @@ impl PodWorker {
         }
     }
 
+    /// For how long the pod may be active.
+    fn note_deadline(&mut self) {
+        let seconds = at(&self.pod, "spec.activeDeadlineSeconds").and_then(Value::as_u64);
+        self.deadline = seconds.map(|seconds| self.active_since + Duration::from_secs(seconds));
+    }
+
     /// A pod that stands for one of the node's own, which has none: it is never run, and goes when the node tidies up.
     async fn dismiss(&mut self) -> Result<(), Gone> {
         loop {
@@ -221,7 +233,7 @@ impl PodWorker {
         if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
             return Some((pressure::REASON.to_owned(), message));
         }
-        if let Some(refusal) = other_system(&self.pod) {
+        if let Some(refusal) = forbidden_sysctl(&self.pod).or_else(|| other_system(&self.pod)) {
             return Some(refusal);
         }
         if condition_of(&self.pod, "PodScheduled").is_some() {
@@ -237,6 +249,32 @@ impl PodWorker {
 
     pub(super) fn is_terminating(&self) -> bool {
         self.pod.is_terminating()
+    }
+
+    /// Whether it is to go: then nothing new is begun.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_terminating() || (self.eviction.is_some() && !self.record.failed)
+    }
+
+    /// Does something that takes its time, unless the pod is to go before it is done.
+    pub(super) async fn unless_leaving<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>, Gone> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            if self.is_leaving() {
+                return Ok(None);
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(Some(done)),
+                changed = self.inbox.changed() => {
+                    changed.map_err(|_| Gone)?;
+                    self.take_update()?;
+                }
+            }
+        }
     }
 
     async fn pass(&mut self) -> Result<(), Gone> {
@@ -308,6 +346,7 @@ impl PodWorker {
             self.probes.next_due(),
             self.deadline,
             self.resize_at,
+            self.refresh_at,
         ];
         let due = times.into_iter().flatten().min();
         tokio::select! {
@@ -353,6 +392,10 @@ impl PodWorker {
             self.listed = true;
             return Ok(());
         }
+        if self.refresh_at.is_some_and(|at| at <= now) {
+            self.refresh_volumes().await;
+            return Ok(());
+        }
         if self.pending && self.may_sync_at() <= now {
             return Ok(());
         }
@@ -377,7 +420,7 @@ impl PodWorker {
     }
 
     /// Takes the newest pod and notes what its change asks for.
-    fn take_update(&mut self) -> Result<(), Gone> {
+    pub(super) fn take_update(&mut self) -> Result<(), Gone> {
         let old = Arc::clone(&self.pod);
         self.refresh()?;
         let metadata = |field: &str| {
@@ -408,6 +451,10 @@ impl PodWorker {
         }
         if old.get("spec") != self.pod.get("spec") {
             self.redefined_at = Instant::now();
+        }
+        let deadline = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").cloned();
+        if deadline(&old) != deadline(&self.pod) {
+            self.note_deadline();
         }
         self.note_resize(&old);
         if changed {

@@ -14,16 +14,51 @@ const FOLDERS: [&str; 9] = [
 ];
 
 /// A directory tree: absolute path to content; a directory has none.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Tree(BTreeMap<String, Option<Vec<u8>>>);
 
 /// A tree that several containers, or several instances of one, may see.
 #[derive(Debug, Clone, Default)]
-pub(in crate::nodes) struct Volume(Arc<Mutex<Tree>>);
+pub(in crate::nodes) struct Volume {
+    tree: Arc<Mutex<Tree>>,
+    /// What of it is seen: the path of a file or a directory; all of it if empty.
+    part: Arc<str>,
+}
 
 impl Volume {
     fn lock(&self) -> MutexGuard<'_, Tree> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file or a directory of it, which is made if there is none.
+    pub(in crate::nodes) fn part(&self, path: &str) -> Self {
+        let part = resolve("/", path);
+        if part == "/" {
+            return self.clone();
+        }
+        let files = Files::with_mounts(vec![("/v".to_owned(), self.clone())]);
+        // One that is there stays as it is.
+        let _ = files
+            .make_dir(&format!("/v{part}"), false)
+            .or_else(|_| files.make_dir(&format!("/v{part}"), true));
+        Self {
+            tree: Arc::clone(&self.tree),
+            part: format!("{}{part}", self.part).into(),
+        }
+    }
+
+    /// What is in it now, for itself.
+    pub(in crate::nodes) fn copy(&self) -> Self {
+        Self {
+            tree: Arc::new(Mutex::new(self.lock().clone())),
+            part: Arc::clone(&self.part),
+        }
+    }
+
+    /// Takes what another one has; all that see it see that.
+    pub(in crate::nodes) fn become_like(&self, other: &Self) {
+        let tree = std::mem::take(&mut *other.lock());
+        *self.lock() = tree;
     }
 }
 
@@ -129,7 +164,10 @@ impl Files {
             let all = FOLDERS.into_iter().chain(mounts).flat_map(with_parents);
             let own = all.filter(|path| self.mounted(path).is_none());
             let tree = Tree(own.map(|path| (path, None)).collect());
-            Volume(Arc::new(Mutex::new(tree)))
+            Volume {
+                tree: Arc::new(Mutex::new(tree)),
+                part: Arc::default(),
+            }
         })
     }
 
@@ -137,8 +175,8 @@ impl Files {
     fn mounted(&self, path: &str) -> Option<(&Volume, String)> {
         for (mount, volume) in &self.mounts {
             if let Some(rest) = below(path, mount) {
-                let inner = if rest.is_empty() { "/" } else { rest };
-                return Some((volume, inner.to_owned()));
+                let inner = format!("{}{rest}", volume.part);
+                return Some((volume, if inner.is_empty() { "/".to_owned() } else { inner }));
             }
         }
         None
@@ -312,6 +350,38 @@ mod tests {
         assert_eq!(one.write("/tmp/x", b"1", false), Ok(()));
         let other = Files::with_mounts(mounts());
         assert!(other.is_file("/dev/shm/x") && !other.exists("/tmp/x"));
+    }
+
+    #[test]
+    fn a_part_of_a_volume_is_seen_alone() {
+        let volume = Volume::default();
+        let all = Files::with_mounts(vec![("/v".to_owned(), volume.clone())]);
+        assert_eq!(all.make_dir("/v/d/e", true), Ok(()));
+        assert_eq!(
+            (all.write("/v/f", b"1", false), all.write("/v/d/g", b"2", false)),
+            (Ok(()), Ok(()))
+        );
+        let mount = |path: &str, part: &str| (path.to_owned(), volume.part(part));
+        let parts = Files::with_mounts(vec![
+            mount("/etc/x/f", "f"),
+            mount("/d", "d/"),
+            mount("/new", "a/b"),
+        ]);
+        assert_eq!(
+            (parts.read("/etc/x/f"), parts.read("/d/g")),
+            (Ok(b"1".to_vec()), Ok(b"2".to_vec()))
+        );
+        assert!(
+            parts.is_dir("/d/e") && parts.is_dir("/new") && all.is_dir("/v/a/b") && !parts.exists("/d/f")
+        );
+        assert_eq!(parts.list("/d"), Ok(vec!["e".to_owned(), "g".to_owned()]));
+        assert_eq!(parts.write("/new/h", b"3", false), Ok(()));
+        assert_eq!(all.read("/v/a/b/h"), Ok(b"3".to_vec()));
+        let other = Volume::default();
+        let changed = Files::with_mounts(vec![("/v".to_owned(), other.clone())]);
+        assert_eq!(changed.write("/v/f", b"4", false), Ok(()));
+        volume.become_like(&other);
+        assert_eq!((all.read("/v/f"), all.exists("/v/d")), (Ok(b"4".to_vec()), false));
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn states(pod_record: &PodRecord, record: &ContainerRecord, pod: &Value) -> (Val
             }
             _ => (terminated(instance), previous),
         },
-        None if pod_record.stopped && record.kind != Kind::Ephemeral => {
+        None if pod_record.stopped && pod_record.is_lost(record) => {
             let lost = json!({"terminated": {
                 "exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null, "finishedAt": null,
                 "message": "The container could not be located when the pod was terminated",

@@ -88,6 +88,6 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
 }
 
 /// Whether the pod shares its node's network.
-pub(super) fn is_host_network(pod: &Value) -> bool {
+pub(in crate::nodes) fn is_host_network(pod: &Value) -> bool {
     at(pod, "spec.hostNetwork").and_then(Value::as_bool) == Some(true)
 }

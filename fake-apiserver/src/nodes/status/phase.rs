@@ -2,7 +2,7 @@
 
 use shared_json::Value;
 
-use super::containers::{restart_policy, should_restart};
+use super::containers::should_restart;
 use super::record::{Kind, PodRecord};
 
 /// The phase that the kubelet would show.
@@ -10,9 +10,8 @@ pub(super) fn phase(record: &PodRecord, pod: &Value) -> &'static str {
     if record.failed {
         return "Failed";
     }
-    let never = restart_policy(pod) == "Never";
     let init_failed = record.of_kinds(&[Kind::Init]).any(|container| {
-        container.ended().is_some_and(|ended| ended.code != 0) && never && !should_restart(container, pod)
+        container.ended().is_some_and(|ended| ended.code != 0) && !should_restart(container, pod)
     });
     if init_failed {
         return "Failed";
@@ -58,3 +57,7 @@ pub(super) fn before_the_end(record: &PodRecord) -> &'static str {
         "Pending"
     }
 }
+
+#[cfg(test)]
+#[path = "phase_tests.rs"]
+mod tests;

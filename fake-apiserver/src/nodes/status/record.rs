@@ -252,6 +252,28 @@ impl PodRecord {
             .filter(|record| kinds.contains(&record.kind))
     }
 
+    /// Whether a container without a trace counts as one that ran, once its pod has ended: regular ones if they could begin, of init
+    /// containers the first and those before one that has begun.
+    pub(in crate::nodes) fn is_lost(&self, container: &ContainerRecord) -> bool {
+        let has_begun = |record: &ContainerRecord| record.current.is_some() || record.previous.is_some();
+        match container.kind {
+            Kind::Ephemeral => false,
+            Kind::Regular => {
+                let last = self.of_kinds(&[Kind::Init, Kind::Sidecar]).last();
+                last.is_none_or(|last| last.kind == Kind::Init && last.has_succeeded())
+                    || self.of_kinds(&[Kind::Regular]).any(has_begun)
+            }
+            Kind::Init | Kind::Sidecar => {
+                let first: Vec<_> = self.of_kinds(&[Kind::Init, Kind::Sidecar]).collect();
+                let begun = first.iter().rposition(|record| has_begun(record)).unwrap_or(0);
+                first
+                    .iter()
+                    .take(begun + 1)
+                    .any(|record| record.name == container.name)
+            }
+        }
+    }
+
     /// Whether every init container has done its work: run to its end, or started if it stays.
     pub(in crate::nodes) fn is_initialized(&self) -> bool {
         let regular_began = self
