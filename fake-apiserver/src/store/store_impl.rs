@@ -556,8 +556,7 @@ mod tests {
         put(&store, "y", None)?;
         for revision in 1..=600 {
             let last = store.get(&pods(), &key).ok_or("the object is missing")?;
-            last.bytes();
-            last.local();
+            assert!(!last.bytes().is_empty() && last.local().is_object());
             put(&store, "x", Some(if revision == 1 { 1 } else { revision + 1 }))?;
         }
         for _ in 0..300 {
