@@ -154,6 +154,14 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
+    /// The object says that it is in another namespace than the one it is sent to.
+    #[must_use]
+    pub fn other_namespace() -> Self {
+        Self::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )
+    }
+
     /// 405
     #[must_use]
     pub fn method_not_allowed() -> Self {

@@ -9,7 +9,7 @@ mod limits;
 mod matching;
 mod mutations;
 mod pod_resize;
-mod pod_security;
+pub(crate) mod pod_security;
 mod policies;
 mod priority;
 pub(crate) mod quota;
@@ -78,6 +78,26 @@ pub(crate) struct Attributes {
     pub warnings: Warnings,
 }
 
+/// Group, version and kind of what is sent to a subresource, where that is no version of the resource.
+pub(crate) fn own_kind(
+    plural: &str,
+    subresource: &str,
+) -> Option<(&'static str, &'static str, &'static str)> {
+    Some(match (subresource, plural) {
+        ("scale", _) => ("autoscaling", "v1", "Scale"),
+        ("binding", _) => ("", "v1", "Binding"),
+        ("eviction", _) => ("policy", "v1", "Eviction"),
+        ("token", _) => ("authentication.k8s.io", "v1", "TokenRequest"),
+        ("exec", _) => ("", "v1", "PodExecOptions"),
+        ("attach", _) => ("", "v1", "PodAttachOptions"),
+        ("portforward", _) => ("", "v1", "PodPortForwardOptions"),
+        ("proxy", "pods") => ("", "v1", "PodProxyOptions"),
+        ("proxy", "services") => ("", "v1", "ServiceProxyOptions"),
+        ("proxy", _) => ("", "v1", "NodeProxyOptions"),
+        _ => return None,
+    })
+}
+
 impl Attributes {
     /// The name that a refusal says; of a deletion of many none is known.
     fn shown_name(&self) -> &str {
@@ -93,27 +113,16 @@ impl Attributes {
 
     /// The kind of the object that is sent, whose resource is `resource`: a scale is one of its own.
     fn kind_of<'a>(&self, resource: &'a Resource) -> (&'a str, &'a str, &'a str) {
-        match self.subresource.as_str() {
-            "scale" => ("autoscaling", "v1", "Scale"),
-            "binding" => ("", "v1", "Binding"),
-            "eviction" => ("policy", "v1", "Eviction"),
-            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
-            "exec" => ("", "v1", "PodExecOptions"),
-            "attach" => ("", "v1", "PodAttachOptions"),
-            "portforward" => ("", "v1", "PodPortForwardOptions"),
-            "proxy" if resource.plural == "pods" => ("", "v1", "PodProxyOptions"),
-            "proxy" if resource.plural == "services" => ("", "v1", "ServiceProxyOptions"),
-            "proxy" => ("", "v1", "NodeProxyOptions"),
-            _ => (&resource.group, &resource.version, &resource.kind),
-        }
+        own_kind(&resource.plural, &self.subresource).unwrap_or((
+            &resource.group,
+            &resource.version,
+            &resource.kind,
+        ))
     }
 
     /// Whether what is sent is no version of the resource.
     fn is_of_own_kind(&self) -> bool {
-        matches!(
-            self.subresource.as_str(),
-            "scale" | "binding" | "eviction" | "token" | "exec" | "attach" | "portforward" | "proxy"
-        )
+        own_kind(&self.resource.plural, &self.subresource).is_some()
     }
 
     /// The name as far as it is known: none while it is still to be generated.

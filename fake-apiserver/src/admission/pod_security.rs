@@ -2,6 +2,8 @@
 
 mod checks;
 
+pub(crate) use checks::SYSCTLS;
+
 use std::collections::BTreeMap;
 
 use shared_json::Value;

@@ -33,9 +33,7 @@ pub(crate) fn answer(context: &Context, body: &Payload) -> Result<Answer, ApiErr
     if context.resource.kind == "LocalSubjectAccessReview" {
         let given = at(&review, "metadata.namespace").and_then(Value::as_str);
         if given.is_some_and(|given| !given.is_empty() && given != context.request.namespace) {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(ApiError::other_namespace());
         }
     }
     settle(context, &mut review);

@@ -6,6 +6,7 @@ use shared_json::{Array, Value};
 
 use super::resources::Insufficient;
 use super::scheduler::{node_matches, ports_clash, tolerates_all};
+use crate::admission::pod_security::SYSCTLS;
 use crate::meta::{at, string_map};
 
 /// What simulated nodes run.
@@ -17,22 +18,6 @@ pub(super) type Refusal = (String, String);
 fn refused(reason: &str, message: &str) -> Option<Refusal> {
     Some((reason.to_owned(), message.to_owned()))
 }
-
-/// The settings of the kernel that a pod may ask for: those of a namespace of its own that concern nobody else.
-const SAFE_SYSCTLS: [&str; 12] = [
-    "kernel.shm_rmid_forced",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.ping_group_range",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_keepalive_intvl",
-    "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-];
 
 /// A setting of the kernel with dots between its parts; either separator may be written, and then the other stands within parts.
 fn with_dots(name: &str) -> String {
@@ -59,7 +44,7 @@ pub(super) fn forbidden_sysctl(pod: &Value) -> Option<Refusal> {
             Some("net") => ("Net", "spec.hostNetwork"),
             _ => ("IPC", "spec.hostIPC"),
         };
-        let why = if !SAFE_SYSCTLS.contains(&name.as_str()) {
+        let why = if !SYSCTLS.contains(&name.as_str()) {
             format!("{name:?} not allowlisted")
         } else if is_set(shared) {
             format!("{name:?} not allowed with host {namespace} enabled")

@@ -43,12 +43,12 @@ fn merge_fields(target: &mut Value, patch: &Map) {
             }
             Value::Object(fields) => merge_fields(target.entry(name.as_str()).or_insert(Value::Null), fields),
             other => {
-                let mut value = other.clone();
                 // What replaces an object is taken as it is.
                 let replaces = target.get(name.as_str()).is_some_and(Value::is_object);
-                if !replaces && has_nulls(&value) {
-                    prune_nulls(&mut value);
-                }
+                let value = match replaces {
+                    true => other.clone(),
+                    false => without_nulls(other),
+                };
                 target.insert(name.clone(), value);
             }
         }
@@ -58,7 +58,10 @@ fn merge_fields(target: &mut Value, patch: &Map) {
 /// A list as a merge takes it over: its objects without what is null in them.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     let mut value = value.clone();
-    prune_nulls(&mut value);
+    // One without any stays the same memory.
+    if has_nulls(&value) {
+        prune_nulls(&mut value);
+    }
     value
 }
 

@@ -11,10 +11,15 @@ pub use authority::Authority;
 pub(crate) use authority::Terms;
 #[cfg(test)]
 pub(crate) use request::Names;
-pub(crate) use request::Request;
+pub(crate) use request::{Request, of_pem};
 #[cfg(test)]
 pub(crate) use subject::Subject;
 pub(crate) use subject::subject;
+
+/// Whether bytes begin with a sequence that is there as a whole, as a certificate is one.
+pub(crate) fn is_sequence(bytes: &[u8]) -> bool {
+    der::expect(der::SEQUENCE, bytes).is_some()
+}
 
 #[cfg(test)]
 mod tests;

@@ -45,13 +45,18 @@ pub(crate) struct Names {
     pub uris: usize,
 }
 
+/// The bytes of the first PEM block of a kind; none if there is none that can be read.
+pub(crate) fn of_pem(kind: &str, text: &str) -> Option<Vec<u8>> {
+    let (_, rest) = text.split_once(&format!("-----BEGIN {kind}-----"))?;
+    let (body, _) = rest.split_once(&format!("-----END {kind}-----"))?;
+    let body: String = body.split_whitespace().collect();
+    STANDARD.decode(body).ok()
+}
+
 impl Request {
     /// The request in a PEM block; none if there is none that can be read.
     pub(crate) fn from_pem(text: &str) -> Option<Self> {
-        let (_, rest) = text.split_once("-----BEGIN CERTIFICATE REQUEST-----")?;
-        let (body, _) = rest.split_once("-----END CERTIFICATE REQUEST-----")?;
-        let body: String = body.split_whitespace().collect();
-        Self::from_der(&STANDARD.decode(body).ok()?)
+        Self::from_der(&of_pem("CERTIFICATE REQUEST", text)?)
     }
 
     fn from_der(bytes: &[u8]) -> Option<Self> {

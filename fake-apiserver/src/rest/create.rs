@@ -166,9 +166,7 @@ pub(crate) fn check_namespace(context: &Context, object: &mut Value) -> Result<(
     }
     let given = object.namespace().to_owned();
     if !given.is_empty() && given != *path {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(ApiError::other_namespace());
     }
     object.set_meta("namespace", path.clone());
     Ok(())

@@ -200,21 +200,24 @@ fn shape(
 
 /// Tells of unknown fields; where the client asked for strictness that is an error.
 pub(crate) fn tell_unknown(context: &Context, unknown: &[String]) -> Result<(), String> {
-    let complaints: Vec<String> = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .collect();
+    let complaints = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    context.warnings.tell(judged(context, complaints.collect())?);
+    Ok(())
+}
+
+/// What comes of complaints about fields: warnings, nothing, or the error for who asked for strictness.
+pub(super) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<String>, String> {
     match context.params.field_validation {
         FieldValidation::Strict if !complaints.is_empty() => {
-            Err(format!("strict decoding error: {}", complaints.join(", ")))
+            Err(format!("{STRICT}: {}", complaints.join(", ")))
         }
-        FieldValidation::Warn => {
-            context.warnings.tell(complaints);
-            Ok(())
-        }
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => Ok(complaints),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
     }
 }
+
+/// How the complaint of who asked for strictness begins.
+pub(super) const STRICT: &str = "strict decoding error";
 
 /// Brings the paths of fields into the order in which a document has them.
 pub(crate) fn in_order(paths: &mut [String], document: &[u8]) {

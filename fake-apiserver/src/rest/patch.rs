@@ -117,14 +117,9 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
             Err(Patched::Refused(error)) => return Err(error),
             // The refusal shows what the patch made before it was brought into shape: made anew, as hardly any is refused.
             Err(Patched::Undecodable(complaint))
-                if kind == PatchKind::Strategic && complaint.starts_with(STRICT) =>
+                if kind == PatchKind::Strategic && complaint.starts_with(incoming::STRICT) =>
             {
-                let error = FieldError::invalid(
-                    "patch",
-                    go_print(&strategic::used(Some(old), &document)),
-                    complaint,
-                );
-                return Err(ApiError::invalid("", "", "", &[error]));
+                return Err(refused_strictly(old, &document, complaint));
             }
             Err(Patched::Undecodable(complaint)) => {
                 let patched = apply(old)?;
@@ -183,7 +178,6 @@ fn is_read_blindly(context: &Context, kind: PatchKind) -> bool {
 }
 
 const NO_PATCH: &str = "Invalid JSON Patch";
-const STRICT: &str = "strict decoding error";
 
 /// What there is to say of fields that a patch gives more than once.
 fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
@@ -216,6 +210,12 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
             ApiError::bad_request(format!("error decoding patch: {error}"))
         }
     }
+}
+
+/// The refusal of a strategic patch by who asked for strictness: it shows what merging has left of the patch.
+pub(super) fn refused_strictly(old: &Value, patch: &Value, complaint: String) -> ApiError {
+    let left = go_print(&strategic::used(Some(old), patch));
+    ApiError::invalid("", "", "", &[FieldError::invalid("patch", left, complaint)])
 }
 
 pub(super) fn undecodable_patch(
@@ -310,14 +310,7 @@ fn shape_patched(
 
 /// What comes of fields that are not known: warnings, or an error.
 fn judged(context: &Context, unknown: &[String]) -> Result<Vec<String>, Patched> {
-    match context.params.field_validation {
-        FieldValidation::Strict if !unknown.is_empty() => Err(Patched::Undecodable(format!(
-            "strict decoding error: {}",
-            unknown.join(", ")
-        ))),
-        FieldValidation::Warn => Ok(unknown.to_vec()),
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
-    }
+    incoming::judged(context, unknown.to_vec()).map_err(Patched::Undecodable)
 }
 
 /// Whether what a patch made is read by a type that knows none of its fields: the internal one of a built-in kind where the

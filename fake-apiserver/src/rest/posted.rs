@@ -24,7 +24,17 @@ pub(crate) struct Taken {
 /// # Errors
 /// 400 for another kind, for another namespace than the path's, and for unknown fields where the client asked for strictness.
 pub(crate) fn read(context: &Context, body: &Payload, taken: Taken) -> Result<Value, ApiError> {
-    let mut object = body.options(&context.content_type)?;
+    let object = body.options(&context.content_type)?;
+    take(context, object, body, taken)
+}
+
+/// The same of a body that has been read.
+pub(super) fn take(
+    context: &Context,
+    mut object: Value,
+    body: &Payload,
+    taken: Taken,
+) -> Result<Value, ApiError> {
     if let Err(complaint) = kind_check::readable(&object) {
         return Err(incoming::unrecognized(taken.kind, &complaint, body));
     }
@@ -59,9 +69,7 @@ pub(crate) fn read(context: &Context, body: &Payload, taken: Taken) -> Result<Va
     }
     let namespace = object.namespace();
     if !namespace.is_empty() && namespace != context.request.namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(ApiError::other_namespace());
     }
     Ok(object)
 }

@@ -14,16 +14,15 @@ use super::ownership::Ownership;
 use super::patch::PatchKind;
 use super::posted::Taken;
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, metadata, patch, posted};
+use super::{conversion, incoming, metadata, patch, posted};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
 use crate::http::json;
-use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::patch::apply::{self as server_side, FieldSet, Operation};
-use crate::patch::{go_print, json as json_patch, merge, strategic};
+use crate::patch::{json as json_patch, merge, strategic};
 use crate::status::ApiError;
 use crate::types::{self, Schema};
 
@@ -157,8 +156,9 @@ fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
         return Ok(Asked::Patch(kind));
     }
     // What is sent is read before anybody looks for the object.
-    check_version(&body.options(&context.content_type)?)?;
-    let scale = posted::read(context, body, SCALE)?;
+    let scale = body.options(&context.content_type)?;
+    check_version(&scale)?;
+    let scale = posted::take(context, scale, body, SCALE)?;
     check_name(context, &scale)?;
     Ok(Asked::Put(scale))
 }
@@ -176,9 +176,7 @@ pub(super) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
         let scale = changed(context, &present, &asked, body)?;
         let namespace = scale.namespace();
         if !namespace.is_empty() && namespace != context.request.namespace {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(ApiError::other_namespace());
         }
         check_name(context, &scale)?;
         validate(context, &scale)?;
@@ -329,22 +327,11 @@ fn patched(
         .check_types(&scale)
         .map_err(|error| undecodable(error.to_string()))?;
     schema.canonicalize_changed(&mut scale, None);
-    match context.params.field_validation {
-        FieldValidation::Strict if !complaints.is_empty() => {
-            let complaint = format!("strict decoding error: {}", complaints.join(", "));
-            if kind == PatchKind::Strategic {
-                let error = FieldError::invalid(
-                    "patch",
-                    go_print(&strategic::used(Some(present), &document)),
-                    complaint,
-                );
-                return Err(ApiError::invalid("", "", "", &[error]));
-            }
-            return Err(undecodable(complaint));
-        }
-        FieldValidation::Warn => context.warnings.tell(complaints),
-        FieldValidation::Strict | FieldValidation::Ignore => {}
-    }
+    let told = incoming::judged(context, complaints).map_err(|complaint| match kind {
+        PatchKind::Strategic => patch::refused_strictly(present, &document, complaint),
+        _ => undecodable(complaint),
+    })?;
+    context.warnings.tell(told);
     Ok(scale)
 }
 

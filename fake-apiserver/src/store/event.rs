@@ -66,21 +66,18 @@ impl Held {
     /// Its fields without an encoding, for a version that another has followed: they have nearly all in common with the next one's.
     /// None if there is no encoding, or nothing else.
     fn followed(&self) -> Option<Self> {
-        self.encoded.get()?;
-        if let Some(settled) = self.settled() {
-            return Some(Self {
-                encoded: OnceLock::new(),
-                ..settled
-            });
-        }
-        if self.value.get().is_none() && self.local.get().is_none() {
+        if self.encoded.get().is_none() || !self.is_in_memory() {
             return None;
         }
-        Some(Self {
+        let fields = self.settled().unwrap_or_else(|| Self {
             value: self.value.clone(),
             encoded: OnceLock::new(),
             local: self.local.clone(),
             owners: self.owners.clone(),
+        });
+        Some(Self {
+            encoded: OnceLock::new(),
+            ..fields
         })
     }
 
@@ -119,10 +116,13 @@ impl Held {
         self.encoded.get().is_some()
     }
 
-    /// The fields, if they are in memory.
+    fn is_in_memory(&self) -> bool {
+        self.value.get().is_some() || self.local.get().is_some()
+    }
+
+    /// The fields, if they are in memory. If not, they are not made.
     pub(super) fn in_memory(&self) -> Option<&Value> {
-        let is_here = self.value.get().is_some() || self.local.get().is_some();
-        is_here.then_some(self)
+        self.is_in_memory().then(|| &**self)
     }
 
     /// Looks at the fields, but for who owns them, without keeping them if they are not there.

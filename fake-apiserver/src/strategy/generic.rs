@@ -192,14 +192,9 @@ pub(super) fn keep_all_but_status(keeps: StatusKeeps, object: &mut Value, old: &
         StatusKeeps::Labels => object.copy_meta(old, "labels"),
         StatusKeeps::Metadata => reset_metadata(object, old),
         StatusKeeps::All => {
-            let mut kept = old.get("metadata").cloned().unwrap_or_default();
-            std::mem::swap(&mut object["metadata"], &mut kept);
-            let owners = kept.get("managedFields").cloned();
-            match (object.get_mut("metadata").and_then(Value::as_object_mut), owners) {
-                (Some(metadata), Some(owners)) => _ = metadata.insert("managedFields".to_owned(), owners),
-                (Some(metadata), None) => _ = metadata.remove("managedFields"),
-                (None, _) => {}
-            }
+            let sent = object.clone();
+            object["metadata"] = old.get("metadata").cloned().unwrap_or_default();
+            object.copy_meta(&sent, "managedFields");
         }
     }
 }

@@ -5,6 +5,7 @@ use shared_json::{Array, Value, json};
 use super::generic::reset_metadata;
 use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
 use crate::meta::{ObjectMeta, at};
+use crate::types::Quantity;
 
 pub(super) struct PodStrategy;
 
@@ -194,14 +195,11 @@ pub(crate) fn qos_class(pod: &Value) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     for container in containers {
         for resource in ["cpu", "memory"] {
-            let get = |part: &str| {
-                at(container, &format!("resources.{part}"))
-                    .and_then(|list| list.get(resource))
-                    .filter(|quantity| !matches!(quantity.as_str(), Some("0")))
-            };
-            let (request, limit) = (get("requests"), get("limits"));
-            let counts = |amount: &Value| !amount.as_str().is_some_and(|text| text.starts_with('-'));
-            any |= request.is_some_and(counts) || limit.is_some_and(counts);
+            let get =
+                |part: &str| at(container, &format!("resources.{part}")).and_then(|list| list.get(resource));
+            let counts = |amount: &&Value| Quantity::of(amount).nanos() > 0;
+            let (request, limit) = (get("requests"), get("limits").filter(counts));
+            any |= request.is_some_and(|request| counts(&request)) || limit.is_some();
             guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
     }
@@ -223,6 +221,8 @@ mod tests {
     #[case(json!([{"resources": {"requests": {"cpu": "1"}}}]), "Burstable")]
     #[case(json!([{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]), "Guaranteed")]
     #[case(json!([{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}, {}]), "Burstable")]
+    #[case(json!([{"resources": {"requests": {"cpu": "-1"}, "limits": {"cpu": "1", "memory": "1Gi"}}}]), "Burstable")]
+    #[case(json!([{"resources": {"requests": {"cpu": "0"}}}]), "BestEffort")]
     fn classes(#[case] containers: Value, #[case] expected: &str) {
         assert_eq!(qos_class(&json!({"spec": {"containers": containers}})), expected);
     }

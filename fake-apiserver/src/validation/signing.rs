@@ -5,7 +5,7 @@ use shared_json::Value;
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
-use crate::names;
+use crate::{names, pki};
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 const SUBDOMAIN_BYTES_MAX: usize = 253;
@@ -37,13 +37,10 @@ const USAGES: [&str; 23] = [
 /// Conditions that are there or not, but never false.
 const VERDICTS: [&str; 3] = ["Approved", "Denied", "Failed"];
 
-fn bytes(text: &str) -> Vec<u8> {
-    let engine = base64::engine::general_purpose::STANDARD;
-    base64::Engine::decode(&engine, text).unwrap_or_default()
-}
-
 fn decoded(text: &str) -> String {
-    String::from_utf8_lossy(&bytes(text)).into_owned()
+    let engine = base64::engine::general_purpose::STANDARD;
+    let bytes = base64::Engine::decode(&engine, text).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A new one.
@@ -117,37 +114,8 @@ fn certificate_problem(pem: &str) -> Option<String> {
             "only CERTIFICATE PEM blocks are allowed, found \"{other}\""
         ));
     }
-    let mut lines = pem
-        .lines()
-        .map(str::trim)
-        .skip_while(|line| !line.starts_with("-----BEGIN "));
-    let body: String = lines
-        .by_ref()
-        .skip(1)
-        .take_while(|line| !line.starts_with("-----"))
-        .collect();
-    (!is_sequence(&bytes(&body))).then(|| "x509: malformed certificate".to_owned())
-}
-
-/// Whether bytes begin with a sequence of DER that is there as a whole.
-fn is_sequence(der: &[u8]) -> bool {
-    match der {
-        [0x30, short @ 0..=0x7f, rest @ ..] => rest.len() >= usize::from(*short),
-        [0x30, long, rest @ ..] => {
-            let digits = usize::from(long & 0x7f);
-            let Some((length, rest)) = rest
-                .split_at_checked(digits)
-                .filter(|_| (1..=4).contains(&digits))
-            else {
-                return false;
-            };
-            let length = length
-                .iter()
-                .fold(0_usize, |length, digit| length << 8 | usize::from(*digit));
-            rest.len() >= length
-        }
-        _ => false,
-    }
+    let der = pki::of_pem("CERTIFICATE", pem).unwrap_or_default();
+    (!pki::is_sequence(&der)).then(|| "x509: malformed certificate".to_owned())
 }
 
 /// `example.com/signer-name`

@@ -174,13 +174,10 @@ impl Value {
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         let (mut target, mut rest) = (self, pointer);
-        while let Some(after) = rest.strip_prefix('/') {
-            // Pointers are short: nothing is gained by searching them in words.
-            let end = after.bytes().position(|byte| byte == b'/');
-            let (token, next) = after.split_at(end.unwrap_or(after.len()));
+        while let Some((token, next)) = first_token(rest) {
             target = match target {
-                Self::Object(map) => map.get(unescaped(token).as_ref())?,
-                Self::Array(items) => items.get(place(token)?)?,
+                Self::Object(map) => map.get(token.as_ref())?,
+                Self::Array(items) => items.get(place(&token)?)?,
                 _ => return None,
             };
             rest = next;
@@ -191,12 +188,10 @@ impl Value {
     /// The same, to be written.
     pub fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Value> {
         let (mut target, mut rest) = (self, pointer);
-        while let Some(after) = rest.strip_prefix('/') {
-            let end = after.bytes().position(|byte| byte == b'/');
-            let (token, next) = after.split_at(end.unwrap_or(after.len()));
+        while let Some((token, next)) = first_token(rest) {
             target = match target {
-                Self::Object(map) => map.get_mut(unescaped(token).as_ref())?,
-                Self::Array(items) => items.get_mut(place(token)?)?,
+                Self::Object(map) => map.get_mut(token.as_ref())?,
+                Self::Array(items) => items.get_mut(place(&token)?)?,
                 _ => return None,
             };
             rest = next;
@@ -244,13 +239,18 @@ impl Value {
     }
 }
 
-/// The name that a part of a pointer stands for.
-fn unescaped(token: &str) -> Cow<'_, str> {
-    if token.bytes().any(|byte| byte == b'~') {
+/// The first name of a pointer, and what follows it.
+fn first_token(pointer: &str) -> Option<(Cow<'_, str>, &str)> {
+    let after = pointer.strip_prefix('/')?;
+    // Pointers are short: nothing is gained by searching them in words.
+    let end = after.bytes().position(|byte| byte == b'/');
+    let (token, rest) = after.split_at(end.unwrap_or(after.len()));
+    let token = if token.bytes().any(|byte| byte == b'~') {
         token.replace("~1", "/").replace("~0", "~").into()
     } else {
         token.into()
-    }
+    };
+    Some((token, rest))
 }
 
 fn place(token: &str) -> Option<usize> {

@@ -22,8 +22,8 @@ const CAPABILITIES: [&str; 13] = [
     "SETUID",
     "SYS_CHROOT",
 ];
-/// Safe ones, in the order in which versions added them.
-const SYSCTLS: [&str; 12] = [
+/// The settings of the kernel that a pod may ask for, as they concern nobody else: in the order in which versions added them.
+pub(crate) const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_syncookies",

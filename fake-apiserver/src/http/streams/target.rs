@@ -4,6 +4,7 @@ use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use shared_json::{Value, json};
 
+use crate::admission;
 use crate::field_error::FieldError;
 use crate::http::params::unescape;
 use crate::meta::{ObjectMeta as _, at};
@@ -156,33 +157,19 @@ impl Query {
 
     /// What is asked of a stream, as the object that admission judges; `None` where it judges none.
     pub(super) fn options(&self, resource: &str, subresource: &str) -> Option<Value> {
-        let mut options = json!({"apiVersion": "v1"});
-        if let Some(path) = subresource.strip_prefix("proxy") {
-            let kind = match resource {
-                "pods" => "PodProxyOptions",
-                "services" => "ServiceProxyOptions",
-                _ => "NodeProxyOptions",
-            };
-            options["kind"] = Value::from(kind);
-            if let Some(path) = path.strip_prefix('/').filter(|path| !path.is_empty()) {
-                options["path"] = Value::from(path);
-            }
-            return Some(options);
+        let (part, path) = subresource.split_once('/').unwrap_or((subresource, ""));
+        let (_, version, kind) = admission::own_kind(resource, part)?;
+        let mut options = json!({"apiVersion": version, "kind": kind});
+        if part == "proxy" && !path.is_empty() {
+            options["path"] = Value::from(path);
         }
-        let kind = match subresource {
-            "exec" => "PodExecOptions",
-            "attach" => "PodAttachOptions",
-            "portforward" => {
-                let ports = self.ports().unwrap_or_default();
-                if !ports.is_empty() {
-                    options["ports"] = json!(ports);
-                }
-                "PodPortForwardOptions"
+        if part == "portforward" {
+            let ports = self.ports().unwrap_or_default();
+            if !ports.is_empty() {
+                options["ports"] = json!(ports);
             }
-            _ => return None,
-        };
-        options["kind"] = Value::from(kind);
-        if subresource != "portforward" {
+        }
+        if matches!(part, "exec" | "attach") {
             for name in ["stdin", "stdout", "stderr", "tty"] {
                 if self.flag(name) {
                     options[name] = Value::Bool(true);

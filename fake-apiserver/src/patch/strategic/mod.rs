@@ -77,9 +77,32 @@ pub(crate) fn used(doc: Option<&Value>, patch: &Value) -> Value {
                     (None, Value::Null) => (name.clone(), Value::Null),
                     (before, value) => (name.clone(), used(before, value)),
                 };
-                Value::Object(fields.iter().map(used).collect())
+                let left = fields.iter().filter(|(name, _)| !map::is_taken(fields, name));
+                Value::Object(left.map(used).collect())
             }
         },
         (_, patch) => patch.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use shared_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::absent(json!({}), json!({"a": {"b": null, "c": 1}}), json!({"a": {"c": 1}}))]
+    #[case::ordered(
+        json!({"a": {"b": [], "d": 1}}),
+        json!({"a": {"$setElementOrder/b": [], "b": [{"name": "x"}], "c": 1}}),
+        json!({"a": {"c": 1}})
+    )]
+    #[case::unordered(json!({"a": {"b": []}}), json!({"a": {"b": [{"name": "x"}]}}), json!({"a": {"b": [{"name": "x"}]}}))]
+    #[case::retained(json!({"a": {"b": 1}}), json!({"a": {"$retainKeys": ["b"], "b": 2}}), json!({"a": {"b": 2}}))]
+    #[case::replaced(json!({"a": {"b": 1}}), json!({"a": {"$patch": "replace", "b": 2}}), json!({"a": {"b": 2}}))]
+    fn what_merging_leaves_of_a_patch(#[case] doc: Value, #[case] patch: Value, #[case] expect: Value) {
+        assert_eq!(used(Some(&doc), &patch), expect);
     }
 }
