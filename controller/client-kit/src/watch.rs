@@ -5,10 +5,11 @@
 //! list, then a watch from where it ended, resumed after interruptions, begun anew after `410 Gone`, with growing delays
 //! between failures.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use http::header::ACCEPT;
@@ -54,7 +55,7 @@ struct Watch {
     query: String,
     metadata_only: bool,
     /// Objects that are known to be there: their last version, by uid.
-    known: BTreeMap<Text, Option<Arc<Value>>>,
+    known: HashMap<Text, Option<Arc<Value>>, FixedState>,
     /// Which of them the list that is under way has told again.
     listed: Option<Vec<Text>>,
     resource_version: String,
@@ -91,7 +92,7 @@ impl Watch {
             path: path.to_owned(),
             query: query.to_owned(),
             metadata_only,
-            known: BTreeMap::new(),
+            known: HashMap::default(),
             listed: None,
             resource_version: String::new(),
             stream: None,
@@ -227,12 +228,13 @@ impl Watch {
     fn synced(&mut self) -> Option<JsonChange> {
         let mut listed = self.listed.take()?;
         listed.sort_unstable();
-        let gone: Vec<Text> = self
+        let mut gone: Vec<Text> = self
             .known
             .keys()
             .filter(|uid| listed.binary_search(uid).is_err())
             .cloned()
             .collect();
+        gone.sort_unstable();
         self.pending.push(JsonChange::Synced);
         for uid in gone {
             let last = self.known.remove(&uid).flatten();

@@ -460,7 +460,8 @@ fn manager(params: &Params, user_agent: &str) -> String {
         "unknown".to_owned()
     } else {
         // What names a manager is cut to what a manager may be named.
-        program.chars().take(MANAGER_CHARS_MAX).collect()
+        let end = program.char_indices().nth(MANAGER_CHARS_MAX).map(|(end, _)| end);
+        program[..end.unwrap_or(program.len())].to_owned()
     }
 }
 

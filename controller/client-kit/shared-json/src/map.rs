@@ -51,7 +51,7 @@ fn find_seen(fields: &[Field], glance: Glance, name: &str) -> Option<usize> {
     // No text is read before one looks alike, and then it is nearly always this one.
     let at = fields.iter().position(|(field, _)| field.glance() == glance)?;
     let (field, _) = fields.get(at)?;
-    if field.as_str() == name {
+    if field.is_text(name) {
         return Some(at);
     }
     find_after(fields, at, name)

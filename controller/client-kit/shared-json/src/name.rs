@@ -167,6 +167,12 @@ fn keep(text: &str) -> Option<Kept> {
     Some(kept)
 }
 
+/// Whether two texts begin and end with the same so many bytes. Those that are no longer than twice that are equal then.
+#[inline]
+fn have_same_ends<const BYTES: usize>(one: &[u8], other: &[u8]) -> bool {
+    one.first_chunk::<BYTES>() == other.first_chunk() && one.last_chunk::<BYTES>() == other.last_chunk()
+}
+
 impl Name {
     #[inline]
     fn new(text: &str) -> Self {
@@ -222,6 +228,18 @@ impl Name {
         match &self.0 {
             Text::Kept(glance, _) | Text::Own(glance, _) => *glance,
         }
+    }
+
+    /// Whether it is a text. Names are short: most are told apart without a call.
+    #[inline]
+    pub(crate) fn is_text(&self, text: &str) -> bool {
+        let (own, text) = (self.as_str().as_bytes(), text.as_bytes());
+        own.len() == text.len()
+            && match own.len() {
+                4..=8 => have_same_ends::<4>(own, text),
+                9..=16 => have_same_ends::<8>(own, text),
+                _ => own == text,
+            }
     }
 
     /// How it compares with a text, which looks so.

@@ -3,7 +3,7 @@
 use super::field_set::FieldSet;
 use super::interned;
 use crate::types::unix_seconds;
-use shared_json::{Array, Map, Value};
+use shared_json::{Array, Map, Text, Value};
 use std::collections::BTreeMap;
 
 /// The most managers of plain updates that are kept apart; the oldest beyond it are merged.
@@ -14,13 +14,13 @@ const ANCIENT: &str = "ancient-changes";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
     /// The name the client gave.
-    pub name: String,
+    pub name: Text,
     /// Server-side apply, as opposed to any other write.
     pub applies: bool,
     /// The API version; empty for appliers.
-    version: String,
+    version: Text,
     /// The subresource written to; empty for the object itself.
-    pub subresource: String,
+    pub subresource: Text,
 }
 
 /// What an owner owns.
@@ -28,8 +28,8 @@ pub struct Manager {
 pub(super) struct Owned {
     pub(super) fields: FieldSet,
     /// The version that the paths are of.
-    pub(super) version: String,
-    pub(super) time: Option<String>,
+    pub(super) version: Text,
+    pub(super) time: Option<Text>,
     /// The entry that it was read from.
     pub(super) read: Option<Value>,
 }
@@ -38,10 +38,10 @@ impl Manager {
     /// The owner that a request stands for; an empty name counts as `unknown`.
     pub(super) fn new(name: &str, applies: bool, version: &str, subresource: &str) -> Manager {
         Manager {
-            name: if name.is_empty() { "unknown" } else { name }.to_owned(),
+            name: if name.is_empty() { "unknown" } else { name }.into(),
             applies,
-            version: if applies { "" } else { version }.to_owned(),
-            subresource: subresource.to_owned(),
+            version: if applies { "" } else { version }.into(),
+            subresource: subresource.into(),
         }
     }
 
@@ -71,8 +71,11 @@ impl Managed {
         let mut managed = BTreeMap::new();
         let entries = entries.and_then(Value::as_array).map_or(&[][..], Array::as_slice);
         for (at, entry) in entries.iter().enumerate() {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-            let applies = match text("operation") {
+            let text = |name: &str| match entry.get(name) {
+                Some(Value::String(text)) => text.clone(),
+                _ => Text::new(),
+            };
+            let applies = match text("operation").as_str() {
                 "Apply" => true,
                 "Update" => false,
                 _ => return Err("operation must be `Apply` or `Update`".to_owned()),
@@ -81,7 +84,7 @@ impl Managed {
             if version.is_empty() {
                 return Err("apiVersion must not be empty".to_owned());
             }
-            match text("fieldsType") {
+            match text("fieldsType").as_str() {
                 "FieldsV1" => {}
                 "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
                 other => {
@@ -91,17 +94,17 @@ impl Managed {
                 }
             }
             let manager = Manager {
-                name: text("manager").to_owned(),
+                name: text("manager"),
                 applies,
-                version: if applies { "" } else { version }.to_owned(),
-                subresource: text("subresource").to_owned(),
+                version: if applies { Text::new() } else { version.clone() },
+                subresource: text("subresource"),
             };
             let owned = Owned {
                 fields: entry
                     .get("fieldsV1")
                     .map_or(Ok(FieldSet::default()), interned::decode)?,
-                version: version.to_owned(),
-                time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+                version,
+                time: entry.get("time").and_then(Value::as_str).map(|_| text("time")),
                 read: Some(entry.clone()),
             };
             managed.insert(manager, owned);
@@ -129,18 +132,14 @@ impl Managed {
 
     /// Merges the oldest plain updates of one version into `ancient-changes` until no more than the maximum are left.
     pub(super) fn cap(&mut self) {
-        let mut updaters: Vec<Manager> = self
-            .0
-            .keys()
-            .filter(|manager| !manager.applies)
-            .cloned()
-            .collect();
-        if updaters.len() <= UPDATE_MANAGERS_MAX {
+        let updaters = self.0.keys().filter(|manager| !manager.applies);
+        if updaters.clone().count() <= UPDATE_MANAGERS_MAX {
             return;
         }
+        let mut updaters: Vec<Manager> = updaters.cloned().collect();
         updaters.sort_by_cached_key(|manager| (self.0.get(manager).map_or(0, seconds), identifier(manager)));
         let mut left = updaters.len();
-        let mut first_of: BTreeMap<String, Manager> = BTreeMap::new();
+        let mut first_of: BTreeMap<Text, Manager> = BTreeMap::new();
         for manager in updaters {
             if left <= UPDATE_MANAGERS_MAX {
                 return;
@@ -224,19 +223,19 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
         return read.clone();
     }
     let mut entry = Map::with_capacity(7);
-    entry.insert("apiVersion", owned.version.as_str().into());
+    entry.insert("apiVersion", owned.version.clone().into());
     entry.insert("fieldsType", "FieldsV1".into());
     entry.insert("fieldsV1", fields);
     if !manager.name.is_empty() {
-        entry.insert("manager", manager.name.as_str().into());
+        entry.insert("manager", manager.name.clone().into());
     }
     let operation = if manager.applies { "Apply" } else { "Update" };
     entry.insert("operation", operation.into());
     if !manager.subresource.is_empty() {
-        entry.insert("subresource", manager.subresource.as_str().into());
+        entry.insert("subresource", manager.subresource.clone().into());
     }
     if let Some(time) = &owned.time {
-        entry.insert("time", time.as_str().into());
+        entry.insert("time", time.clone().into());
     }
     Value::Object(entry)
 }

@@ -154,7 +154,7 @@ fn merge_owned(
         actor.clone(),
         Owned {
             fields,
-            version: operation.api_version.to_owned(),
+            version: operation.api_version.into(),
             time,
             read: None,
         },
@@ -184,7 +184,7 @@ fn merge_owned(
     owners::take(&mut managed, &changes, Some(&actor));
     let changed = !same(live, &object);
     if changed && let Some(owned) = managed.0.get_mut(&actor) {
-        owned.time = Some(operation.now.to_owned());
+        owned.time = Some(operation.now.into());
     }
     if let Some(owned) = managed.0.get_mut(&actor) {
         owned.fields = std::mem::take(&mut owned.fields).difference(owners::stripped());
@@ -317,13 +317,12 @@ fn record(changes: Changes, managed: &mut Managed, operation: &Operation<'_>) {
         Some(before) => memo::union(before.fields, &fields),
         None => fields,
     };
-    let version = operation.api_version.to_owned();
     managed.0.insert(
         owner,
         Owned {
             fields,
-            version,
-            time: Some(operation.now.to_owned()),
+            version: operation.api_version.into(),
+            time: Some(operation.now.into()),
             read: None,
         },
     );

@@ -7,7 +7,7 @@ use super::managed::{Managed, Manager};
 use super::operation::{MANAGED_FIELDS, Operation, joined};
 use super::types::Type;
 use crate::types::Schema;
-use shared_json::Value;
+use shared_json::{Text, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -109,7 +109,7 @@ impl<'a> Views<'a> {
 /// What a write changed, in the versions of all owners.
 pub(super) struct Changes {
     pub(super) own: Comparison,
-    others: BTreeMap<String, Comparison>,
+    others: BTreeMap<Text, Comparison>,
 }
 
 impl Changes {
@@ -125,7 +125,7 @@ impl Changes {
         (actor, reset_fields): (Option<&Manager>, &FieldSet),
     ) -> Result<Self, String> {
         let mut others = BTreeMap::new();
-        let foreign: Vec<(Manager, String)> = managed
+        let foreign: Vec<(Manager, Text)> = managed
             .0
             .iter()
             .filter(|(manager, owned)| Some(*manager) != actor && views.is_other(&owned.version))
