@@ -470,7 +470,13 @@ fn validate(
     if context.request.subresource == "binding" {
         return Ok(Vec::new());
     }
-    let mut errors = metadata::validate_update(resource, &context.request.subresource, object, old);
+    let mut errors = authz::devices::status(context, object, old);
+    errors.extend(metadata::validate_update(
+        resource,
+        &context.request.subresource,
+        object,
+        old,
+    ));
     let subresource = context.request.subresource.as_str();
     let (mut complaints, warnings) = schema_rules::check(resource, object, Some(old));
     if resource.is_custom() && subresource == "status" {
@@ -480,14 +486,20 @@ fn validate(
     if subresource != "scale" || resource.is_custom() {
         errors.extend(schema_rules::scale(resource, object, subresource == "status"));
     }
-    if subresource.is_empty() {
-        errors.extend(resource.strategy.validate_update(object, old));
-    }
-    if !resource.is_custom() {
+    if resource.is_custom() {
+        if subresource.is_empty() {
+            errors.extend(resource.strategy.validate_update(object, old));
+        }
+    } else {
         let before = conversion::validated(resource, old);
         let check = |object: &Value| {
+            let mut errors = match subresource {
+                "" => resource.strategy.validate_update(object, old),
+                _ => Vec::new(),
+            };
             let object = conversion::validated(resource, object);
-            validation::update(context.table(), subresource, &object, &before)
+            errors.extend(validation::update(context.table(), subresource, &object, &before));
+            errors
         };
         errors.extend(sent::check_as_sent(
             resource,

@@ -421,6 +421,8 @@ fn embedded(owner: &str, field: &str) -> &'static [&'static str] {
 fn map_type(owner: &str, field: &str) -> Option<&'static str> {
     Some(match (owner, field) {
         ("JSONSchemaProps", "x-kubernetes-validations") => "v1.ValidationRules",
+        ("JSONSchemaProps", "definitions") => "v1.JSONSchemaDefinitions",
+        ("JSONSchemaProps", "dependencies") => "v1.JSONSchemaDependencies",
         ("Device", "attributes") => "map[v1.QualifiedName]v1.DeviceAttribute",
         ("Device", "capacity") => "map[v1.QualifiedName]v1.DeviceCapacity",
         ("CapacityRequirements", "requests") | ("DeviceRequestAllocationResult", "consumedCapacity") => {

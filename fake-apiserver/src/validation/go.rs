@@ -34,7 +34,7 @@ enum Field {
 }
 
 /// The fields of `metadata`, in the order of its struct.
-pub(super) const METADATA: [&str; 14] = [
+pub(super) const METADATA: [&str; 15] = [
     "name",
     "generateName",
     "namespace",
@@ -49,6 +49,7 @@ pub(super) const METADATA: [&str; 14] = [
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 ];
 
 static STRUCTS: LazyLock<BTreeMap<&'static str, Vec<Field>>> = LazyLock::new(|| {

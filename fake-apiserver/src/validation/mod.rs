@@ -105,7 +105,7 @@ fn rules(table: &GroupResource) -> Rules {
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
             anew!(flow_control::level).with_status(flow_control::status)
         }
-        ("resource.k8s.io", "deviceclasses") => anew!(devices::class),
+        ("resource.k8s.io", "deviceclasses") => Rules::new(devices::class, devices::class_update),
         ("resource.k8s.io", "resourceclaims") => {
             Rules::new(devices::claim, devices::claim_update).with_status(devices::claim_status)
         }
