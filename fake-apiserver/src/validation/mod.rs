@@ -274,7 +274,11 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
 fn immutable(new: &Value, old: &Value, pointer: &str, path: &Path<'_>, errors: &mut Errors) {
     let value = new.pointer(pointer);
     if !fields::same(value, old.pointer(pointer)) {
-        let shown = value.cloned().unwrap_or_default();
-        errors.invalid(path, shown, IMMUTABLE);
+        match value {
+            Some(value @ Value::Object(_)) => {
+                errors.invalid_shown(path, go::plain_text(value), IMMUTABLE);
+            }
+            value => errors.invalid(path, value.cloned().unwrap_or_default(), IMMUTABLE),
+        }
     }
 }

@@ -297,6 +297,7 @@ fn stays(new: &Value, old: &Value, name: &str, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
+    use super::claim::NO_REQUEST;
     use super::*;
     use rstest::rstest;
     use shared_json::json;

@@ -129,3 +129,29 @@ fn in_range(range: &Value, default: &Value, most: &Value, path: &Path<'_>, error
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use shared_json::json;
+
+    #[rstest]
+    #[case(json!({"default": "1", "validValues": ["1", "2"]}), &[])]
+    #[case(json!({"default": "3", "validValues": ["2", "1"]}), &[
+        "p.validValues[1]: Invalid value: \"1\": values must be sorted in ascending order",
+        "p.validValues: Invalid value: \"3\": default value is not valid according to the requestPolicy",
+    ])]
+    #[case(json!({"default": "3", "validRange": {"min": "1", "max": "3", "step": "2"}}), &[])]
+    #[case(json!({"default": "2", "validRange": {"min": "1", "step": "9"}}), &[
+        "p.validRange.step: Invalid value: \"9\": one step 10 is larger than capacity value: 4",
+        "p.validRange.step: Invalid value: \"2\": value is not a multiple of a given step (9) from (1)",
+    ])]
+    #[case(json!({"validRange": {"min": "1"}}), &["p.default: Required value: required when validRange is defined"])]
+    fn policies(#[case] given: Value, #[case] expected: &[&str]) {
+        let mut errors = Errors::default();
+        policy(&json!({"value": "4"}), &given, &Path::new("p"), &mut errors);
+        let said: Vec<String> = errors.into_vec().iter().map(ToString::to_string).collect();
+        assert_eq!(said, expected);
+    }
+}
