@@ -152,7 +152,8 @@ impl FieldError {
 
     /// `Too long: may not be more than <max> bytes`.
     pub fn too_long(path: impl Into<String>, bytes_max: usize) -> Self {
-        let detail = format!("may not be more than {bytes_max} bytes");
+        let noun = if bytes_max == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {bytes_max} {noun}");
         FieldError::new(FieldErrorKind::TooLong, path, None, detail)
     }
 
@@ -287,6 +288,7 @@ mod tests {
     #[case(FieldError::forbidden("a", "no"), "a: Forbidden: no")]
     #[case(FieldError::duplicate("a[1]", json!({"k": "v"})), r#"a[1]: Duplicate value: {"k":"v"}"#)]
     #[case(FieldError::too_long("a", 63), "a: Too long: may not be more than 63 bytes")]
+    #[case(FieldError::too_long("a", 1), "a: Too long: may not be more than 1 byte")]
     #[case(FieldError::too_many("a", 3, 1), "a: Too many: 3: must have at most 1 item")]
     fn prints_as_go_does(#[case] error: FieldError, #[case] text: &str) {
         assert_eq!(error.to_string(), text);

@@ -8,6 +8,7 @@ mod lifecycle;
 mod limits;
 mod matching;
 mod mutations;
+mod node_restriction;
 mod pod_resize;
 pub(crate) mod pod_security;
 mod policies;
@@ -142,7 +143,7 @@ impl Attributes {
             subresource: self.subresource.clone(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
-            path: String::new(),
+            ..Act::default()
         }
     }
 }
@@ -156,6 +157,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
     );
     is_new_pod
         || is_judged
+        || node_restriction::is_concerned(attributes)
         || pod_resize::is_concerned(attributes)
         || (attributes.is("", "pods") && pod_security::is_asked_for(&server.state, attributes))
         || quota::is_concerned(&server.state, attributes)
@@ -196,6 +198,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     if changes_pod && attributes.is("", "pods") {
         tolerations::mutate(attributes);
     }
+    node_restriction::admit(state, attributes)?;
     small::taint_node(attributes);
     small::default_storage_class(state, attributes)?;
     small::default_ingress_class(state, attributes)?;
@@ -219,6 +222,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
 
 /// Lets webhooks and policies judge what is posted to a subresource, and is no object of its own.
 pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
+    node_restriction::admit(&server.state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await?;
     policies::validate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Validating).await

@@ -89,6 +89,17 @@ fn default_class(
     Ok(newest.map(|class| class.key.name.to_string()))
 }
 
+/// The request in a CertificateSigningRequest, if it can be read.
+fn certificate_request(object: &Value) -> Option<Request> {
+    let pem = STANDARD.decode(at(object, "spec.request")?.as_str()?).ok()?;
+    Request::from_pem(&String::from_utf8_lossy(&pem))
+}
+
+/// Who a certificate is asked for.
+pub(super) fn certificate_name(object: &Value) -> Option<String> {
+    Some(certificate_request(object)?.subject.common_name)
+}
+
 /// CertificateSubjectRestriction: nobody asks to be one of those who may do everything.
 pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiError> {
     const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -107,8 +118,7 @@ pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiErro
     if text("spec.signerName") != SIGNER {
         return Ok(());
     }
-    let pem = STANDARD.decode(text("spec.request")).unwrap_or_default();
-    let request = Request::from_pem(&String::from_utf8_lossy(&pem));
+    let request = attributes.object.as_ref().and_then(certificate_request);
     let masters = |request: Request| {
         request
             .subject

@@ -1,9 +1,11 @@
 //! Who may do what: role-based access control, as the real server's.
 //!
-//! [`check`] refuses a request, [`become_user`] to be taken for another, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
+//! [`check`] refuses a request, [`node`] says what kubelets may do, [`become_user`] to be taken for another, [`devices`] what claims of them ask for, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
 
+pub(crate) mod devices;
 pub(crate) mod escalation;
 mod impersonation;
+mod node;
 mod rbac;
 mod reviews;
 
@@ -11,6 +13,7 @@ use http::StatusCode;
 use shared_json::json;
 
 pub(crate) use impersonation::{Modes, become_user};
+pub(crate) use node::identity as node_of;
 pub(crate) use rbac::allows;
 pub(crate) use reviews::{answer, is_review};
 
@@ -31,6 +34,8 @@ pub(crate) struct Act {
     pub name: String,
     /// For what is no resource.
     pub path: String,
+    /// Of which objects alone, where many are asked for.
+    pub field_selector: String,
 }
 
 impl Act {
@@ -54,7 +59,7 @@ impl Act {
                 .to_owned(),
             namespace,
             name: request.name.clone(),
-            path: String::new(),
+            ..Self::default()
         }
     }
 
@@ -77,14 +82,25 @@ pub(crate) fn is_master(user: &User) -> bool {
 /// # Errors
 /// 403.
 pub(crate) fn check(state: &ServerState, user: &User, act: &Act) -> Result<(), ApiError> {
-    if is_master(user) || allows(state, user, act) {
+    let node = node::decide(state, user, act);
+    if is_master(user) || node == Some(Ok(())) || allows(state, user, act) {
         return Ok(());
     }
     let mut error = forbidden(user, act);
-    if let Some(why) = rbac::why_not(state, user, act) {
+    if let Some(why) = why_not(state, user, act) {
         error.message = format!("{}: {why}", error.message);
     }
     Err(error)
+}
+
+/// Why a user may not do something, as far as anything is known of it.
+fn why_not(state: &ServerState, user: &User, act: &Act) -> Option<String> {
+    let of_node = node::decide(state, user, act).and_then(Result::err);
+    let of_roles = rbac::why_not(state, user, act);
+    match (of_roles, of_node.filter(|why| !why.is_empty())) {
+        (Some(of_roles), Some(of_node)) => Some(format!("{of_roles}: {of_node}")),
+        (of_roles, of_node) => of_roles.or(of_node),
+    }
 }
 
 /// Refuses a request that turned out to create an object, where its user may not.

@@ -22,6 +22,16 @@ pub(crate) fn allows(state: &ServerState, user: &User, act: &Act) -> bool {
     allowed
 }
 
+/// Whether a cluster role of this name allows an act, whoever has it.
+pub(super) fn role_allows(state: &ServerState, role: &str, act: &Act) -> bool {
+    let table = GroupResource::new(GROUP, "clusterroles");
+    let role = state.store.get(&table, &ObjectKey::new("", role));
+    role.is_some_and(|role| {
+        let rules = role.value.get("rules").and_then(Value::as_array);
+        rules.into_iter().flatten().any(|rule| covers(rule, act))
+    })
+}
+
 /// Which binding allows an act, in the real server's words; none if nothing does.
 pub(super) fn reason(state: &ServerState, user: &User, act: &Act) -> Option<String> {
     for binding in list(state, "clusterrolebindings", None) {

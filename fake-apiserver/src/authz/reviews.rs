@@ -2,7 +2,7 @@
 
 use shared_json::{Array, Map, Name, Value, json};
 
-use super::{Act, is_master, rbac};
+use super::{Act, is_master, node, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
 use crate::http::payload::Payload;
@@ -369,7 +369,7 @@ fn access(context: &Context, review: &Value, user: &User) -> Value {
             subresource: text(resource, "subresource"),
             namespace: text(resource, "namespace"),
             name: text(resource, "name"),
-            path: String::new(),
+            ..Act::default()
         },
         (None, path) => {
             let path = path.unwrap_or(&Value::Null);
@@ -382,8 +382,9 @@ fn access(context: &Context, review: &Value, user: &User) -> Value {
     };
     let mut status = match rbac::reason(context.state(), user, &act) {
         _ if is_master(user) => json!({"allowed": true}),
+        _ if node::decide(context.state(), user, &act) == Some(Ok(())) => json!({"allowed": true}),
         Some(reason) => json!({"allowed": true, "reason": reason}),
-        None => match rbac::why_not(context.state(), user, &act) {
+        None => match super::why_not(context.state(), user, &act) {
             Some(reason) => json!({"allowed": false, "reason": reason}),
             None => json!({"allowed": false}),
         },

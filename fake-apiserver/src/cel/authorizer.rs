@@ -130,6 +130,7 @@ fn may(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> bool {
         namespace: text("namespace"),
         name: text("name"),
         path: text("path"),
+        ..Act::default()
     };
     let account = text(ACCOUNT);
     let user = match account.split_once(':') {

@@ -5,7 +5,7 @@ use shared_json::Value;
 use super::rules::text;
 use super::ty::Ty;
 use super::types::{self, of, of_resource};
-use super::{Expression, complaints, cost, field_path, folding, sizes};
+use super::{Expression, complaints, cost, folding, sizes};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::types::{Kind, ListType, Schema};
 use crate::validation::go;
@@ -185,7 +185,7 @@ fn has_break(text: &str) -> bool {
 }
 
 /// What can be said of a rule of a schema without reading it.
-pub(crate) fn written(rule: &Value, schema: &Value, path: &str, out: &mut Vec<FieldError>) {
+pub(crate) fn written(rule: &Value, path: &str, out: &mut Vec<FieldError>) {
     let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
     let place = |field: &str| format!("{path}.{field}");
     if expression.is_empty() {
@@ -225,13 +225,99 @@ pub(crate) fn written(rule: &Value, schema: &Value, path: &str, out: &mut Vec<Fi
             "must not contain line breaks",
         ));
     }
-    if !field.is_empty() && field_path::read(field, &Schema::from_openapi_v3_unchecked(schema)).is_none() {
-        out.push(FieldError::invalid(
-            place("fieldPath"),
-            field,
-            "must be a valid path",
+}
+
+/// The rules about a value and its parts that cannot be read, as the real server tells of them when it checks the value.
+pub(crate) fn unread(schema: &Schema, value: &Value, is_resource: bool) -> Vec<FieldError> {
+    let ty = if is_resource {
+        Some(of_resource(schema))
+    } else {
+        of(schema)
+    };
+    let mut found = Vec::new();
+    unread_parts(schema, value, ty, "", &mut found);
+    found
+}
+
+fn unread_parts(schema: &Schema, value: &Value, ty: Option<Ty<'_>>, path: &str, found: &mut Vec<FieldError>) {
+    if schema.name.is_some() || value.is_null() {
+        return;
+    }
+    for rule in &schema.validations {
+        let Some(this) = ty.clone() else { break };
+        let optional = rule.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
+        let old = if optional {
+            Ty::optional(this.clone())
+        } else {
+            this.clone()
+        };
+        let wanted = (&Ty::Bool, "cel expression must evaluate to a bool");
+        if let Err(problem) = compile(text(rule, "rule"), &this, &old, wanted) {
+            let detail = format!("rule compile error: {problem}");
+            found.push(FieldError::invalid(path, type_word(schema), detail));
+        }
+    }
+    match (&schema.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            for (name, part) in map {
+                let (inner, path) = match (object.fields.get(name), &object.additional) {
+                    (Some(field), _) => (&*field.schema, format!("{path}.{name}")),
+                    (None, Some(values)) => (&**values, format!("{path}[{name}]")),
+                    (None, None) => continue,
+                };
+                unread_parts(inner, part, of(inner), path.trim_start_matches('.'), found);
+            }
+        }
+        (Kind::Array(array), Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                let path = format!("{path}[{index}]");
+                unread_parts(&array.items, item, of(&array.items), &path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The `type` of a schema.
+fn type_word(schema: &Schema) -> &'static str {
+    match &schema.kind {
+        Kind::Object(_) if schema.untyped => "",
+        Kind::Object(_) => "object",
+        Kind::Array(_) => "array",
+        Kind::Boolean => "boolean",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+        Kind::IntOrString | Kind::Any => "",
+        _ => "string",
+    }
+}
+
+/// An expression over `self` and `oldSelf`, and what is known of its parts; or what is wrong with it.
+fn compile<'a>(
+    text: &str,
+    this: &Ty<'a>,
+    old: &Ty<'a>,
+    (wanted, otherwise): (&Ty<'_>, &str),
+) -> Result<(Expression, types::Checked<'a>), String> {
+    let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
+    let names = vec![
+        ("self".to_owned(), this.clone()),
+        ("oldSelf".to_owned(), old.clone()),
+    ];
+    let checked = types::check(&expression.tree, names);
+    if !checked.wrong.is_empty() {
+        return Err(format!(
+            "compilation failed: {}",
+            complaints(text, &checked.wrong)
         ));
     }
+    if checked.result != *wanted {
+        return Err(otherwise.to_owned());
+    }
+    if let Some(problem) = folding::problem(&expression.tree) {
+        return Err(format!("program instantiation failed: {problem}"));
+    }
+    Ok((expression, checked))
 }
 
 /// A rule as the real server's own struct prints.
@@ -264,24 +350,7 @@ fn compiled(rule: &Value, schema: &Schema, place: &Place<'_>, path: &str, out: &
     };
     // The expression, and what it costs at worst.
     let read = |text: &str, wanted: &Ty<'_>, otherwise: &str| -> Result<(Expression, u64), String> {
-        let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
-        let names = vec![
-            ("self".to_owned(), this.clone()),
-            ("oldSelf".to_owned(), old.clone()),
-        ];
-        let checked = types::check(&expression.tree, names);
-        if !checked.wrong.is_empty() {
-            return Err(format!(
-                "compilation failed: {}",
-                complaints(text, &checked.wrong)
-            ));
-        }
-        if checked.result != *wanted {
-            return Err(otherwise.to_owned());
-        }
-        if let Some(problem) = folding::problem(&expression.tree) {
-            return Err(format!("program instantiation failed: {problem}"));
-        }
+        let (expression, checked) = compile(text, this, &old, (wanted, otherwise))?;
         let cost = cost::most(&expression.tree, &checked, schema);
         Ok((expression, cost))
     };

@@ -351,7 +351,7 @@ impl<'a> Checker<'a> {
             Ty::Named(name) if name.starts_with("kubernetes.") => {
                 self.complain(id, format!("unexpected failed resolution of '{name}'"))
             }
-            other if other.is_open() || optional => Ty::Dyn,
+            other if other.is_open() => Ty::Dyn,
             other => {
                 let what = format!("type '{other}' does not support field selection");
                 self.complain(id, what);

@@ -44,10 +44,10 @@ fn objects() -> Vec<Value> {
 /// gets the latter as they are now.
 pub(super) async fn bootstrap(client: &Client, more: &[Value], again: bool) -> Result<(), ClusterError> {
     for object in objects().iter().filter(|_| !again) {
-        create(client, object, false).await?;
+        create(client, object, Some("kube-apiserver"), false).await?;
     }
     for object in more {
-        create(client, object, again).await?;
+        create(client, object, None, again).await?;
     }
     Ok(())
 }
@@ -74,7 +74,12 @@ pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterErro
     Ok(())
 }
 
-async fn create(client: &Client, object: &Value, replace: bool) -> Result<(), ClusterError> {
+async fn create(
+    client: &Client,
+    object: &Value,
+    manager: Option<&str>,
+    replace: bool,
+) -> Result<(), ClusterError> {
     let text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -91,7 +96,11 @@ async fn create(client: &Client, object: &Value, replace: bool) -> Result<(), Cl
     };
     let dynamic =
         shared_json::from_value(object.clone()).map_err(|error| ClusterError::Object(error.to_string()))?;
-    let made = match api.create(&PostParams::default(), &dynamic).await {
+    let parameters = PostParams {
+        field_manager: manager.map(str::to_owned),
+        ..PostParams::default()
+    };
+    let made = match api.create(&parameters, &dynamic).await {
         Err(kube::Error::Api(status)) if replace && status.is_already_exists() => {
             let parameters = PatchParams::apply("fake-apiserver").force();
             api.patch(text("/metadata/name"), &parameters, &Patch::Apply(object))

@@ -257,6 +257,16 @@ pub(crate) fn first_yaml(body: &[u8]) -> Result<Document, String> {
 
 /// What the real server's parser says, where its words are known; it names no line if that is the first.
 fn in_go_words(message: &str) -> Option<String> {
+    if let Some((_, rest)) = message.split_once("non-finite float `") {
+        // The parser takes it, and what makes JSON of it does not.
+        let written = rest.split('`').next().unwrap_or_default().to_lowercase();
+        let value = match written.trim_start_matches('+') {
+            ".nan" => "NaN",
+            "-.inf" => "-Inf",
+            _ => "+Inf",
+        };
+        return Some(format!("json: unsupported value: {value}"));
+    }
     let known = "mapping values are not allowed in this context";
     if !message.contains(known) {
         return None;

@@ -146,6 +146,12 @@ fn check_view(context: &Context) -> Result<(), ApiError> {
     let lists = matches!(verb, Verb::List | Verb::DeleteCollection);
     let (asked, is_not) = match context.accepted.view {
         View::MetadataOnly if lists => ("PartialObjectMetadata", "a list"),
+        // That something was deleted is said as it is.
+        View::MetadataOnlyList
+            if verb == Verb::Delete && !context.resource.strategy.returns_deleted_object() =>
+        {
+            return Ok(());
+        }
         View::MetadataOnlyList if !lists && verb != Verb::Watch => {
             ("PartialObjectMetadataList", "not a list")
         }

@@ -338,6 +338,7 @@ fn admit(
                 // Whoever lists one object by its name may do so by that name.
                 act.name = named(&params.field_selector).to_owned();
             }
+            act.field_selector.clone_from(&params.field_selector);
             act
         }
         Target::WrongMethodOf(request) => Act {

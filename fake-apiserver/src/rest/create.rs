@@ -251,6 +251,7 @@ fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), Api
     if !resource.is_custom() {
         errors = validation::before_metadata(context.table(), object);
     }
+    errors.extend(authz::devices::claimed(context, object));
     // Events of old are refused for what they say before anybody looks at their metadata.
     if errors.is_empty() || !resource.group.is_empty() {
         errors.extend(metadata::validate(resource, object));
@@ -258,10 +259,15 @@ fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), Api
     let (complaints, _) = schema_rules::check(resource, object, None);
     errors.extend(complaints);
     errors.extend(schema_rules::scale(resource, object, false));
-    errors.extend(resource.strategy.validate_create(object));
-    if !resource.is_custom() {
-        let check =
-            |object: &Value| validation::create(context.table(), &conversion::validated(resource, object));
+    if resource.is_custom() {
+        errors.extend(resource.strategy.validate_create(object));
+    } else {
+        let check = |object: &Value| {
+            let mut errors = resource.strategy.validate_create(object);
+            let object = conversion::validated(resource, object);
+            errors.extend(validation::create(context.table(), &object));
+            errors
+        };
         errors.extend(sent::check_as_sent(resource, object, || sent(None), check));
     }
     if errors.is_empty() {

@@ -271,7 +271,7 @@ pub(super) fn check_preconditions(
 ) -> Result<(), ApiError> {
     let resource = &context.resource;
     // The real server names the kind here, not the resource.
-    let kind = GroupResource::new(&resource.group, &resource.kind);
+    let kind = GroupResource::new(resource.validated_group(), &resource.kind);
     let mismatch = |what: &str, wanted: &str, is: &str, happened: &str| {
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have \

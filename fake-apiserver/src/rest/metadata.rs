@@ -135,8 +135,10 @@ pub(crate) fn validate_update(
         (resource.group.as_str(), resource.plural.as_str()),
         (
             "",
-            "configmaps" | "endpoints" | "persistentvolumeclaims" | "secrets" | "serviceaccounts"
+            "configmaps" | "endpoints" | "persistentvolumeclaims" | "pods" | "secrets" | "serviceaccounts"
         ) | ("apps", "controllerrevisions")
+            | ("networking.k8s.io", "ingresses" | "ingressclasses")
+            | ("storage.k8s.io", "volumeattributesclasses")
     );
     if change_first {
         errors.extend(changed.into_iter().chain(anew));

@@ -7,7 +7,7 @@ use super::context::{Answer, Context};
 use super::create::{check_namespace, create_shaped};
 use super::incoming::{self, Patched};
 use super::ownership::{Ownership, with_operation};
-use super::update::{Update, check_name, update};
+use super::update::{Update, check_name, is_service_status, update};
 use crate::field_error::FieldError;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
@@ -431,12 +431,15 @@ pub(super) fn check_repeated(context: &Context, repeated: &[String]) -> Result<(
     }
 }
 
-/// Whether what is applied makes an object where there is none: the status of these policies does so, too.
+/// Whether what is applied makes an object where there is none: the status of services and of these policies does so, too.
 fn is_made_by_status(context: &Context) -> bool {
     let table = context.table().resource.as_str();
     match context.request.subresource.as_str() {
         "" => true,
-        "status" => !context.resource.is_custom() && table == "validatingadmissionpolicies",
+        "status" => {
+            is_service_status(context)
+                || !context.resource.is_custom() && table == "validatingadmissionpolicies"
+        }
         _ => false,
     }
 }

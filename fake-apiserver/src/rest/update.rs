@@ -19,7 +19,7 @@ use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
 use crate::store::{Change, CommitError, Stored};
-use crate::strategy::{disabled, keep_all_but, signing, storage};
+use crate::strategy::{disabled, keep_all_but, resource_claim, signing, storage};
 use crate::validation;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
@@ -52,7 +52,7 @@ pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
         .is_none();
     if missing
         && context.resource.strategy.allows_create_on_update()
-        && context.request.subresource.is_empty()
+        && (context.request.subresource.is_empty() || is_service_status(context))
     {
         crate::authz::check_create(context)?;
         if !object.uid().is_empty() {
@@ -74,6 +74,12 @@ pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
         },
     )
     .await
+}
+
+/// Whether a service's status is written: where there is no service that makes one, without an address.
+pub(super) fn is_service_status(context: &Context) -> bool {
+    let resource = &context.resource;
+    resource.group.is_empty() && resource.plural == "services" && context.request.subresource == "status"
 }
 
 /// The names of path and object must agree.
@@ -444,6 +450,9 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     if context.table().resource == "certificatesigningrequests" && !context.request.subresource.is_empty() {
         signing::stamp(object, old, &context.state().now());
     }
+    if context.table().resource == "resourceclaims" && context.request.subresource == "status" {
+        resource_claim::drop_freed(object, old);
+    }
     if context.table().resource == "persistentvolumes" && context.request.subresource == "status" {
         storage::stamp_phase(object, &context.state().now());
     }
@@ -470,7 +479,13 @@ fn validate(
     if context.request.subresource == "binding" {
         return Ok(Vec::new());
     }
-    let mut errors = metadata::validate_update(resource, &context.request.subresource, object, old);
+    let mut errors = authz::devices::status(context, object, old);
+    errors.extend(metadata::validate_update(
+        resource,
+        &context.request.subresource,
+        object,
+        old,
+    ));
     let subresource = context.request.subresource.as_str();
     let (mut complaints, warnings) = schema_rules::check(resource, object, Some(old));
     if resource.is_custom() && subresource == "status" {
@@ -480,14 +495,20 @@ fn validate(
     if subresource != "scale" || resource.is_custom() {
         errors.extend(schema_rules::scale(resource, object, subresource == "status"));
     }
-    if subresource.is_empty() {
-        errors.extend(resource.strategy.validate_update(object, old));
-    }
-    if !resource.is_custom() {
+    if resource.is_custom() {
+        if subresource.is_empty() {
+            errors.extend(resource.strategy.validate_update(object, old));
+        }
+    } else {
         let before = conversion::validated(resource, old);
         let check = |object: &Value| {
+            let mut errors = match subresource {
+                "" => resource.strategy.validate_update(object, old),
+                _ => Vec::new(),
+            };
             let object = conversion::validated(resource, object);
-            validation::update(context.table(), subresource, &object, &before)
+            errors.extend(validation::update(context.table(), subresource, &object, &before));
+            errors
         };
         errors.extend(sent::check_as_sent(
             resource,
@@ -536,10 +557,20 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 }
 
 /// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: a new claim
-/// without its phase.
+/// without its phase, a new job without the labels that it has from its template.
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
-    let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
-    is_claim && existing.created == existing.revision
+    if existing.created != existing.revision {
+        return false;
+    }
+    match (context.resource.group.as_str(), context.resource.plural.as_str()) {
+        ("", "persistentvolumeclaims") => true,
+        ("batch", "jobs") => {
+            let owners = at(&existing.value, "metadata.managedFields").and_then(Value::as_array);
+            let labels = |owner: &Value| owner.pointer("/fieldsV1/f:metadata/f:labels").is_some();
+            !owners.into_iter().flatten().any(labels)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an object without labels has those of its template.

@@ -6,11 +6,19 @@ use shared_json::{Map, Value};
 use crate::meta::at;
 use crate::store::GroupResource;
 
-/// Where fields are: `*` stands for every item of a list.
+/// Where fields are: `*` stands for every item of a list, or every value of a map.
 type Field = &'static [&'static str];
 
 const STATEFUL_SETS: &[Field] = &[&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]];
 const LEASES: &[Field] = &[&["spec", "strategy"], &["spec", "preferredHolder"]];
+const CSI_DRIVERS: &[Field] = &[&["spec", "preventPodSchedulingIfMissing"]];
+const RESOURCE_SLICES: &[Field] = &[
+    &["spec", "devices", "*", "nodeAllocatableResourceMappings"],
+    &["spec", "devices", "*", "attributes", "*", "bools"],
+    &["spec", "devices", "*", "attributes", "*", "ints"],
+    &["spec", "devices", "*", "attributes", "*", "strings"],
+    &["spec", "devices", "*", "attributes", "*", "versions"],
+];
 const NODES: &[Field] = &[&["spec", "configSource"]];
 // The first version of endpoint slices had this field; the present one takes it from nobody.
 const SLICES: &[Field] = &[&["endpoints", "*", "deprecatedTopology"]];
@@ -28,6 +36,8 @@ pub(crate) fn drop(table: &GroupResource, object: &mut Value, old: Option<&Value
     let fields = match (table.group.as_str(), table.resource.as_str()) {
         ("apps", "statefulsets") => STATEFUL_SETS,
         ("coordination.k8s.io", "leases") => LEASES,
+        ("storage.k8s.io", "csidrivers") => CSI_DRIVERS,
+        ("resource.k8s.io", "resourceslices") => RESOURCE_SLICES,
         ("", "nodes") => NODES,
         ("discovery.k8s.io", "endpointslices") => SLICES,
         _ => &[],
@@ -65,20 +75,22 @@ fn pod_spec(table: &GroupResource) -> Option<&'static str> {
 fn is_used(value: &Value, field: &[&str]) -> bool {
     match field {
         [] => !value.is_null(),
-        ["*", rest @ ..] => value
-            .as_array()
-            .is_some_and(|list| list.iter().any(|item| is_used(item, rest))),
+        ["*", rest @ ..] => match value {
+            Value::Array(list) => list.iter().any(|item| is_used(item, rest)),
+            Value::Object(map) => map.values().any(|item| is_used(item, rest)),
+            _ => false,
+        },
         [name, rest @ ..] => value.get(name).is_some_and(|inner| is_used(inner, rest)),
     }
 }
 
 fn take(value: &mut Value, field: &[&str]) {
     match field {
-        ["*", rest @ ..] => value
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-            .for_each(|item| take(item, rest)),
+        ["*", rest @ ..] => match value {
+            Value::Array(list) => list.iter_mut().for_each(|item| take(item, rest)),
+            Value::Object(map) => map.values_mut().for_each(|item| take(item, rest)),
+            _ => {}
+        },
         [name] => {
             value.as_object_mut().and_then(|map| map.remove(*name));
         }

@@ -18,6 +18,7 @@ pub(crate) mod namespace;
 mod node;
 mod own_labels;
 mod pod;
+pub(crate) mod resource_claim;
 pub(crate) mod service;
 pub(crate) mod signing;
 pub(crate) mod storage;

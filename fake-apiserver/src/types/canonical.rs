@@ -5,6 +5,8 @@ use super::quantity;
 use super::schema::{Field, Kind, Object, Schema, Written};
 use super::settled::settled;
 use super::time;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use shared_json::{Map, Name, Value};
 
 impl Schema {
@@ -120,7 +122,14 @@ fn canonicalize(schema: &Schema, value: &mut Value, old: Option<&Value>) {
                 *value = number.into();
             }
         }
-        Kind::String | Kind::Number | Kind::Boolean | Kind::IntOrString | Kind::Bytes | Kind::Any => {}
+        Kind::Bytes => {
+            if let Value::Array(bytes) = value {
+                let byte = |byte: &Value| u8::try_from(byte.as_u64().unwrap_or_default()).unwrap_or_default();
+                let bytes: Vec<u8> = bytes.iter().map(byte).collect();
+                *value = Value::from(STANDARD.encode(bytes));
+            }
+        }
+        Kind::String | Kind::Number | Kind::Boolean | Kind::IntOrString | Kind::Any => {}
     }
 }
 

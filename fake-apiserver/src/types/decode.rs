@@ -131,8 +131,24 @@ impl Place<'_> {
             (Kind::Time, Value::String(text)) => check_time(text, false),
             (Kind::MicroTime, Value::String(text)) => check_time(text, true),
             (Kind::Bytes, Value::String(text)) => check_base64(text),
+            (Kind::Bytes, Value::Array(bytes)) => bytes.iter().try_for_each(|byte| self.check_byte(byte)),
             _ => Err(self.wrong(schema, json_type(value).to_owned())),
         }
+    }
+
+    /// Bytes may be given one by one.
+    fn check_byte(&self, byte: &Value) -> Result<(), DecodeError> {
+        let found = match byte {
+            Value::Null => return Ok(()),
+            Value::Number(number) if number.as_u64().is_some_and(|byte| byte <= 255) => return Ok(()),
+            Value::Number(number) => format!("number {number}"),
+            other => json_type(other).to_owned(),
+        };
+        Err(DecodeError::WrongType {
+            found,
+            place: format!("struct field {}.{}", self.owner(), self.path()),
+            expected: "uint8".to_owned(),
+        })
     }
 
     /// A schema of a definition, in a place where something else may stand, too: it is of the type that it is a part of.
@@ -421,6 +437,8 @@ fn embedded(owner: &str, field: &str) -> &'static [&'static str] {
 fn map_type(owner: &str, field: &str) -> Option<&'static str> {
     Some(match (owner, field) {
         ("JSONSchemaProps", "x-kubernetes-validations") => "v1.ValidationRules",
+        ("JSONSchemaProps", "definitions") => "v1.JSONSchemaDefinitions",
+        ("JSONSchemaProps", "dependencies") => "v1.JSONSchemaDependencies",
         ("Device", "attributes") => "map[v1.QualifiedName]v1.DeviceAttribute",
         ("Device", "capacity") => "map[v1.QualifiedName]v1.DeviceCapacity",
         ("CapacityRequirements", "requests") | ("DeviceRequestAllocationResult", "consumedCapacity") => {
@@ -528,6 +546,8 @@ mod tests {
         "json: cannot unmarshal number 80.5 into Go struct field ServicePort.spec.ports.targetPort of type int32")]
     #[case("v1", "Pod", json!({"spec": {"containers": [{"resources": {"limits": {"cpu": "abc"}}}]}}),
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    #[case("v1", "Secret", json!({"data": {"k": ["a"]}}), "json: cannot unmarshal string into Go struct field Secret.data of type uint8")]
+    #[case("v1", "Secret", json!({"data": {"k": [1, 256]}}), "json: cannot unmarshal number 256 into Go struct field Secret.data of type uint8")]
     #[case("v1", "Secret", json!({"data": {"k": "%%%"}}), "illegal base64 data at input byte 0")]
     #[case("v1", "Secret", json!({"data": {"k": "1"}}), "illegal base64 data at input byte 0")]
     #[case("v1", "Secret", json!({"data": {"k": "aGk"}}), "illegal base64 data at input byte 0")]

@@ -7,6 +7,7 @@
 //!
 //! Everything here is a pure function of its arguments and total.
 
+mod bounds;
 mod builtin;
 mod canonical;
 mod decode;

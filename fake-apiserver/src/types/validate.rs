@@ -1,7 +1,7 @@
 //! Validating custom resources: the bounds of their schema, in the words of the real server.
 
-use super::format;
 use super::schema::{Array, Kind, Limits, ListType, Logic, Object, Schema};
+use super::{bounds, format};
 use crate::field_error::{FieldError, FieldErrorKind};
 use regex::Regex;
 use shared_json::{Map, Number, Value};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 /// The field of complaints about a combination of schemas, as the real server prints it.
-const NO_FIELD: &str = "<nil>";
+pub(super) const NO_FIELD: &str = "<nil>";
 
 impl Schema {
     /// Every complaint about a custom resource: types, required fields, bounds, formats, combinations, and items of sets and keyed lists
@@ -62,7 +62,10 @@ fn validate(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldEr
         }
     }
     if let Some(limits) = &schema.limits {
-        check_limits(limits, value, path, errors);
+        match value {
+            Value::Number(number) => bounds::check(schema, limits, number, path, errors),
+            _ => check_limits(limits, value, path, errors),
+        }
     }
     if let (Some(format), Value::String(text)) = (&schema.format, value)
         && !format::fits(format, text)
@@ -138,7 +141,8 @@ fn check_type(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Field
     if !fits {
         errors.push(wrong_type(path, expected, found));
     }
-    fits
+    // A number is held against limits even where it should be a whole one.
+    fits || matches!(schema.kind, Kind::IntOrString) && value.is_number()
 }
 
 fn check_number(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) -> bool {
@@ -180,7 +184,7 @@ fn check_integer(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<Fi
     }
     let detail = format!("Checked value must be of type integer {named} in {path}");
     errors.push(FieldError::invalid(NO_FIELD, "", detail));
-    false
+    true
 }
 
 fn whole(number: &Number) -> Option<i64> {
@@ -213,33 +217,6 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
         errors.push(FieldError::invalid(path, value, format!("{path} in body {rule}")));
     };
     match value {
-        Value::Number(number) => {
-            let float = number.as_f64().unwrap_or(f64::NAN);
-            if let Some(step) = limits
-                .multiple_of
-                .filter(|step| *step > 0.0 && (float / step).fract() != 0.0)
-            {
-                bad(value.clone(), format!("should be a multiple of {step}"));
-            }
-            match limits.maximum {
-                Some(max) if limits.exclusive_maximum && float >= max => {
-                    bad(value.clone(), format!("should be less than {max}"))
-                }
-                Some(max) if float > max => {
-                    bad(value.clone(), format!("should be less than or equal to {max}"))
-                }
-                _ => {}
-            }
-            match limits.minimum {
-                Some(min) if limits.exclusive_minimum && float <= min => {
-                    bad(value.clone(), format!("should be greater than {min}"))
-                }
-                Some(min) if float < min => {
-                    bad(value.clone(), format!("should be greater than or equal to {min}"))
-                }
-                _ => {}
-            }
-        }
         Value::String(text) => {
             let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
             // Only the first of these is told.
@@ -282,7 +259,7 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
                 errors.push(FieldError::too_many(path, map.len(), max));
             }
         }
-        Value::Null | Value::Bool(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -153,6 +153,26 @@ pub(crate) fn canonical_network(path: &Path<'_>, text: &str, errors: &mut Errors
     }
 }
 
+/// The address of an interface, with the length of its network's prefix, in the canonical form.
+pub(crate) fn interface(path: &Path<'_>, text: &str, errors: &mut Errors) {
+    let Some(Network { address, prefix }) = Network::parse(text) else {
+        let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return errors.invalid(path, text, detail);
+    };
+    let mapped = match address {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped(),
+        IpAddr::V4(_) => None,
+    };
+    let canonical = match mapped {
+        Some(v4) if prefix > 32 => format!("{v4}/{}", prefix.saturating_sub(96)),
+        Some(v4) => format!("{v4}/{prefix}"),
+        None => format!("{address}/{prefix}"),
+    };
+    if canonical != text {
+        errors.invalid(path, text, format!("must be in canonical form (\"{canonical}\")"));
+    }
+}
+
 /// An address that something may be reached at: not this host, not this link.
 pub(crate) fn endpoint(path: &Path<'_>, text: &str, errors: &mut Errors) {
     let Some(address) = parse(text) else {

@@ -58,7 +58,8 @@ fn param_kind(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn match_resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
-    errors.one_of(&path.field("matchPolicy"), resources.text("matchPolicy"), &MATCH);
+    let policy = resources.text_if_set("matchPolicy");
+    errors.one_of_if_set(&path.field("matchPolicy"), policy, &MATCH);
     for field in ["namespaceSelector", "objectSelector"] {
         match resources.part(field) {
             None => errors.required(&path.field(field), ""),

@@ -108,6 +108,14 @@ impl Errors {
         }
     }
 
+    /// A value that must be there and one of a few; an empty one is there.
+    pub(crate) fn one_of_if_set(&mut self, path: &Path<'_>, value: Option<&str>, allowed: &[&str]) {
+        match value {
+            None => self.required(path, ""),
+            Some(value) => self.one_of_or_empty(path, value, allowed),
+        }
+    }
+
     /// A value that must be one of a few, an empty one too.
     pub(crate) fn one_of_or_empty(&mut self, path: &Path<'_>, value: &str, allowed: &[&str]) {
         if !allowed.contains(&value) {

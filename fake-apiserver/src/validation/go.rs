@@ -34,7 +34,7 @@ enum Field {
 }
 
 /// The fields of `metadata`, in the order of its struct.
-pub(super) const METADATA: [&str; 14] = [
+pub(super) const METADATA: [&str; 15] = [
     "name",
     "generateName",
     "namespace",
@@ -49,6 +49,7 @@ pub(super) const METADATA: [&str; 14] = [
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 ];
 
 static STRUCTS: LazyLock<BTreeMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
@@ -142,13 +143,32 @@ fn shown(shape: Shape, present: Option<&Value>, holder: Option<&Value>) -> Tree 
         (Shape::List(name), Some(Value::Array(items))) => {
             Tree::List(items.iter().map(|item| tree(name, Some(item), holder)).collect())
         }
-        (_, Some(present)) => Tree::Plain(present.clone()),
+        (_, Some(present)) => plain(present),
         (Shape::Text, None) => Tree::Plain(Value::from("")),
         (Shape::Number, None) => Tree::Plain(Value::from(0)),
         (Shape::Flag, None) => Tree::Plain(Value::from(false)),
         (Shape::Amount, None) => Tree::Plain(Value::from("0")),
         (Shape::Plain | Shape::Pointer(_) | Shape::List(_), None) => Tree::Plain(Value::Null),
     }
+}
+
+/// JSON of a type that is printed as it is sent. Of these label selectors alone have their fields in another order than that of letters.
+fn plain(value: &Value) -> Tree {
+    const FIELDS: [&str; 2] = ["matchLabels", "matchExpressions"];
+    match FIELDS.map(|field| value.part(field)) {
+        [Some(labels), Some(expressions)] => {
+            let parts = [labels, expressions].map(|part| Tree::Plain(part.clone()));
+            Tree::Object(FIELDS.map(str::to_owned).into_iter().zip(parts).collect())
+        }
+        _ => Tree::Plain(value.clone()),
+    }
+}
+
+/// A value of a type that is printed as it is sent.
+pub(crate) fn plain_text(value: &Value) -> String {
+    let mut out = String::new();
+    plain(value).compact(&mut out);
+    out
 }
 
 /// JSON as Go's encoder writes it: `<`, `>` and `&` are escaped.
@@ -283,6 +303,7 @@ mod tests {
     #[rstest]
     #[case("apps.DeploymentStrategy", json!({"type": "X"}), r#"{"Type":"X","RollingUpdate":null}"#)]
     #[case("rbac.RoleRef", json!({"kind": "Role", "name": "r<"}), r#"{"APIGroup":"","Kind":"Role","Name":"r\u003c"}"#)]
+    #[case("policy.PodDisruptionBudgetSpec", json!({"selector": {"matchExpressions": [], "matchLabels": {"a": "b"}}}), r#"{"MinAvailable":null,"Selector":{"matchLabels":{"a":"b"},"matchExpressions":[]},"MaxUnavailable":null,"UnhealthyPodEvictionPolicy":null}"#)]
     #[case("core.Taint", json!({}), r#"{"Key":"","Value":"","Effect":"","TimeAdded":null}"#)]
     fn every_field_is_shown(#[case] name: &str, #[case] value: Value, #[case] expected: &str) {
         assert_eq!(text(name, Some(&value)), expected);

@@ -105,7 +105,7 @@ fn rules(table: &GroupResource) -> Rules {
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
             anew!(flow_control::level).with_status(flow_control::status)
         }
-        ("resource.k8s.io", "deviceclasses") => anew!(devices::class),
+        ("resource.k8s.io", "deviceclasses") => Rules::new(devices::class, devices::class_update),
         ("resource.k8s.io", "resourceclaims") => {
             Rules::new(devices::claim, devices::claim_update).with_status(devices::claim_status)
         }
@@ -274,7 +274,11 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
 fn immutable(new: &Value, old: &Value, pointer: &str, path: &Path<'_>, errors: &mut Errors) {
     let value = new.pointer(pointer);
     if !fields::same(value, old.pointer(pointer)) {
-        let shown = value.cloned().unwrap_or_default();
-        errors.invalid(path, shown, IMMUTABLE);
+        match value {
+            Some(value @ Value::Object(_)) => {
+                errors.invalid_shown(path, go::plain_text(value), IMMUTABLE);
+            }
+            value => errors.invalid(path, value.cloned().unwrap_or_default(), IMMUTABLE),
+        }
     }
 }

@@ -485,7 +485,11 @@ fn slice_base(object: &Value, errors: &mut Errors) {
         if !known.insert(name) {
             errors.duplicate(&at.field("name"), name);
         }
-        errors.one_of(&at.field("protocol"), port.text("protocol"), &pod::PROTOCOLS);
+        errors.one_of_if_set(
+            &at.field("protocol"),
+            port.text_if_set("protocol"),
+            &pod::PROTOCOLS,
+        );
         if let Some(protocol) = port.text_if_set("appProtocol") {
             let problems = names::qualified_problems(protocol);
             errors.problems(&at.field("appProtocol"), protocol, problems);

@@ -41,23 +41,27 @@ fn what_is_taken_as_it_comes() {
     });
 }
 
-/// The real authorizer for nodes lets a node get itself.
+/// The real authorizer lets a node list services, too, whatever its cluster role says.
 #[test]
-fn nodes_may_what_roles_allow() {
+fn nodes_may_what_their_role_says_besides() {
     simulate(|| async {
         let cluster = Cluster::builder().start().await.expect("a cluster");
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": "system:node:node1", "groups": ["system:nodes"],
-                "resourceAttributes": {"verb": "get", "resource": "nodes", "name": "node1"}},
-        });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let (code, answer) = request(&cluster, "POST", path, &review).await;
-        assert_eq!(
-            (code, &answer["status"]["allowed"]),
-            (201, &json!(false)),
-            "{answer}"
-        );
+        for (verb, resource, name, allowed) in
+            [("get", "nodes", "node1", true), ("list", "services", "", false)]
+        {
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": "system:node:node1", "groups": ["system:nodes"],
+                    "resourceAttributes": {"verb": verb, "resource": resource, "name": name}},
+            });
+            let (code, answer) = request(&cluster, "POST", path, &review).await;
+            assert_eq!(
+                (code, &answer["status"]["allowed"]),
+                (201, &json!(allowed)),
+                "{answer}"
+            );
+        }
     });
 }
 

@@ -1,5 +1,6 @@
 //! What is wrong with a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
 
+mod json_path;
 mod pattern;
 pub(crate) use pattern::problem as pattern_problem;
 mod schema;
@@ -11,6 +12,7 @@ use shared_json::{Array, Value};
 use crate::field_error::FieldError;
 use crate::meta::{at, string_map};
 use crate::names;
+use crate::validation::fields::same;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [
@@ -56,6 +58,14 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
     {
         let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
         errors.push(FieldError::required(path, ""));
+    }
+    let is_pruned = at(definition, "spec.preserveUnknownFields").and_then(Value::as_bool) != Some(true);
+    let mut schemas = versions
+        .iter()
+        .filter_map(|version| at(version, "schema.openAPIV3Schema"));
+    if !is_pruned && schemas.any(schema::has_defaults) {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", true, detail));
     }
     for (index, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{index}]");
@@ -147,7 +157,7 @@ fn parts(version: &Value, versions: &[Value], path: &str, shared: bool) -> Vec<F
     let is_here = |field: &str| {
         let alike = versions
             .iter()
-            .all(|other| other.get(field) == version.get(field));
+            .all(|other| same(other.get(field), version.get(field)));
         alike == shared
     };
     let mut errors = Vec::new();
@@ -176,7 +186,20 @@ fn parts(version: &Value, versions: &[Value], path: &str, shared: bool) -> Vec<F
         ));
     }
     if is_here("selectableFields") {
-        errors.extend(check_selectable(version, &format!("{path}.selectableFields")));
+        let path = format!("{path}.selectableFields");
+        let has_any = version
+            .get("selectableFields")
+            .and_then(Value::as_array)
+            .is_some();
+        if has_any && !shared && !is_here("schema") {
+            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            errors.push(FieldError::invalid(path, "", detail));
+        } else if has_any && shared && !is_here("schema") {
+            let detail = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid(path, "", detail));
+        } else {
+            errors.extend(check_selectable(version, &path));
+        }
     }
     errors
 }
@@ -553,6 +576,7 @@ fn check_columns(version: &Value, path: &str) -> Vec<FieldError> {
 
 fn check_selectable(version: &Value, path: &str) -> Vec<FieldError> {
     let fields = version.get("selectableFields").and_then(Value::as_array);
+    let schema = at(version, "schema.openAPIV3Schema").unwrap_or(&Value::Null);
     let mut errors = Vec::new();
     let mut known: Vec<&str> = Vec::new();
     for (index, field) in fields.into_iter().flatten().enumerate() {
@@ -562,7 +586,7 @@ fn check_selectable(version: &Value, path: &str) -> Vec<FieldError> {
             errors.push(FieldError::required(path, ""));
             continue;
         }
-        let found = match follow(json_path, at(version, "schema.openAPIV3Schema")) {
+        let found = match json_path::follow(json_path, schema, false) {
             Ok(found) => found,
             Err(problem) => {
                 let detail = format!("is an invalid path: {problem}");
@@ -589,41 +613,4 @@ fn check_selectable(version: &Value, path: &str) -> Vec<FieldError> {
         errors.push(FieldError::too_many(path, known.len(), SELECTABLE_MAX));
     }
     errors
-}
-
-/// The schema of the field that a path leads to.
-fn follow<'a>(path: &str, schema: Option<&'a Value>) -> Result<&'a Value, String> {
-    const NOWHERE: &str = "does not refer to a valid field";
-    let mut place = schema.ok_or(NOWHERE)?;
-    let mut rest = path;
-    while !rest.is_empty() {
-        if rest.starts_with('[') {
-            return Err("array notation is not allowed".to_owned());
-        }
-        let Some(after) = rest.strip_prefix('.') else {
-            let end = rest.find(['.', '[', ']']).unwrap_or(rest.len()).max(1);
-            return Err(format!(
-                "expected [ or . but got: {}",
-                rest.get(..end).unwrap_or(rest)
-            ));
-        };
-        if after.is_empty() {
-            return Err("unexpected end of JSON path".to_owned());
-        }
-        let end = after.find(['.', '[', ']']).unwrap_or(after.len());
-        let (name, left) = after.split_at(end);
-        let properties = place.get("properties").filter(|fields| fields.is_object());
-        place = match (
-            properties,
-            place
-                .get("additionalProperties")
-                .filter(|values| values.is_object()),
-        ) {
-            (Some(fields), _) => fields.get(name).ok_or(NOWHERE)?,
-            (None, Some(values)) => values,
-            (None, None) => return Err(NOWHERE.to_owned()),
-        };
-        rest = left;
-    }
-    Ok(place)
 }

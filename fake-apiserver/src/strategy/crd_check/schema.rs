@@ -2,8 +2,8 @@
 
 use shared_json::{Value, json};
 
-use super::structural;
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
+use super::{json_path, shown, structural};
 use crate::cel;
 use crate::field_error::FieldError;
 use crate::rest::embedded;
@@ -55,6 +55,9 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
             let read = Schema::from_openapi_v3_unchecked(schema);
             let mut wrong = read.wrong_defaults();
             wrong_resources(&read, "", &mut wrong);
+            let mut broken = Vec::new();
+            broken_by_defaults(&read, "", &wrong, &mut broken);
+            wrong.extend(broken);
             if wrong.is_empty() {
                 typed = Some(read);
             }
@@ -62,15 +65,17 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
         }
         errors.extend(complaints);
     }
-    let before = errors.len();
-    Walk { errors: &mut errors }.walk(
-        schema,
-        path,
-        &Place {
-            is_root: true,
-            ..Place::default()
-        },
-    );
+    let mut walk = Walk {
+        errors: &mut errors,
+        wrong: Vec::new(),
+        below: 0,
+    };
+    let root = Place {
+        is_root: true,
+        ..Place::default()
+    };
+    walk.walk(schema, path, &root);
+    let wrong = walk.wrong;
     // This is found last, where nothing else is wrong.
     if errors.is_empty() && names_a_schema(schema) {
         let detail = "OpenAPIV3Schema 'schema' is not supported";
@@ -78,23 +83,16 @@ pub(super) fn check(schema: &Value, has_status: bool, path: &str) -> Vec<FieldEr
     }
     // Rules are read only where everything else is right with what they see.
     if let Some(typed) = typed {
-        let below = |error: &FieldError| {
-            let rest = error.path.strip_prefix(path)?;
+        let below = |wrong: &String| {
+            let rest = wrong.strip_prefix(path)?;
             Some(rest.trim_start_matches('.').to_owned())
         };
-        let found = errors.get(before..).unwrap_or_default();
-        let wrong: Vec<String> = found.iter().filter_map(below).collect();
-        let before = errors.len();
+        let wrong: Vec<String> = wrong.iter().filter_map(below).collect();
         errors.extend(
             cel::check::check(&typed, true, &wrong)
                 .into_iter()
                 .map(|error| placed(error.under(path), path)),
         );
-        if wrong.is_empty() && errors.len() == before {
-            let mut wrong = Vec::new();
-            broken_by_defaults(&typed, "", &mut wrong);
-            errors.extend(wrong.into_iter().map(|error| error.under(path)));
-        }
     }
     errors
 }
@@ -132,35 +130,44 @@ fn wrong_resources(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The rules of a schema that its own defaults break.
-fn broken_by_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
-    let below = |part: &str| {
-        if path.is_empty() {
-            part.to_owned()
-        } else {
-            format!("{path}.{part}")
-        }
+/// The rules of a schema that its own defaults break, or that cannot be read to tell: where nothing else is `wrong` with them.
+fn broken_by_defaults(schema: &Schema, path: &str, wrong: &[FieldError], errors: &mut Vec<FieldError>) {
+    let below = |part: &str| match path {
+        "" => part.to_owned(),
+        path => format!("{path}.{part}"),
     };
     if schema.name.is_some() {
         return;
     }
     if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
-        let (found, _) = cel::rules::RuleSet::of(schema).check(schema, default, None);
-        errors.extend(found.into_iter().map(|error| match error.path.as_str() {
-            "<nil>" => FieldError {
-                path: below("default"),
-                ..error
-            },
-            _ => error.under(&below("default")),
-        }));
+        let place = below("default");
+        let is_valid = |error: &FieldError| {
+            let rest = error.path.strip_prefix(&place);
+            let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+            !is_below || error.detail == "must not have unknown fields"
+        };
+        if wrong.iter().all(is_valid) {
+            let mut found = cel::check::unread(schema, default, path.is_empty());
+            if found.is_empty() {
+                found = cel::rules::RuleSet::of(schema).check(schema, default, None).0;
+            }
+            errors.extend(found.into_iter().map(|error| match error.path.as_str() {
+                "<nil>" | "" => FieldError {
+                    path: place.clone(),
+                    ..error
+                },
+                _ => error.under(&place),
+            }));
+        }
     }
     match &schema.kind {
         Kind::Object(object) => {
             for (name, field) in &object.fields {
-                broken_by_defaults(&field.schema, &below(&format!("properties[{name}]")), errors);
+                let path = below(&format!("properties[{name}]"));
+                broken_by_defaults(&field.schema, &path, wrong, errors);
             }
         }
-        Kind::Array(array) => broken_by_defaults(&array.items, &below("items"), errors),
+        Kind::Array(array) => broken_by_defaults(&array.items, &below("items"), wrong, errors),
         _ => {}
     }
 }
@@ -180,27 +187,40 @@ fn names_a_schema(schema: &Value) -> bool {
 
 fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
-    let said = schema
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(field, _)| is_set(schema, field));
-    for (field, _) in said {
+    for field in shown::set_fields(schema) {
         if field == "type" && kind != "object" {
             let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
             errors.push(FieldError::invalid(at(path, "type"), kind, detail));
             return;
         }
-        let says_nothing = schema.get(field) == Some(&Value::Bool(false));
-        if !says_nothing && !ROOT_FIELDS.iter().any(|(_, known)| known == field) {
+        if !ROOT_FIELDS.iter().any(|(_, known)| *known == field) {
             let names: Vec<&str> = ROOT_FIELDS.iter().map(|(name, _)| *name).collect();
             let detail = format!(
                 "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
                 names.join(" ")
             );
-            errors.push(FieldError::invalid(path, schema.clone(), detail));
+            errors.push(FieldError {
+                shown: Some(shown::schema(schema)),
+                ..FieldError::invalid(path, Value::Null, detail)
+            });
             return;
         }
+    }
+}
+
+/// Whether a schema, or one inside of it, has a default.
+pub(super) fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.iter().any(|(field, part)| match field.as_str() {
+            "default" => !part.is_null(),
+            "enum" | "example" => false,
+            "properties" | "patternProperties" | "definitions" => part
+                .as_object()
+                .is_some_and(|parts| parts.values().any(has_defaults)),
+            _ => has_defaults(part),
+        }),
+        Value::Array(parts) => parts.iter().any(has_defaults),
+        _ => false,
     }
 }
 
@@ -215,6 +235,9 @@ struct Place {
 
 struct Walk<'a> {
     errors: &'a mut Vec<FieldError>,
+    /// The paths of the schemas with which something is wrong, and how many complaints there are about them.
+    wrong: Vec<String>,
+    below: usize,
 }
 
 impl Walk<'_> {
@@ -223,6 +246,16 @@ impl Walk<'_> {
     }
 
     fn walk(&mut self, schema: &Value, path: &str, place: &Place) {
+        let before = (self.errors.len(), self.below);
+        self.look(schema, path, place);
+        let own = (self.errors.len() - before.0) - (self.below - before.1);
+        if own > 0 {
+            self.wrong.push(path.to_owned());
+        }
+        self.below += own;
+    }
+
+    fn look(&mut self, schema: &Value, path: &str, place: &Place) {
         self.standard(schema, path, place);
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -284,7 +317,13 @@ impl Walk<'_> {
         self.list_keys(schema, path);
         for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
             let path = at(path, &format!("x-kubernetes-validations[{index}]"));
-            cel::check::written(rule, schema, &path, self.errors);
+            cel::check::written(rule, &path, self.errors);
+            let field = text(rule, "fieldPath");
+            if !field.is_empty() && is_readable(schema) && json_path::follow(field, schema, true).is_err() {
+                let path = format!("{path}.fieldPath");
+                self.errors
+                    .push(FieldError::invalid(path, field, "must be a valid path"));
+            }
         }
     }
 

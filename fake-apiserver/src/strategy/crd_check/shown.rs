@@ -4,6 +4,7 @@ use shared_json::Value;
 
 use super::{flag, text};
 use crate::cel;
+use crate::validation::fields::same;
 use crate::validation::go;
 
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ const SCHEMA: [(&str, &str, Shape); 44] = [
 pub(super) fn version(version: &Value, versions: &[Value]) -> String {
     let own = |field: &str| {
         let value = version.get(field);
-        let is_shared = versions.iter().all(|other| other.get(field) == value);
+        let is_shared = versions.iter().all(|other| same(other.get(field), value));
         value.filter(|value| !is_shared && !value.is_null())
     };
     let plain = |field: &str| go::json(own(field).unwrap_or(&Value::Null));
@@ -104,7 +105,23 @@ pub(super) fn version(version: &Value, versions: &[Value]) -> String {
     )
 }
 
-fn schema(schema: &Value) -> String {
+/// The fields of a schema that say something, in the order of the struct.
+pub(super) fn set_fields(schema: &Value) -> impl Iterator<Item = &'static str> {
+    let says = |shape: Shape, value: &Value| match shape {
+        Shape::Text => value != "",
+        Shape::Flag => *value != Value::Bool(false),
+        _ => !value.is_null(),
+    };
+    SCHEMA.into_iter().filter_map(move |(_, json, shape)| {
+        schema
+            .get(json)
+            .is_some_and(|value| says(shape, value))
+            .then_some(json)
+    })
+}
+
+/// A schema as its struct prints.
+pub(super) fn schema(schema: &Value) -> String {
     let fields = SCHEMA.iter().map(|(go, json, shape)| {
         let value = schema.get(*json).filter(|value| !value.is_null());
         format!("\"{go}\":{}", shown(*shape, value))

@@ -191,7 +191,22 @@ fn is_latest(image: &str) -> bool {
         Some((_, tag)) => tag == "latest",
         None => digest.is_none(),
     };
-    is_newest && is_repository(path) && !is_hash(image)
+    is_newest && is_repository(path) && name_bytes(path) <= NAME_BYTES_MAX && !is_hash(image)
+}
+
+/// How long the name of a repository may be, without its registry.
+const NAME_BYTES_MAX: usize = 255;
+
+/// How long it is, with the folder that images of the default registry have if they say none.
+fn name_bytes(path: &str) -> usize {
+    let is_registry = |first: &str| {
+        first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|b| b.is_ascii_uppercase())
+    };
+    match path.split_once('/') {
+        Some((first, rest)) if is_registry(first) => rest.len(),
+        Some(_) => path.len(),
+        None => "library/".len() + path.len(),
+    }
 }
 
 /// Whether a text is the hash of an image, which names none.
@@ -247,6 +262,9 @@ mod tests {
     #[case("img:v1", false)]
     #[case("img@sha256:aaaa", false)]
     #[case("reg:5000/img", true)]
+    #[case(&"x".repeat(247), true)]
+    #[case(&"x".repeat(248), false)]
+    #[case(&format!("reg:5000/{}", "x".repeat(255)), true)]
     #[case("reg:5000/img:1", false)]
     #[case("", false)]
     fn always_pulled(#[case] image: &str, #[case] latest: bool) {

@@ -77,11 +77,12 @@ pub(super) fn init(around: &Around<'_>, path: &Path<'_>, errors: &mut Errors) {
 }
 
 /// Fields that a container for debugging cannot have.
-const NOT_EPHEMERAL: [&str; 8] = [
+const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
     "resizePolicy",
     "restartPolicy",
+    "restartPolicyRules",
     "livenessProbe",
     "readinessProbe",
     "startupProbe",

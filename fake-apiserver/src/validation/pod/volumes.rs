@@ -314,7 +314,7 @@ pub(in crate::validation) fn template_metadata(template: &Value, path: &Path<'_>
     let fields = METADATA
         .into_iter()
         .filter(|field| !matches!(*field, "labels" | "annotations"));
-    for field in fields.chain(["managedFields"]) {
+    for field in fields {
         if meta.part(field).is_some_and(|value| value.as_str() != Some("")) {
             // Names of Go's fields are shown with a small letter before them.
             let shown = if field == "uid" { "uID" } else { field };
