@@ -107,7 +107,7 @@ impl Write<'_> {
         })
     }
 
-    fn new(&self) -> &Value {
+    fn written(&self) -> &Value {
         self.attributes.object.as_ref().unwrap_or(&Value::Null)
     }
 
@@ -117,12 +117,12 @@ impl Write<'_> {
 
     /// Whether a field of the object was something else before.
     fn changes(&self, field: &str) -> bool {
-        !same(at(self.new(), field), at(self.old(), field))
+        !same(at(self.written(), field), at(self.old(), field))
     }
 
     fn has_its_name(&self, otherwise: &str) -> Option<String> {
         let name = match self.attributes.operation {
-            Operation::Create => self.new().name(),
+            Operation::Create => self.written().name(),
             _ => &self.attributes.name,
         };
         (name != self.node).then(|| otherwise.to_owned())
@@ -166,7 +166,7 @@ impl Write<'_> {
 
     /// A pod that shows one that the node runs of its own: it is on the node, the node's, and names nothing else.
     fn mirror(&self) -> Result<Option<String>, ApiError> {
-        let (pod, node) = (self.new(), self.node);
+        let (pod, node) = (self.written(), self.node);
         if !string_map(pod, "annotations").contains_key(MIRROR) {
             return Ok(Some(format!(
                 "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
@@ -239,7 +239,7 @@ impl Write<'_> {
     fn itself(&self) -> Option<String> {
         let node = self.node;
         let asked = match self.attributes.operation {
-            Operation::Create => self.new().name(),
+            Operation::Create => self.written().name(),
             _ => &self.attributes.name,
         };
         if asked != node {
@@ -267,7 +267,10 @@ impl Write<'_> {
 
     /// The labels that change and are none of a kubelet's.
     fn forbidden_labels(&self) -> String {
-        let (new, old) = (string_map(self.new(), "labels"), string_map(self.old(), "labels"));
+        let (new, old) = (
+            string_map(self.written(), "labels"),
+            string_map(self.old(), "labels"),
+        );
         let changed = new
             .keys()
             .chain(old.keys())
@@ -298,7 +301,7 @@ impl Write<'_> {
             }
             object
         };
-        (!same(Some(&rest(self.new())), Some(&rest(self.old())))).then(|| {
+        (!same(Some(&rest(self.written())), Some(&rest(self.old())))).then(|| {
             format!(
                 "node {:?} is not allowed to update fields other than status.quantity and status.conditions",
                 self.node
@@ -308,7 +311,7 @@ impl Write<'_> {
 
     /// A token is for a pod on the node, and for whom that pod asks for tokens.
     fn token(&self) -> Result<Option<String>, ApiError> {
-        let request = self.new();
+        let request = self.written();
         let bound = |field: &str| text(request, &format!("spec.boundObjectRef.{field}"));
         let is_pod = bound("apiVersion") == "v1" && bound("kind") == "Pod" && !bound("name").is_empty();
         let why = if !is_pod {
@@ -333,7 +336,7 @@ impl Write<'_> {
     }
 
     fn audience(&self, pod: &Value) -> Option<String> {
-        let list = at(self.new(), "spec.audiences").and_then(Value::as_array);
+        let list = at(self.written(), "spec.audiences").and_then(Value::as_array);
         let audience = match list.map_or(&[][..], |list| list.as_slice()) {
             [] => "",
             [audience] => audience.as_str().unwrap_or_default(),
@@ -406,7 +409,7 @@ impl Write<'_> {
 
     fn slice(&self) -> Option<String> {
         let (object, what) = match self.attributes.operation {
-            Operation::Create => (self.new(), "create"),
+            Operation::Create => (self.written(), "create"),
             Operation::Delete => (self.old(), "delete"),
             _ => return None,
         };
@@ -420,11 +423,11 @@ impl Write<'_> {
             "kubernetes.io/kube-apiserver-client-kubelet",
         ];
         let is_new = self.attributes.operation == Operation::Create;
-        if !is_new || !signers.contains(&text(self.new(), "spec.signerName")) {
+        if !is_new || !signers.contains(&text(self.written(), "spec.signerName")) {
             return None;
         }
         let wanted = format!("system:node:{}", self.node);
-        let name = super::small::certificate_name(self.new())?;
+        let name = super::small::certificate_name(self.written())?;
         (name != wanted).then(|| format!("can only create a node CSR with CN={wanted}"))
     }
 }
