@@ -1,5 +1,7 @@
 //! Gives every namespace its `default` service account and the certificate authority's ConfigMap.
 
+use std::time::Duration;
+
 use client_kit::{JsonChange, watch_json};
 use futures::StreamExt as _;
 use futures::stream::SelectAll;
@@ -8,9 +10,13 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
+use super::runtime::Queue;
 use super::watching::{Change, watch};
 use crate::meta::{ObjectMeta, string_map};
+use crate::timer;
 
+/// How long what has failed waits at most before it is tried again (client-go's).
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);
 const CA_CONFIG_MAP: &str = "kube-root-ca.crt";
 const CA_FILE: &str = "ca.crt";
 const DESCRIPTION: &str = "kubernetes.io/description";
@@ -26,7 +32,6 @@ pub struct ServiceAccountController {
 /// Whether the certificate authority's ConfigMap holds something else than it should, or does not say what it is for.
 fn is_altered(object: &Value) -> bool {
     object.name() == CA_CONFIG_MAP
-        && !object.is_terminating()
         && (object.get("data") != Some(&json!({CA_FILE: ""}))
             || string_map(object, "annotations")
                 .get(DESCRIPTION)
@@ -67,32 +72,73 @@ impl ServiceAccountController {
                     .boxed(),
             );
         }
-        while let Some(change) = changes.next().await {
-            match change {
-                Change::Present(object)
-                    if object.name() == CA_CONFIG_MAP && !object.namespace().is_empty() =>
-                {
-                    self.restore(&object).await;
+        // Namespaces in which something could not be made or mended.
+        let mut failed = Queue::with_delay_max(RETRY_DELAY_MAX);
+        loop {
+            tokio::select! {
+                biased;
+                change = changes.next() => {
+                    let Some(change) = change else { return };
+                    let (namespace, done) = self.heed(change).await;
+                    note(&mut failed, namespace, done);
                 }
-                Change::Present(namespace) if !namespace.is_terminating() => {
-                    for object in wanted(namespace.name()) {
-                        self.ensure(namespace.name(), object).await;
-                    }
-                }
-                Change::Present(_) => {}
-                Change::Gone(object) => {
-                    for wanted in wanted(object.namespace()) {
-                        if wanted.name() == object.name() && !object.namespace().is_empty() {
-                            self.ensure(object.namespace(), wanted).await;
-                        }
+                () = timer::until(failed.next_due()) => {
+                    if let Some(namespace) = failed.pop() {
+                        let done = self.fill(&namespace).await & self.mend(&namespace).await;
+                        note(&mut failed, namespace, done);
                     }
                 }
             }
         }
     }
 
+    /// Does what a change asks for: the namespace that it concerns, and whether that is done.
+    async fn heed(&self, change: Change) -> (String, bool) {
+        match change {
+            Change::Present(object) if !object.namespace().is_empty() => {
+                (object.namespace().to_owned(), self.restore(&object).await)
+            }
+            Change::Present(namespace) if !namespace.is_terminating() => {
+                let name = namespace.name().to_owned();
+                let done = self.fill(&name).await;
+                (name, done)
+            }
+            Change::Gone(object) if !object.namespace().is_empty() => {
+                let mut done = true;
+                for wanted in wanted(object.namespace()) {
+                    if wanted.name() == object.name() {
+                        done &= self.ensure(object.namespace(), wanted).await;
+                    }
+                }
+                (object.namespace().to_owned(), done)
+            }
+            Change::Present(namespace) | Change::Gone(namespace) => (namespace.name().to_owned(), true),
+        }
+    }
+
+    /// Gives a namespace what every one has.
+    async fn fill(&self, namespace: &str) -> bool {
+        let mut done = true;
+        for object in wanted(namespace) {
+            done &= self.ensure(namespace, object).await;
+        }
+        done
+    }
+
+    /// Looks at the certificate authority's ConfigMap again.
+    async fn mend(&self, namespace: &str) -> bool {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{CA_CONFIG_MAP}");
+        let Ok(request) = http::Request::get(path).body(Vec::new()) else {
+            return true;
+        };
+        match self.client.request::<Value>(request).await {
+            Ok(object) if is_altered(&object) => self.restore(&object).await,
+            _ => true,
+        }
+    }
+
     /// Gives the certificate authority's ConfigMap back what it holds.
-    async fn restore(&self, object: &Value) {
+    async fn restore(&self, object: &Value) -> bool {
         let mut object = object.clone();
         let namespace = object.namespace().to_owned();
         let api: Api<DynamicObject> =
@@ -100,24 +146,45 @@ impl ServiceAccountController {
         object["data"] = json!({CA_FILE: ""});
         object["metadata"]["annotations"][DESCRIPTION] = json!(CA_DESCRIPTION);
         let Ok(object) = shared_json::from_value(object) else {
-            return;
+            return true;
         };
-        if let Err(error) = api.replace(CA_CONFIG_MAP, &PostParams::default(), &object).await {
-            tracing::debug!(%error, namespace, "restore the certificate authority");
-        }
+        let replaced = api.replace(CA_CONFIG_MAP, &PostParams::default(), &object).await;
+        is_settled(replaced, &namespace)
     }
 
-    async fn ensure(&self, namespace: &str, object: Value) {
+    async fn ensure(&self, namespace: &str, object: Value) -> bool {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &core(kind));
         let Ok(object) = shared_json::from_value(object) else {
-            return;
+            return true;
         };
-        match api.create(&PostParams::default(), &object).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => tracing::debug!(%error, namespace, "fill a namespace"),
-            Ok(_) => {}
-        }
+        is_settled(api.create(&PostParams::default(), &object).await, namespace)
+    }
+}
+
+/// Whether nothing is left to do: it has been done, or cannot be, as its namespace goes.
+fn is_settled(answer: Result<DynamicObject, kube::Error>, namespace: &str) -> bool {
+    let Err(error) = answer else {
+        return true;
+    };
+    tracing::debug!(%error, namespace, "fill a namespace");
+    let kube::Error::Api(status) = &error else {
+        return false;
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_already_exists()
+        || status.is_not_found()
+        || causes
+            .into_iter()
+            .any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// What has failed is tried again, later each time.
+fn note(failed: &mut Queue<String>, namespace: String, done: bool) {
+    if done {
+        failed.succeeded(&namespace);
+    } else {
+        failed.add_failed(namespace);
     }
 }
 
@@ -171,7 +238,8 @@ mod tests {
             let object = json!({"metadata": {"name": name, "annotations": annotations}, "data": data});
             assert_eq!(is_altered(&object), expected, "{object}");
         }
+        // Even if something holds it that is to go.
         let going = json!({"metadata": {"name": CA_CONFIG_MAP, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-        assert!(!is_altered(&going));
+        assert!(is_altered(&going));
     }
 }

@@ -177,6 +177,8 @@ impl NodeSpec {
         if self.unschedulable {
             spec["unschedulable"] = json!(true);
         }
+        let features = json!({"recursiveReadOnlyMounts": true, "userNamespaces": true});
+        let handlers = json!([{"name": "", "features": features}, {"name": "runc", "features": features}]);
         json!({
             "apiVersion": "v1",
             "kind": "Node",
@@ -191,9 +193,10 @@ impl NodeSpec {
                 ],
                 "conditions": ready_conditions(now, &[]),
                 "declaredFeatures": DECLARED_FEATURES,
+                "runtimeHandlers": handlers,
                 "nodeInfo": {
                     "architecture": "amd64", "operatingSystem": "linux", "kernelVersion": "6.1.0",
-                    "osImage": OS_IMAGE, "containerRuntimeVersion": "containerd://1.6.0",
+                    "osImage": OS_IMAGE, "containerRuntimeVersion": "containerd://2.1.0",
                     "kubeletVersion": "v1.36.2", "kubeProxyVersion": "", "machineID": "", "systemUUID": "", "bootID": "",
                 },
             },

@@ -172,7 +172,7 @@ fn sidecars_end_last() {
         7,
         stopping,
     );
-    // Each has its two seconds when the time is over.
+    // They have two seconds when the time is over, all at once.
     check(
         pod(4, &[sh("s", STUBBORN), sh("a", STUBBORN)]),
         Some(5),
@@ -181,8 +181,8 @@ fn sidecars_end_last() {
     );
     check(
         pod(4, &[sh("s", STUBBORN), sh("s2", STUBBORN), sh("a", STUBBORN)]),
-        Some(7),
-        10,
+        Some(5),
+        8,
         stopping,
     );
     check(

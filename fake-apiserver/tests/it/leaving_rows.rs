@@ -37,7 +37,7 @@ pub(crate) fn play(spec: &Value, before: &[(&'static str, Value)], steps: &[Step
         let cluster = Cluster::builder().nodes(1).start().await.expect("a cluster");
         let images = cluster.images();
         images.set("missing:1", Image::missing("missing:1"));
-        images.set("late:1", Image::remote("late:1", Duration::from_secs(100)));
+        images.set("slow:1", Image::remote("slow:1", Duration::from_secs(10)));
         for (path, object) in &before {
             let (code, answer) = request(&cluster, "POST", path, object).await;
             assert_eq!(code, 201, "{answer}");
@@ -92,109 +92,157 @@ const RUNS: &str = "Running ready a:running";
 const KILLED: &str = "Failed PodFailed a:terminated(Error 137)";
 const LOST: &str = "Failed PodFailed a:terminated(ContainerStatusUnknown 137)";
 
+/// What a node has begun it ends: whoever deletes a pod again with less time finds that nothing changes.
 #[test]
 fn less_time_than_before() {
     let stubborn = || pod(json!([sh("a", STUBBORN)]));
     check(stubborn(), &[Wait(5), Delete(None), Wait(25)], RUNS);
     check(stubborn(), &[Wait(5), Delete(None), Wait(33)], KILLED);
-    check(
-        stubborn(),
-        &[Wait(5), Delete(None), Wait(5), Delete(Some(3)), Wait(2)],
-        RUNS,
-    );
-    check(
-        stubborn(),
-        &[Wait(5), Delete(None), Wait(5), Delete(Some(3)), Wait(5)],
-        KILLED,
-    );
-    check(
-        stubborn(),
-        &[Wait(5), Delete(None), Wait(5), Delete(Some(1)), Wait(3)],
-        KILLED,
-    );
+    for less in [0, 1, 3, 20] {
+        let again = |seconds| [Wait(5), Delete(None), Wait(5), Delete(Some(less)), Wait(seconds)];
+        check(stubborn(), &again(20), RUNS);
+        check(stubborn(), &again(28), KILLED);
+    }
     // Twice.
-    let steps = [
-        Wait(5),
-        Delete(None),
-        Wait(2),
-        Delete(Some(20)),
-        Wait(2),
-        Delete(Some(4)),
-        Wait(6),
-    ];
-    check(stubborn(), &steps, KILLED);
-    // More than before it does not get; less begins anew.
+    let steps = |seconds| {
+        [
+            Wait(5),
+            Delete(Some(12)),
+            Wait(2),
+            Delete(Some(8)),
+            Wait(2),
+            Delete(Some(4)),
+            Wait(seconds),
+        ]
+    };
+    check(stubborn(), &steps(6), RUNS);
+    check(stubborn(), &steps(10), KILLED);
+    // Nor does it get more than before.
     check(
         stubborn(),
         &[Wait(5), Delete(Some(5)), Wait(2), Delete(Some(60)), Wait(6)],
         KILLED,
     );
-    let anew = |seconds: u64| [Wait(5), Delete(Some(10)), Wait(8), Delete(Some(9)), Wait(seconds)];
-    check(stubborn(), &anew(7), RUNS);
-    check(stubborn(), &anew(12), KILLED);
-    // While a hook runs.
-    let hooked = |command: Value, script: &str| {
+    // What counts is what is said before its node begins: here, while it gets an image.
+    let late = || pod(json!([with(sh("a", STUBBORN), "image", json!("slow:1"))]));
+    check(
+        late(),
+        &[Wait(5), Delete(None), Wait(1), Delete(Some(2)), Wait(12)],
+        KILLED,
+    );
+    check(late(), &[Wait(5), Delete(None), Wait(13)], RUNS);
+}
+
+/// Hooks run to their end or until the time of the first deletion is over, whatever is said later; and only once.
+#[test]
+fn hooks_and_less_time() {
+    let hooked = |hook: Value, script: &str| {
         pod(json!([with(
             sh("a", script),
             "lifecycle",
-            json!({"preStop": {"exec": {"command": command}}})
+            json!({"preStop": hook})
         )]))
     };
-    let slow = || hooked(json!(["sleep", "20"]), PROMPT);
-    check(slow(), &[Wait(5), Delete(None), Wait(15)], RUNS);
+    let slow = |script: &str| hooked(json!({"exec": {"command": ["sleep", "20"]}}), script);
     let ended = "Succeeded PodCompleted a:terminated(Completed 0)";
-    check(slow(), &[Wait(5), Delete(None), Wait(24)], ended);
+    check(slow(PROMPT), &[Wait(5), Delete(None), Wait(15)], RUNS);
+    check(slow(PROMPT), &[Wait(5), Delete(None), Wait(24)], ended);
+    let again = |less: u64, seconds: u64| [Wait(5), Delete(None), Wait(4), Delete(Some(less)), Wait(seconds)];
+    for less in [0, 2, 10] {
+        check(slow(PROMPT), &again(less, 12), RUNS);
+        check(slow(PROMPT), &again(less, 20), ended);
+        check(slow(STUBBORN), &again(less, 22), RUNS);
+        check(slow(STUBBORN), &again(less, 30), KILLED);
+    }
+    let sleeps = || hooked(json!({"sleep": {"seconds": 12}}), PROMPT);
+    check(sleeps(), &again(1, 6), RUNS);
+    check(sleeps(), &again(1, 12), ended);
+    // A hook that has run does not run again.
+    let counts = json!({"exec": {"command": ["sh", "-c", "echo x >> /tmp/n; sleep 2"]}});
+    let script = "trap 'sleep 6; exit $(cat /tmp/n | wc -l)' TERM; while true; do sleep 1; done";
     check(
-        slow(),
-        &[Wait(5), Delete(None), Wait(4), Delete(Some(2)), Wait(5)],
-        ended,
+        hooked(counts, script),
+        &again(3, 16),
+        "Failed PodFailed a:terminated(Error 1)",
+    );
+    let (_, events) = play(&slow(PROMPT), &[], &again(2, 22));
+    let said = |text: &str| events.iter().filter(|event| event.contains(text)).count();
+    assert_eq!(said("a Killing: Stopping container a"), 1, "{events:#?}");
+    assert_eq!(said("FailedPreStopHook") + said(" x2"), 0, "{events:#?}");
+    // With less time from the start it is killed while its hook runs, after the two seconds that everybody has.
+    check(slow(STUBBORN), &[Wait(5), Delete(Some(3)), Wait(4)], RUNS);
+    check(slow(STUBBORN), &[Wait(5), Delete(Some(3)), Wait(7)], KILLED);
+    check(slow(PROMPT), &[Wait(5), Delete(Some(3)), Wait(5)], ended);
+    // A second is the least, for hooks, too.
+    let quick = hooked(
+        json!({"exec": {"command": ["sh", "-c", "touch /tmp/x"]}}),
+        "trap 'test -e /tmp/x && exit 7; exit 0' TERM; while true; do sleep 1; done",
     );
     check(
-        hooked(json!(["sleep", "20"]), STUBBORN),
-        &[Wait(5), Delete(None), Wait(4), Delete(Some(2)), Wait(8)],
-        KILLED,
+        quick,
+        &[Wait(5), Delete(Some(0)), Wait(5)],
+        "Failed PodFailed a:terminated(Error 7)",
     );
 }
 
+/// What a pass has begun is done even if the pod is to go meanwhile.
 #[test]
 fn while_it_starts() {
     let image = |name: &str, image: &str| json!({"name": name, "image": image});
-    let late = || pod(json!([image("a", "late:1")]));
-    check(
-        late(),
-        &[Wait(5)],
-        "Pending ContainersNotReady a:waiting(ContainerCreating)",
+    let waits = "Pending ContainersNotReady a:waiting(ContainerCreating)";
+    let ended = "Succeeded PodCompleted a:terminated(Completed 0)";
+    let slow = || pod(json!([image("a", "slow:1")]));
+    check(slow(), &[Wait(5)], waits);
+    for grace in [None, Some(0), Some(1)] {
+        check(slow(), &[Wait(3), Delete(grace), Wait(3)], waits);
+        check(slow(), &[Wait(3), Delete(grace), Wait(14)], ended);
+    }
+    let (_, events) = play(&slow(), &[], &[Wait(3), Delete(None), Wait(14)]);
+    let said: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event.split(':').next())
+        .collect();
+    assert_eq!(
+        said,
+        ["a Pulling", "a Pulled", "a Created", "a Started", "a Killing"],
+        "{events:#?}"
     );
-    check(late(), &[Wait(5), Delete(None), Wait(3)], LOST);
-    check(late(), &[Wait(5), Delete(Some(0)), Wait(3)], LOST);
-    // One runs, another comes.
-    let both = "Failed PodFailed a:terminated(Completed 0) b:terminated(ContainerStatusUnknown 137)";
+    // So are those that come after it.
     check(
-        pod(json!([image("a", "nginx:1"), image("b", "late:1")])),
+        pod(json!([image("a", "slow:1"), image("b", "nginx:1")])),
+        &[Wait(3), Delete(None), Wait(14)],
+        "Succeeded PodCompleted a:terminated(Completed 0) b:terminated(Completed 0)",
+    );
+    check(
+        pod(json!([image("a", "nginx:1"), image("b", "slow:1")])),
+        &[Wait(3), Delete(None), Wait(3)],
+        "Pending ContainersNotReady a:waiting(ContainerCreating) b:waiting(ContainerCreating)",
+    );
+    // But not what would have to wait for something to end.
+    let mut first = pod(json!([image("a", "nginx:1")]));
+    first["initContainers"] = json!([image("i", "slow:1")]);
+    check(
+        first,
+        &[Wait(3), Delete(None), Wait(14)],
+        "Failed PodFailed i:terminated(Completed 0) a:terminated(ContainerStatusUnknown 137)",
+    );
+    check(
+        pod(json!([image("a", "missing:1")])),
         &[Wait(5), Delete(None), Wait(4)],
-        both,
+        LOST,
     );
-    // Waiting for its turn.
-    check(
-        pod(json!([image("a", "missing:1"), image("b", "late:1")])),
-        &[Wait(5), Delete(None), Wait(4)],
-        "Failed PodFailed a:terminated(ContainerStatusUnknown 137) b:terminated(ContainerStatusUnknown 137)",
-    );
-    let hooked = |script: &str| {
-        with(
+    let hooked = |script: &str, seconds: &str| {
+        pod(json!([with(
             sh("a", script),
             "lifecycle",
-            json!({"postStart": {"exec": {"command": ["sleep", "100"]}}}),
-        )
+            json!({"postStart": {"exec": {"command": ["sleep", seconds]}}}),
+        )]))
     };
+    check(hooked(PROMPT, "10"), &[Wait(5), Delete(None), Wait(4)], waits);
+    check(hooked(PROMPT, "10"), &[Wait(5), Delete(None), Wait(12)], ended);
     check(
-        pod(json!([hooked(PROMPT)])),
-        &[Wait(5), Delete(None), Wait(4)],
-        "Succeeded PodCompleted a:terminated(Completed 0)",
-    );
-    check(
-        pod(json!([hooked(STUBBORN)])),
-        &[Wait(5), Delete(Some(3)), Wait(7)],
+        hooked(STUBBORN, "10"),
+        &[Wait(5), Delete(Some(3)), Wait(20)],
         KILLED,
     );
 }

@@ -5,6 +5,7 @@ mod account_rows;
 mod autoscaling;
 mod by_hand;
 mod certificates;
+mod change_rows;
 mod collections;
 mod collector_rows;
 mod custom;

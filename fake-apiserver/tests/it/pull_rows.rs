@@ -212,3 +212,159 @@ fn images_that_do_not_come() {
         "i BackOff: Back-off pulling image \"missing:1\"",
     );
 }
+
+/// A pod whose container `a` mounts a volume that is an image, beside `more`.
+fn mounting(image: &str, policy: &str, more: &[Value]) -> Value {
+    let mut container = of("a", "busybox:1", "");
+    container["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    let mut volume = json!({"name": "v", "image": {"reference": image}});
+    if !policy.is_empty() {
+        volume["image"]["pullPolicy"] = json!(policy);
+    }
+    let mut containers = vec![container];
+    containers.extend_from_slice(more);
+    json!({"containers": containers, "volumes": [volume]})
+}
+
+#[test]
+fn images_as_volumes() {
+    let there =
+        "- Pulled: Container image \"files:1\" already present on machine and can be accessed by the pod";
+    tells(mounting("files:1", "", &[]), 4, RUNS, there);
+    tells(mounting("files:1", "Never", &[]), 4, RUNS, there);
+    tells(mounting("files:1", "IfNotPresent", &[]), 4, RUNS, "a Started");
+    tells(
+        mounting("files:1", "Always", &[]),
+        6,
+        RUNS,
+        "- Pulling: Pulling image \"files:1\"",
+    );
+    // As with containers, the newest is asked for.
+    tells(
+        mounting("files", "", &[]),
+        6,
+        RUNS,
+        "- Pulled: Successfully pulled image \"files\" in ",
+    );
+    tells(
+        mounting("files:latest", "", &[]),
+        6,
+        RUNS,
+        "- Pulling: Pulling image \"files:latest\"",
+    );
+    tells(
+        mounting("slow:1", "", &[]),
+        2,
+        "Pending ContainersNotReady a:waiting(ContainerCreating)",
+        "- Pulling: Pulling image \"slow:1\"",
+    );
+    tells(
+        mounting("slow:1", "", &[]),
+        7,
+        RUNS,
+        "- Pulled: Successfully pulled image \"slow:1\" in ",
+    );
+    // Before any container's own, and once for all of them.
+    let other = of("b", "slow:1", "");
+    tells(
+        mounting("slow:1", "", &[other]),
+        8,
+        "Running ready a:running b:running",
+        "b Pulled: Container image \"slow:1\" already present on machine",
+    );
+    // A container that is started again looks for it again.
+    let mut again = mounting("files:1", "", &[]);
+    again["containers"][0]["command"][2] = json!("exit 1");
+    tells(
+        again,
+        5,
+        "Running ContainersNotReady a:terminated(Error 1)x1",
+        "- Pulled: Container image \"files:1\" already present on machine and can be accessed by the pod x",
+    );
+    let mut part = mounting("files:1", "", &[]);
+    part["containers"][0]["volumeMounts"][0]["subPath"] = json!("x");
+    tells(part, 4, RUNS, "a Started");
+}
+
+#[test]
+fn volumes_that_do_not_come() {
+    let failed = "Pending ContainersNotReady a:waiting(ErrImagePull)";
+    tells(
+        mounting("missing:1", "", &[]),
+        4,
+        failed,
+        "- Failed: Failed to pull image \"missing:1\": rpc error: code = NotFound desc = failed to pull and unpack image \
+         \"docker.io/library/missing:1\"",
+    );
+    tells(
+        mounting("missing:1", "", &[]),
+        4,
+        failed,
+        "a Failed: Error: ErrImagePull",
+    );
+    let later = "Pending ContainersNotReady a:waiting(ImagePullBackOff)";
+    tells(
+        mounting("missing:1", "", &[]),
+        70,
+        later,
+        "- BackOff: Back-off pulling image \"missing:1\"",
+    );
+    tells(
+        mounting("missing:1", "", &[]),
+        70,
+        later,
+        "a Failed: Error: ImagePullBackOff",
+    );
+    let never = "Pending ContainersNotReady a:waiting(ErrImageNeverPull)";
+    tells(
+        mounting("slow:1", "Never", &[]),
+        4,
+        never,
+        "- ErrImageNeverPull: Container image \"slow:1\" is not present with pull policy of Never",
+    );
+    tells(
+        mounting("missing:1", "Never", &[]),
+        4,
+        never,
+        "a Failed: Error: ErrImageNeverPull",
+    );
+    tells(
+        mounting("Upper:1", "", &[]),
+        4,
+        "Pending ContainersNotReady a:waiting(InvalidImageName)",
+        "- InspectFailed: Failed to apply default image tag \"Upper:1\"",
+    );
+    // Who does not mount it runs.
+    tells(
+        mounting("missing:1", "", &[of("b", "busybox:1", "")]),
+        4,
+        "Pending ContainersNotReady a:waiting(ImagePullBackOff) b:running",
+        "b Started",
+    );
+    // Nor are images of containers fetched that wait for a volume.
+    let mut spec = mounting("missing:1", "", &[]);
+    spec["containers"][0]["image"] = json!("missing:2");
+    tells(spec, 4, failed, "- Pulling: Pulling image \"missing:1\"");
+    // Of several the last counts, and each is told of.
+    let mut two = mounting("missing:1", "", &[]);
+    two["volumes"] = json!([
+        {"name": "v", "image": {"reference": "missing:1"}}, {"name": "w", "image": {"reference": "slow:1", "pullPolicy": "Never"}},
+    ]);
+    two["containers"][0]["volumeMounts"] =
+        json!([{"name": "v", "mountPath": "/v"}, {"name": "w", "mountPath": "/w"}]);
+    tells(two.clone(), 4, never, "a Failed: Error: ErrImagePull");
+    two["containers"][0]["volumeMounts"] =
+        json!([{"name": "w", "mountPath": "/w"}, {"name": "v", "mountPath": "/v"}]);
+    tells(two, 4, failed, "a Failed: Error: ErrImageNeverPull");
+    // What must end first needs it first.
+    let mut first = mounting("missing:1", "", &[]);
+    let mut init = first["containers"][0].clone();
+    init["name"] = json!("i");
+    first["initContainers"] = json!([init]);
+    tells(
+        first,
+        4,
+        "Pending ContainersNotReady i:waiting(ErrImagePull) a:waiting(PodInitializing)",
+        "i Failed: Error: ErrImagePull",
+    );
+}

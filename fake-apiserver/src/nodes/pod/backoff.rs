@@ -8,6 +8,8 @@ use tokio::time::Instant;
 /// The first delay, and the longest (the kubelet's, for restarts and pulls alike).
 const DELAY_MIN: Duration = Duration::from_secs(10);
 const DELAY_MAX: Duration = Duration::from_secs(300);
+/// How long a delay is kept in mind.
+const FORGOTTEN: Duration = Duration::from_secs(600);
 
 struct Entry {
     delay: Duration,
@@ -20,10 +22,11 @@ pub(super) struct Backoff(BTreeMap<String, Entry>);
 
 impl Backoff {
     /// Whether what ended at `ended` may begin again. If so the next delay is twice as long; if not, gives the delay.
-    /// A run of more than twice the longest delay makes everything forgotten.
+    /// Twice the longest delay after it last began everything is forgotten, whether it runs or waits.
     pub(super) fn restart(&mut self, key: &str, ended: Instant, now: Instant) -> Result<(), Duration> {
+        self.0
+            .retain(|_, entry| now.saturating_duration_since(entry.updated) <= FORGOTTEN);
         if let Some(entry) = self.0.get(key)
-            && ended.saturating_duration_since(entry.updated) <= DELAY_MAX * 2
             && now.saturating_duration_since(ended) < entry.delay
         {
             return Err(entry.delay);
@@ -42,7 +45,7 @@ impl Backoff {
     /// Notes a failure: the first delay, or twice the last.
     pub(super) fn failed(&mut self, key: &str, event: Instant, now: Instant) {
         let delay = match self.0.get(key) {
-            Some(entry) if event.saturating_duration_since(entry.updated) <= DELAY_MAX * 2 => {
+            Some(entry) if event.saturating_duration_since(entry.updated) <= FORGOTTEN => {
                 (entry.delay * 2).min(DELAY_MAX)
             }
             _ => DELAY_MIN,

@@ -82,7 +82,7 @@ impl PodWorker {
             return true;
         };
         self.pod_event(EventType::Warning, reason, message);
-        self.retry_later();
+        self.retry_later(None);
         false
     }
 

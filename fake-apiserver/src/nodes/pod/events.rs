@@ -8,15 +8,15 @@ use crate::meta::ObjectMeta as _;
 use crate::nodes::pressure::Eviction;
 use crate::nodes::status::Kind;
 
+/// Where a pod has a container.
+pub(super) fn field_path(kind: Kind, name: &str) -> String {
+    format!("spec.{}{{{name}}}", kind.field())
+}
+
 impl PodWorker {
     /// An event about a container.
     pub(super) fn event(&self, kind: Kind, name: &str, severity: EventType, reason: &str, message: String) {
-        self.write_event(
-            Some(format!("spec.{}{{{name}}}", kind.field())),
-            severity,
-            reason,
-            message,
-        );
+        self.write_event(Some(field_path(kind, name)), severity, reason, message);
     }
 
     pub(super) fn normal(&self, kind: Kind, name: &str, reason: &str, message: impl Into<String>) {
@@ -43,7 +43,13 @@ impl PodWorker {
         );
     }
 
-    fn write_event(&self, field_path: Option<String>, severity: EventType, reason: &str, message: String) {
+    pub(super) fn write_event(
+        &self,
+        field_path: Option<String>,
+        severity: EventType,
+        reason: &str,
+        message: String,
+    ) {
         let object = self.reference(field_path);
         self.kubelet.recorder.event(&object, severity, reason, message);
     }

@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 use super::backoff::{go_duration, go_fraction};
 use super::environment::expand;
+use super::events::field_path;
+use super::sync::Pass;
 use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
@@ -23,6 +25,7 @@ use crate::server::rfc3339;
 const RESOLVE: Duration = Duration::from_secs(1);
 
 /// Why a container was not started: the reason and message that are shown.
+#[derive(Clone)]
 pub(super) struct Blocked {
     pub reason: String,
     pub message: String,
@@ -37,9 +40,16 @@ impl Blocked {
     }
 }
 
+/// Why images that are volumes are not there, by the volume's name.
+pub(super) type Missing = BTreeMap<String, Blocked>;
+
+fn text_of<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 impl PodWorker {
     /// Tries to start a container. Whether anything runs that did not.
-    pub(super) async fn start(&mut self, name: &str) -> Result<bool, Gone> {
+    pub(super) async fn start(&mut self, name: &str, done: &mut Pass) -> Result<bool, Gone> {
         let Some(container) = self
             .record
             .containers
@@ -51,11 +61,14 @@ impl PodWorker {
         let (kind, Some(spec)) = (container.kind, self.spec_of(name).cloned()) else {
             return Ok(false);
         };
-        let result = match self.back_off(name, kind) {
+        let may_begin = self.back_off(name, kind, &spec, done).and_then(|()| {
+            self.lacks_volume(kind, name, &spec, &done.missing)
+                .map_or(Ok(()), Err)
+        });
+        let result = match may_begin {
             Err(blocked) => Err(blocked),
             Ok(()) => match self.pull(kind, name, &spec).await? {
                 Err(blocked) => Err(blocked),
-                Ok(()) if self.is_leaving() => return Ok(false),
                 Ok(()) => self.create(kind, name, &spec).await?,
             },
         };
@@ -68,31 +81,28 @@ impl PodWorker {
         {
             container.blocked = result.err().map(|blocked| (blocked.reason, blocked.message));
         }
-        Ok(started && !self.is_terminating())
+        Ok(started)
     }
 
-    /// A container that ends too often waits longer each time.
-    fn back_off(&mut self, name: &str, kind: Kind) -> Result<(), Blocked> {
-        let Some(ended) = self.ended_at.get(name).copied() else {
+    /// A container that ends too often waits longer each time. What counts is the end that the pass has seen when it began: one that it
+    /// has killed itself begins again as if it had not run after the end before.
+    fn back_off(&mut self, name: &str, kind: Kind, spec: &Value, done: &mut Pass) -> Result<(), Blocked> {
+        let ended = match done.killed.get(name) {
+            Some(before) => *before,
+            None => self.ended_at.get(name).copied(),
+        };
+        let Some(ended) = ended else {
             return Ok(());
         };
-        let image_changed = self.record.containers.iter().any(|container| {
-            let image = self
-                .spec_of(name)
-                .and_then(|spec| spec.get("image"))
-                .and_then(Value::as_str);
-            container.name == name && image != Some(&container.spec_image)
-        });
-        let key = if image_changed {
-            // The delay belongs to a container as it is defined.
-            self.restarts.forget(name);
-            return Ok(());
-        } else {
-            name
-        };
-        let Err(delay) = self.restarts.restart(key, ended, Instant::now()) else {
+        let now = Instant::now();
+        // The delay belongs to a container as it is defined.
+        let resources = spec.get("resources").map(Value::to_string).unwrap_or_default();
+        let key = format!("{name}/{}/{resources}", text_of(spec, "image"));
+        let Err(delay) = self.restarts.restart(&key, ended, now) else {
             return Ok(());
         };
+        let over = ended + delay;
+        done.waits_until = Some(done.waits_until.map_or(over, |known| known.min(over)));
         let pod = format!("{}_{}({})", self.pod.name(), self.pod.namespace(), self.pod.uid());
         self.warning(
             kind,
@@ -105,85 +115,123 @@ impl PodWorker {
         Err(Blocked::new("CrashLoopBackOff", message))
     }
 
-    /// Gets the image onto the node.
+    /// Gets the image of a container onto the node.
     async fn pull(&mut self, kind: Kind, name: &str, spec: &Value) -> Result<Result<(), Blocked>, Gone> {
-        let text = |field: &str| {
-            spec.get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
+        let (image, policy) = (text_of(spec, "image"), text_of(spec, "imagePullPolicy"));
+        let path = Some(field_path(kind, name));
+        let pulled = self.pull_image(path, image, policy).await?;
+        if let Err(blocked) = &pulled {
+            self.warning(kind, name, "Failed", format!("Error: {}", blocked.reason));
+        }
+        Ok(pulled)
+    }
+
+    /// Gets the images onto the node that are volumes of the pod. Those that do not come, by the volume's name.
+    pub(super) async fn pull_volumes(&mut self) -> Result<Missing, Gone> {
+        let images: Vec<Value> = items(&self.pod, "volumes")
+            .iter()
+            .filter(|volume| volume.get("image").is_some())
+            .cloned()
+            .collect();
+        let mut missing = BTreeMap::new();
+        for volume in images {
+            let image = volume.get("image").unwrap_or(&Value::Null);
+            let (reference, policy) = (text_of(image, "reference"), text_of(image, "pullPolicy"));
+            if let Err(blocked) = self.pull_image(None, reference, policy).await? {
+                missing.insert(name_of(&volume).to_owned(), blocked);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Why a container cannot have the images that it mounts, if it cannot: the last of what is missing.
+    fn lacks_volume(&self, kind: Kind, name: &str, spec: &Value, missing: &Missing) -> Option<Blocked> {
+        let mounts = spec.get("volumeMounts").and_then(Value::as_array);
+        let lacking = mounts
+            .into_iter()
+            .flatten()
+            .filter_map(|mount| missing.get(name_of(mount)));
+        let mut last = None;
+        for blocked in lacking {
+            self.warning(kind, name, "Failed", format!("Error: {}", blocked.reason));
+            last = Some(blocked.clone());
+        }
+        last
+    }
+
+    /// Gets an image onto the node. `path`: the field of the pod that asks for it, if that is a container.
+    async fn pull_image(
+        &mut self,
+        path: Option<String>,
+        image: &str,
+        policy: &str,
+    ) -> Result<Result<(), Blocked>, Gone> {
+        let say = |worker: &Self, severity: EventType, reason: &str, message: String| {
+            worker.write_event(path.clone(), severity, reason, message);
         };
-        let (image, policy) = (text("image"), text("imagePullPolicy"));
-        if let Some(blocked) = invalid_name(&image) {
-            self.warning(kind, name, "InspectFailed", blocked.message.clone());
-            self.warning(kind, name, "Failed", "Error: InvalidImageName");
+        if let Some(blocked) = invalid_name(image) {
+            say(self, EventType::Warning, "InspectFailed", blocked.message.clone());
             return Ok(Err(blocked));
         }
         let node = self.kubelet.spec.name.clone();
-        let known = self.kubelet.images.get(&image);
-        let present = self.kubelet.images.is_on(&node, &image) && known.failure.is_none();
+        let known = self.kubelet.images.get(image);
+        let present = self.kubelet.images.is_on(&node, image) && known.failure.is_none();
         if policy == "Never" && !present {
             let message = format!("Container image \"{image}\" is not present with pull policy of Never");
-            self.warning(kind, name, "ErrImageNeverPull", message.clone());
-            self.warning(kind, name, "Failed", "Error: ErrImageNeverPull");
+            say(self, EventType::Warning, "ErrImageNeverPull", message.clone());
             return Ok(Err(Blocked::new("ErrImageNeverPull", message)));
         }
         if policy != "Always" && present {
             let text = format!(
                 "Container image \"{image}\" already present on machine and can be accessed by the pod"
             );
-            self.normal(kind, name, "Pulled", text);
+            say(self, EventType::Normal, "Pulled", text);
             return Ok(Ok(()));
         }
-        if self.pulls.waits(&image, Instant::now()) {
+        if self.pulls.waits(image, Instant::now()) {
             let message = format!("Back-off pulling image \"{image}\"");
-            self.normal(kind, name, "BackOff", message.clone());
-            self.warning(kind, name, "Failed", "Error: ImagePullBackOff");
-            let why = pull_error(&image);
+            say(self, EventType::Normal, "BackOff", message.clone());
+            let why = pull_error(image);
             return Ok(Err(Blocked::new(
                 "ImagePullBackOff",
                 format!("{message}: ErrImagePull: {why}"),
             )));
         }
-        self.normal(kind, name, "Pulling", format!("Pulling image \"{image}\""));
+        say(
+            self,
+            EventType::Normal,
+            "Pulling",
+            format!("Pulling image \"{image}\""),
+        );
         let asked = Instant::now();
         let kubelet = Arc::clone(&self.kubelet);
-        let Some(turn) = self.unless_leaving(kubelet.pulling.lock()).await? else {
-            return Ok(Ok(()));
-        };
+        let turn = kubelet.pulling.lock().await;
         // Of what is there by now only the name is asked for.
-        let there = known.failure.is_none() && kubelet.images.is_on(&node, &image);
+        let there = known.failure.is_none() && kubelet.images.is_on(&node, image);
         let pull = if there {
             known.pull.min(RESOLVE)
         } else {
             known.pull
         };
         let took = vary(pull, &mut self.random);
-        if self.unless_leaving(tokio::time::sleep(took)).await?.is_none() {
-            return Ok(Ok(()));
-        }
+        tokio::time::sleep(took).await;
         self.pause(Duration::ZERO).await?;
         drop(turn);
         if known.failure.is_some() {
-            let why = pull_error(&image);
-            self.pulls.failed(&image, Instant::now(), Instant::now());
-            self.warning(
-                kind,
-                name,
-                "Failed",
-                format!("Failed to pull image \"{image}\": {why}"),
-            );
-            self.warning(kind, name, "Failed", "Error: ErrImagePull");
+            let why = pull_error(image);
+            self.pulls.failed(image, Instant::now(), Instant::now());
+            let message = format!("Failed to pull image \"{image}\": {why}");
+            say(self, EventType::Warning, "Failed", message);
             return Ok(Err(Blocked::new("ErrImagePull", why)));
         }
-        self.kubelet.images.mark_pulled(&node, &image);
-        self.pulls.forget(&image);
+        self.kubelet.images.mark_pulled(&node, image);
+        self.pulls.forget(image);
         let (pulled, waited) = (go_fraction(took), go_fraction(asked.elapsed()));
         let size = known.size_bytes;
         let text = format!(
             "Successfully pulled image \"{image}\" in {pulled} ({waited} including waiting). Image size: {size} bytes."
         );
-        self.normal(kind, name, "Pulled", text);
+        say(self, EventType::Normal, "Pulled", text);
         Ok(Ok(()))
     }
 
@@ -197,14 +245,8 @@ impl PodWorker {
             }
         };
         self.pause(self.timing().create).await?;
-        if self.is_terminating() {
-            return Ok(Ok(()));
-        }
         self.normal(kind, name, "Created", "Container created");
         self.pause(self.timing().start).await?;
-        if self.is_terminating() {
-            return Ok(Ok(()));
-        }
         self.normal(kind, name, "Started", "Container started");
         self.run_program(name, spec, env, mounts);
         self.changes += 1;
@@ -350,8 +392,9 @@ impl PodWorker {
         else {
             return Ok(Ok(()));
         };
-        let hook = self.hook(name, &hook);
-        let Some(Err(message)) = self.unless_leaving(hook).await? else {
+        let result = self.hook(name, &hook).await;
+        self.pause(Duration::ZERO).await?;
+        let Err(message) = result else {
             return Ok(Ok(()));
         };
         self.event(

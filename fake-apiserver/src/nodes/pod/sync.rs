@@ -1,11 +1,13 @@
 //! A pass: what runs is compared with what should.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::EventType;
 use shared_json::{Value, json};
+use tokio::time::Instant;
 
+use super::start::Missing;
 use super::worker::{Gone, PodWorker, Run};
 use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::pressure;
@@ -55,12 +57,13 @@ impl PodWorker {
         self.look_for_pull_secrets().await;
         let mut done = Pass::default();
         self.kill_condemned(&mut done).await?;
+        done.missing = self.pull_volumes().await?;
         self.start_all(&mut done).await?;
         if self.is_terminating() {
             return Ok(());
         }
         if done.failed {
-            self.retry_later();
+            self.retry_later(done.waits_until);
         } else if done.changed {
             // After a pass that went well the node lists at once.
             self.pause(self.timing().observe).await?;
@@ -152,10 +155,11 @@ impl PodWorker {
         if !(self.has_claims().await && self.mount().await) {
             return Ok(false);
         }
-        self.pause(self.timing().sandbox).await?;
-        if self.is_terminating() {
+        if self.is_leaving() {
             return Ok(false);
         }
+        // What follows is done even if the pod is to go meanwhile: the kubelet does not interrupt what it has begun.
+        self.pause(self.timing().sandbox).await?;
         self.record.sandbox = true;
         self.record.had_sandbox = true;
         self.changes += 1;
@@ -188,7 +192,7 @@ impl PodWorker {
         let running = self.running_names(|_| true);
         self.announce_stop(&running);
         self.write_status().await;
-        self.stop(running, grace).await?;
+        self.stop_all(running, grace).await?;
         if !self.record.failed {
             self.pause(self.timing().wind_down).await?;
         }
@@ -200,13 +204,23 @@ impl PodWorker {
         Ok(())
     }
 
-    /// The pod was active for longer than it may be.
+    /// The pod was active for longer than it may be. Each look at its status says so: when that is found, before and after its
+    /// containers are stopped, and once it is over.
     pub(super) async fn exceed_deadline(&mut self) -> Result<(), Gone> {
+        self.fail_for_deadline(2);
+        self.complete().await?;
+        self.fail_for_deadline(2);
+        Ok(())
+    }
+
+    /// The pod fails for its deadline, which is said so many times.
+    pub(super) fn fail_for_deadline(&mut self, times: u32) {
         let message = "Pod was active on the node longer than the specified deadline".to_owned();
-        self.pod_event(EventType::Normal, "DeadlineExceeded", message.clone());
+        for _ in 0..times {
+            self.pod_event(EventType::Normal, "DeadlineExceeded", message.clone());
+        }
         self.record.failed = true;
         self.record.failure = Some(("DeadlineExceeded".to_owned(), message));
-        self.complete().await
     }
 
     /// The node is short of something, or needs the room for another, and the pod has to go.
@@ -275,6 +289,11 @@ impl PodWorker {
             };
             self.normal(container.kind, &name, "Killing", message);
             let grace = self.probes.take_grace(&name).filter(|_| goes_on);
+            done.killed
+                .insert(name.clone(), self.ended_at.get(&name).copied());
+            if self.restarts_after(&name, &why) {
+                done.begin_anew.insert(name.clone());
+            }
             self.stop(vec![name], grace).await?;
             self.changes += 1;
             done.changed = true;
@@ -331,7 +350,11 @@ impl PodWorker {
         for (name, _) in names.iter().filter(|(_, kind)| *kind == Kind::Ephemeral) {
             self.start_if_due(name, done).await?;
         }
-        let initialized = self.record.is_initialized();
+        // Where no regular container runs, what comes before them is looked at again: a sidecar that has ended must run first.
+        let initialized = self
+            .record
+            .of_kinds(&[Kind::Regular])
+            .any(|container| container.is_running());
         for (name, kind) in names
             .iter()
             .filter(|(_, kind)| matches!(kind, Kind::Init | Kind::Sidecar))
@@ -371,10 +394,11 @@ impl PodWorker {
         else {
             return Ok(());
         };
-        if self.is_leaving() || container.is_running() || !should_restart(container, &self.pod) {
+        let begins = done.begin_anew.contains(name) || should_restart(container, &self.pod);
+        if container.is_running() || !begins {
             return Ok(());
         }
-        done.changed |= self.start(name).await?;
+        done.changed |= self.start(name, done).await?;
         let blocked = self
             .record
             .containers
@@ -410,7 +434,7 @@ impl PodWorker {
             containers.ended(self.pod.uid(), name);
         }
         self.probes.forget(name);
-        self.ended_at.insert(name, tokio::time::Instant::now());
+        self.ended_at.insert(name, Instant::now());
         let message = match &process {
             Some(process) if exit.message.is_empty() => self.termination_message(name, process, exit.code),
             _ => exit.message,
@@ -491,7 +515,7 @@ fn needs_restart_for(running: &Value, spec: &Value) -> bool {
 }
 
 /// What a pass has done.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Pass {
     pub changed: bool,
     /// Containers were restarted because their definition has changed.
@@ -499,4 +523,12 @@ pub(super) struct Pass {
     pub failed: bool,
     /// Containers have other resources, and run on.
     pub resized: bool,
+    /// Images that are volumes and did not come.
+    pub missing: Missing,
+    /// Containers that were killed, and when their last run before that had ended.
+    pub killed: BTreeMap<String, Option<Instant>>,
+    /// Those of them that begin anew, whatever their policies say of how they end.
+    pub begin_anew: BTreeSet<String>,
+    /// When the first container that has ended too often may begin again.
+    pub waits_until: Option<Instant>,
 }

@@ -39,7 +39,9 @@ const REWRITE_PERIOD_MS: u128 = 10_000;
 /// How often a node looks for what is no longer needed (the kubelet's housekeeping: two seconds).
 const TIDY_PERIOD_MS: u128 = 2000;
 /// How long a failed pass waits for the next: this, and up to half as much more.
-const RETRY_DELAY_MS: u64 = 10_000;
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+/// How long it waits at most for a container that has ended too often, and up to half as much more (the kubelet's resync).
+const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 
 /// A container's run, as its program's end names it.
 pub(super) type Run = (String, u32);
@@ -217,6 +219,11 @@ impl PodWorker {
         self.deadline = seconds.map(|seconds| self.active_since + Duration::from_secs(seconds));
     }
 
+    /// Whether it has been active for longer than it may be.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.deadline.is_some_and(|at| at <= Instant::now())
+    }
+
     /// A pod that stands for one of the node's own, which has none: it is never run, and goes when the node tidies up.
     async fn dismiss(&mut self) -> Result<(), Gone> {
         loop {
@@ -254,27 +261,6 @@ impl PodWorker {
     /// Whether it is to go: then nothing new is begun.
     pub(super) fn is_leaving(&self) -> bool {
         self.is_terminating() || (self.eviction.is_some() && !self.record.failed)
-    }
-
-    /// Does something that takes its time, unless the pod is to go before it is done.
-    pub(super) async fn unless_leaving<T>(
-        &mut self,
-        work: impl Future<Output = T>,
-    ) -> Result<Option<T>, Gone> {
-        let mut work = std::pin::pin!(work);
-        loop {
-            if self.is_leaving() {
-                return Ok(None);
-            }
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(Some(done)),
-                changed = self.inbox.changed() => {
-                    changed.map_err(|_| Gone)?;
-                    self.take_update()?;
-                }
-            }
-        }
     }
 
     async fn pass(&mut self) -> Result<(), Gone> {
@@ -363,7 +349,7 @@ impl PodWorker {
 
     async fn on_time(&mut self, list: Option<Instant>) -> Result<(), Gone> {
         let now = Instant::now();
-        if self.deadline.is_some_and(|at| at <= now) {
+        if self.is_overdue() {
             self.deadline = None;
             return self.exceed_deadline().await;
         }
@@ -407,10 +393,16 @@ impl PodWorker {
         self.pending = false;
     }
 
-    /// A pass has failed: the next one comes by itself.
-    pub(super) fn retry_later(&mut self) {
-        let extra = self.random.below(RETRY_DELAY_MS / 2);
-        self.retry_at = Some(Instant::now() + Duration::from_millis(RETRY_DELAY_MS + extra));
+    /// A pass has failed: the next one comes by itself, when a container may begin again that has ended too often if there is one.
+    pub(super) fn retry_later(&mut self, waits_until: Option<Instant>) {
+        let now = Instant::now();
+        let left = waits_until.map_or(RETRY_DELAY, |until| {
+            until.saturating_duration_since(now).min(RESYNC_PERIOD)
+        });
+        let extra = self
+            .random
+            .below(u64::try_from(left.as_millis() / 2).unwrap_or_default().max(1));
+        self.retry_at = Some(now + left + Duration::from_millis(extra));
     }
 
     /// Asks for a pass now, whatever the node has listed.

@@ -218,8 +218,10 @@ fn terminated(instance: &Instance) -> Value {
 fn mount_status(mount: &Value) -> Value {
     let mut out = json!({"name": mount.get("name"), "mountPath": mount.get("mountPath")});
     if mount.get("readOnly").and_then(Value::as_bool) == Some(true) {
+        let wanted = mount.get("recursiveReadOnly").and_then(Value::as_str);
+        let is_recursive = matches!(wanted, Some("Enabled" | "IfPossible"));
         out["readOnly"] = Value::from(true);
-        out["recursiveReadOnly"] = Value::from("Disabled");
+        out["recursiveReadOnly"] = Value::from(if is_recursive { "Enabled" } else { "Disabled" });
     }
     out
 }
