@@ -17,7 +17,7 @@ pub(super) const LOG_EVENTS_MAX: usize = 100_000;
 const LOG_EVENTS_PER_OBJECT: usize = 4;
 /// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
 /// to list, and that costs what there is.
-const LOG_BYTES_MAX: usize = 2 << 20;
+const LOG_BYTES_MAX: usize = 3 << 20;
 const LOG_BYTES_PER_OBJECT: usize = 1 << 10;
 /// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
 /// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
