@@ -142,3 +142,16 @@ pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     }
     Some(value)
 }
+
+/// The text at a dotted path; empty if there is none.
+pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list at a dotted path; empty if there is none.
+pub(crate) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
+    at(object, path)
+        .and_then(Value::as_array)
+        .map(Array::as_slice)
+        .unwrap_or_default()
+}

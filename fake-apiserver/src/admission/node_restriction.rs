@@ -6,7 +6,7 @@ use shared_json::Value;
 
 use super::{Attributes, Operation};
 use crate::authz;
-use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::meta::{ObjectMeta as _, at, string_map, text};
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
@@ -73,10 +73,6 @@ struct Write<'a> {
     state: &'a ServerState,
     attributes: &'a Attributes,
     node: &'a str,
-}
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Write<'_> {

@@ -1,11 +1,12 @@
 //! ValidatingAdmissionPolicies: rules in CEL over any request.
 
+pub(super) use crate::meta::{list, text};
 use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::Key;
-use shared_json::{Array, Map, Value, json};
+use shared_json::{Map, Value, json};
 
 use super::{Attributes, matching};
 use crate::cel::{Expression, Scope, authorizer, values};
@@ -16,16 +17,6 @@ use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
-
-pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path)
-        .and_then(Value::as_array)
-        .map_or(&[], Array::as_slice)
-}
 
 /// What puts policies into force.
 static BINDINGS: LazyLock<GroupResource> =

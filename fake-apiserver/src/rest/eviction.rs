@@ -11,7 +11,7 @@ use super::subresource::{self, context_of, success};
 use super::update::{Update, update};
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at, string_map};
+use crate::meta::{ObjectMeta, at, string_map, text};
 use crate::selector::matches_selector;
 use crate::status::ApiError;
 use crate::store::{Change, GroupResource, Stored};
@@ -25,10 +25,6 @@ const EVICTION: Taken = Taken {
     package: "policy",
     group: "policy",
 };
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
-}
 
 fn number(value: &Value, path: &str) -> i64 {
     at(value, path).and_then(Value::as_i64).unwrap_or_default()

@@ -4,20 +4,10 @@ use shared_json::{Value, json};
 
 use crate::leaving_rows::Step::{Delete, Patch, Wait};
 use crate::leaving_rows::{Step, play};
+use crate::support::{sh, with};
 
 const POD: &str = "/api/v1/namespaces/default/pods/p";
 const RUNS: &str = "Running ready a:running";
-
-fn sh(name: &str, script: &str) -> Value {
-    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
-}
-
-fn with(mut object: Value, more: Value) -> Value {
-    for (key, value) in more.as_object().unwrap() {
-        object[key] = value.clone();
-    }
-    object
-}
 
 /// A pod that has a second to end.
 fn pod(policy: &str, containers: &[Value]) -> Value {

@@ -3,14 +3,11 @@
 use shared_json::{Value, json};
 
 use crate::lives::{Life, live};
+use crate::support::sh;
 
 /// A stubborn program does not care that it is asked to end; a prompt one does.
 const STUBBORN: &str = "sleep 1000";
 const PROMPT: &str = "trap exit TERM; while true; do sleep 1; done";
-
-fn sh(name: &str, script: &str) -> Value {
-    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
-}
 
 fn hooked(mut container: Value, hook: Value) -> Value {
     container["lifecycle"] = json!({"preStop": hook});

@@ -7,7 +7,7 @@ use fake_apiserver::nodes::Image;
 use shared_json::{Value, json};
 
 use crate::lives::{said, short};
-use crate::support::{request, send, simulate};
+use crate::support::{request, send, sh, simulate};
 
 const MERGE: &str = "application/strategic-merge-patch+json";
 const POD: &str = "/api/v1/namespaces/default/pods/p";
@@ -73,10 +73,6 @@ pub(crate) fn play(spec: &Value, before: &[(&'static str, Value)], steps: &[Step
 fn check(spec: Value, steps: &[Step], expected: &str) {
     let (status, events) = play(&spec, &[], steps);
     assert_eq!(status, expected, "{spec} {events:#?}");
-}
-
-fn sh(name: &str, script: &str) -> Value {
-    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
 }
 
 fn with(mut container: Value, field: &str, value: Value) -> Value {

@@ -4,6 +4,7 @@ use shared_json::{Value, json};
 
 use crate::leaving_rows::Step::{Patch, Wait};
 use crate::leaving_rows::{Step, play};
+use crate::support::{sh, with};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const MAP: &str = "/api/v1/namespaces/default/configmaps/c";
@@ -18,17 +19,6 @@ fn map() -> (&'static str, Value) {
         MAPS,
         json!({"metadata": {"name": "c"}, "data": {"j": "one", "k": "two"}}),
     )
-}
-
-fn sh(name: &str, script: &str) -> Value {
-    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
-}
-
-fn with(mut object: Value, more: Value) -> Value {
-    for (key, value) in more.as_object().unwrap() {
-        object[key] = value.clone();
-    }
-    object
 }
 
 #[track_caller]

@@ -3,10 +3,7 @@
 use shared_json::{Value, json};
 
 use crate::lives::{Life, live, tells};
-
-fn sh(name: &str, script: &str) -> Value {
-    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
-}
+use crate::support::sh;
 
 /// Ends with this code; a rule says that all begin anew for it.
 fn starter(name: &str, script: &str, code: i32) -> Value {

@@ -1,7 +1,7 @@
 //! What the tests share: requests as JSON, and a cluster on virtual time.
 
 use fake_apiserver::Cluster;
-use shared_json::{Array, Value};
+use shared_json::{Array, Value, json};
 
 /// Runs a test's body on a paused clock in a fresh thread whose entropy is seeded.
 pub(crate) fn simulate<F>(body: impl FnOnce() -> F + Send)
@@ -16,6 +16,19 @@ where
             .expect("a runtime");
         runtime.block_on(body());
     });
+}
+
+/// A container that runs a script.
+pub(crate) fn sh(name: &str, script: &str) -> Value {
+    json!({"name": name, "image": "busybox:1", "command": ["sh", "-c", script]})
+}
+
+/// An object with more fields, or others.
+pub(crate) fn with(mut object: Value, more: Value) -> Value {
+    for (key, value) in more.as_object().expect("fields") {
+        object[key] = value.clone();
+    }
+    object
 }
 
 /// A request's status code and body.

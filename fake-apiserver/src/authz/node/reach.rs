@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shared_json::Value;
 
-use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::meta::{ObjectMeta as _, at, list, string_map, text};
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
@@ -85,16 +85,6 @@ impl Reach<'_> {
             secrets_of_volume(spec, claims).contains(&(namespace, name)) && self.mounts(&volume.value)
         })
     }
-}
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path)
-        .and_then(Value::as_array)
-        .map_or(&[][..], |list| list.as_slice())
 }
 
 /// Whether a pod names an object of its namespace.

@@ -12,6 +12,7 @@ mod manager;
 mod queue;
 mod resource;
 
+pub(super) use crate::meta::{list, text};
 pub(super) use cache::Cache;
 pub(super) use context::{Cx, involved, is_not_found};
 pub use manager::{BuiltIn, ControllerManager};
@@ -22,7 +23,7 @@ pub(super) use resource::{Key, Res};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shared_json::{Array, Value};
+use shared_json::Value;
 
 use crate::meta::at;
 
@@ -34,22 +35,9 @@ pub(super) fn controller_of(object: &Value) -> Option<&Value> {
         .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// A text in an object; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// A number in an object.
 pub(super) fn number(object: &Value, path: &str, default: i64) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(default)
-}
-
-/// A list in an object; empty if there is none.
-pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    at(object, path)
-        .and_then(Value::as_array)
-        .map(Array::as_slice)
-        .unwrap_or_default()
 }
 
 /// A time in an object.

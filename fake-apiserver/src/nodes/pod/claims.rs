@@ -4,12 +4,8 @@ use client_kit::EventType;
 use shared_json::Value;
 
 use super::worker::PodWorker;
-use crate::meta::{ObjectMeta as _, at};
+use crate::meta::{ObjectMeta as _, at, text};
 use crate::nodes::status::items;
-
-fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
 
 /// Why a claim gives a pod no volume, if it does not.
 fn unbound(claim: Option<&Value>, name: &str) -> Option<String> {

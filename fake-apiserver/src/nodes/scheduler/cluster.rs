@@ -1,5 +1,6 @@
 //! What the scheduler knows: nodes and what is on them, volumes and claims.
 
+pub(super) use crate::meta::{list, text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,19 +10,6 @@ use crate::meta::{ObjectMeta as _, at, string_map};
 pub(super) use crate::nodes::resources::Amounts;
 use crate::nodes::resources::{Count, add, amounts, requests, scored};
 use crate::selector::matches_selector;
-
-/// A list in an object; empty if there is none.
-pub(super) fn list<'a>(object: &'a Value, path: &str) -> &'a [Value] {
-    at(object, path)
-        .and_then(Value::as_array)
-        .map(Array::as_slice)
-        .unwrap_or_default()
-}
-
-/// A text in an object; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    at(object, path).and_then(Value::as_str).unwrap_or_default()
-}
 
 /// Host ports: protocol, address, number.
 pub(super) type HostPort = (String, String, i64);

@@ -10,7 +10,7 @@ mod structural;
 use shared_json::{Array, Value};
 
 use crate::field_error::FieldError;
-use crate::meta::{at, string_map};
+use crate::meta::{at, string_map, text};
 use crate::names;
 use crate::validation::fields::same;
 
@@ -27,10 +27,6 @@ const COLUMN_FORMATS: [&str; 8] = [
 ];
 const SELECTABLE_MAX: u64 = 8;
 const APPROVAL: &str = "api-approved.kubernetes.io";
-
-fn text<'a>(value: &'a Value, path: &str) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
-}
 
 fn flag(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_bool) == Some(true)
