@@ -1,11 +1,11 @@
-//! JMESPath expressions with bindings: `(length($pods))`.
+//! JMESPath expressions with variables and arithmetic: `(length($pods) + `1`)`.
 
 use std::collections::BTreeMap;
 
 use jmespath::Runtime;
 use shared_json::{Value, json};
 
-use super::functions;
+use super::{functions, operators};
 
 /// Values by name, used in expressions as `$name`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,7 +35,15 @@ pub fn inner(text: &str) -> Option<&str> {
 /// # Errors
 /// Why it is none, or cannot be evaluated.
 pub fn evaluate(expression: &str, over: &Value, bindings: &Bindings) -> Result<Value, String> {
-    let text = substitute(expression, bindings)?;
+    // `$` alone is what the whole expression is evaluated over.
+    let known = |name: &str| match name {
+        "" => Ok(over.to_string()),
+        name => match bindings.get(name) {
+            Some(value) => Ok(value.to_string()),
+            None => Err(format!("the variable ${name} is not defined")),
+        },
+    };
+    let text = operators::rewrite(expression, &known)?;
     let mut runtime = Runtime::new();
     runtime.register_builtin_functions();
     functions::register(&mut runtime);
@@ -46,39 +54,6 @@ pub fn evaluate(expression: &str, over: &Value, bindings: &Bindings) -> Result<V
 
 fn one_line(error: &jmespath::JmespathError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
-/// Puts the bindings' values in as literals; within quotes and literals a `$` is a plain character.
-fn substitute(expression: &str, bindings: &Bindings) -> Result<String, String> {
-    let mut out = String::with_capacity(expression.len());
-    let mut quote: Option<char> = None;
-    let mut chars = expression.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '\'' | '"' | '`') => quote = Some(c),
-            (None, '$') => {
-                let rest = &expression[at + 1..];
-                let end = rest
-                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                    .unwrap_or(rest.len());
-                let name = &rest[..end];
-                let value = bindings
-                    .get(name)
-                    .ok_or_else(|| format!("the variable ${name} is not defined"))?;
-                out.push('`');
-                out.push_str(&value.to_string().replace('`', "\\`"));
-                out.push('`');
-                for _ in 0..name.chars().count() {
-                    chars.next();
-                }
-                continue;
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    Ok(out)
 }
 
 /// Evaluates every text in a value that is an expression in parentheses, over nothing: an empty object, since JMESPath makes

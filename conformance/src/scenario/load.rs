@@ -5,17 +5,13 @@ use std::path::{Path, PathBuf};
 use shared_json::{Value, json};
 
 use super::beyond;
-use super::chainsaw::{API_VERSION, Operation, Step, StepTemplate, Test, Timeouts};
+use super::chainsaw::{API_VERSION, Operation, Step, StepTemplate, Test};
+use super::configuration::Configuration;
 use super::extras::Extras;
 use crate::assertion::expression::inner;
 use crate::error::Error;
 use crate::files;
 use crate::manifest;
-
-/// The names of a scenario's file, as Chainsaw has them.
-const FILE_NAMES: [&str; 2] = ["chainsaw-test.yaml", "chainsaw-test.yml"];
-/// The file of what is so for all tests of a folder.
-const CONFIGURATION: &str = ".chainsaw.yaml";
 
 /// A scenario: a test, where it is, and what its annotations say.
 #[derive(Debug, Clone)]
@@ -311,22 +307,6 @@ fn of_tree(path: &Path, tree: &Value) -> Result<Test, Error> {
     })
 }
 
-/// How long operations may take in all tests of a folder, if it says so.
-fn timeouts(root: &Path) -> Result<Timeouts, Error> {
-    let path = root.join(CONFIGURATION);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Timeouts::default()),
-        Err(source) => return Err(Error::Read { path, source }),
-    };
-    let tree: Value = serde_saphyr::from_str(&text).map_err(|error| Error::yaml(&path, &error))?;
-    let given = tree
-        .pointer("/spec/timeouts")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
-    shared_json::from_value(given).map_err(|error| Error::json(&path, &error))
-}
-
 /// Reads a test, telling line, column and field path of what is wrong.
 fn parse(path: &Path, text: &str) -> Result<Test, Error> {
     let direct: Result<Test, serde_saphyr::Error> = serde_saphyr::from_str(text);
@@ -352,8 +332,10 @@ fn parse(path: &Path, text: &str) -> Result<Test, Error> {
 /// # Errors
 /// If a folder cannot be read, or a scenario is wrong.
 pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
+    let configuration = Configuration::read(root)?;
+    let names = configuration.file_names();
     let mut files = Vec::new();
-    for name in FILE_NAMES {
+    for name in &names {
         files.extend(files::named(root, name)?);
     }
     files.sort();
@@ -361,15 +343,16 @@ pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
         return Err(Error::Nothing {
             what: "scenarios".to_owned(),
             path: root.to_owned(),
-            help: format!("a scenario is a folder with a {}", FILE_NAMES[0]),
+            help: format!("a scenario is a folder with a {}", names[0]),
         });
     }
-    let outer = timeouts(root)?;
     let mut out = Vec::new();
     for path in &files {
         for mut scenario in Scenario::read_all(root, path)? {
-            scenario.test.spec.timeouts = scenario.test.spec.timeouts.within(outer);
-            out.push(scenario);
+            if configuration.takes(&scenario.test) {
+                configuration.fill(&mut scenario.test.spec);
+                out.push(scenario);
+            }
         }
     }
     Ok(out)

@@ -32,7 +32,7 @@ const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind:
 #[case::once_for_each("  scenarios: [{name: x, bindings: [{name: m, value: 1}]}, {bindings: [{name: m, value: 2}]}]\n  steps:\n  - try:\n    - assert: {resource: {($m): 1}, timeout: 1s}\n", (1, 1, 0))]
 #[case::several("  steps: []\n---\napiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nspec:\n  steps: []\n", (2, 0, 0))]
 #[case::namespace_of_its_own(
-    "  namespace: other\n  steps:\n  - try:\n    - apply: {file: list.yaml}\n    - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: other}}}\n",
+    "  namespace: third\n  steps:\n  - try:\n    - apply: {file: list.yaml}\n    - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: third}}}\n",
     (1, 0, 0)
 )]
 #[case::namespace_by_template(
@@ -44,7 +44,8 @@ const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind:
     (1, 0, 0)
 )]
 #[case::status("  steps:\n  - try:\n    - apply: {resource: {apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}}\n    - patch: {subresource: status, resource: {apiVersion: v1, kind: Service, metadata: {name: s}, status: {conditions: [{type: A, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}}\n    - wait: {apiVersion: v1, kind: Service, name: s, for: {condition: {name: A}}}\n    - wait: {apiVersion: v1, kind: Service, name: s, format: yaml, for: {creation: {}}}\n", (1, 0, 0))]
-#[case::configuration_has_other_values("  steps:\n  - try:\n    - assert: {resource: {($namespace): default}}\n", (1, 0, 0))]
+#[case::namespace_of_the_configuration("  steps:\n  - try:\n    - assert: {resource: {($namespace): other}}\n", (1, 0, 0))]
+#[case::arithmetic("  bindings: [{name: a, value: 2}]\n  steps:\n  - try:\n    - assert: {resource: {\"($a * `3` + `1`)\": 7, \"(let $b = $a in $b - `1`)\": 1}}\n", (1, 0, 0))]
 #[case::people_look("  catch: [{events: {}}, {podLogs: {selector: a=b}}]\n  steps:\n  - try:\n    - get: {apiVersion: v1, kind: Pod}\n    finally: [{describe: {apiVersion: v1, kind: Pod}}]\n    cleanup: [{script: {content: rm -f x}}]\n", (1, 0, 0))]
 #[case::programs("  steps:\n  - try:\n    - script: {content: 'true'}\n", (0, 0, 1))]
 #[case::skip("  skip: true\n  steps:\n  - try:\n    - proxy: {name: x}\n", (0, 0, 1))]
