@@ -69,6 +69,16 @@ impl Triggers {
     }
 }
 
+/// Whether slices say the same of two versions of a pod.
+fn is_alike(old: &Value, new: &Value) -> bool {
+    text(old, "status.podIP") == text(new, "status.podIP")
+        && is_true(old, "Ready") == is_true(new, "Ready")
+        && old.is_terminating() == new.is_terminating()
+        && is_over(old) == is_over(new)
+        && text(old, "spec.nodeName") == text(new, "spec.nodeName")
+        && string_map(old, "labels") == string_map(new, "labels")
+}
+
 fn selects(service: &Value, pod: &Value) -> bool {
     let selector = at(service, "spec.selector").and_then(Value::as_object);
     let labels = string_map(pod, "labels");
@@ -206,17 +216,7 @@ impl Controller for EndpointSlices {
         match res {
             Res::Services => vec![Key::of(object)],
             Res::Pods => {
-                let relevant = |pod: &Value| {
-                    (
-                        text(pod, "status.podIP").to_owned(),
-                        is_true(pod, "Ready"),
-                        pod.is_terminating(),
-                        is_over(pod),
-                        text(pod, "spec.nodeName").to_owned(),
-                        string_map(pod, "labels").clone(),
-                    )
-                };
-                if old.is_some_and(|old| relevant(old) == relevant(object)) {
+                if old.is_some_and(|old| is_alike(old, object)) {
                     return Vec::new();
                 }
                 cache

@@ -128,6 +128,14 @@ impl Controller for ResourceQuotas {
                 Vec::new()
             }
             Res::Quotas => vec![Key::of(object)],
+            // Most namespaces have no quota.
+            _ if cache
+                .in_namespace(Res::Quotas, object.namespace())
+                .next()
+                .is_none() =>
+            {
+                Vec::new()
+            }
             _ => {
                 let gone = cache.get(res, object.namespace(), object.name()).is_none();
                 if !gone && old.is_some_and(|old| !is_recounted(res, old, object)) {

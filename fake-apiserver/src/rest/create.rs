@@ -34,6 +34,7 @@ pub(crate) async fn create_shaped(
     ownership: Ownership,
     sent: Sent<'_>,
 ) -> Result<Answer, ApiError> {
+    let read = object.clone();
     check_namespace(context, &mut object)?;
     check_defined(context, &object)?;
     // The real server finds this out where it writes, and a dry run does not.
@@ -80,7 +81,7 @@ pub(crate) async fn create_shaped(
     if context.table().resource == "pods" && !context.resource.is_custom() {
         context.warnings.tell(app_armor::warnings(&object, ""));
     }
-    prepare(context, &mut object);
+    prepare(context, &mut object, &read);
     validate(context, &object, sent)?;
     services::settle(context, &mut object);
     if context.table().resource == "jobs"
@@ -217,7 +218,8 @@ fn fill_metadata(context: &Context, object: &mut Value) {
     object.set_meta("creationTimestamp", now);
 }
 
-fn prepare(context: &Context, object: &mut Value) {
+/// `read`: the object as it was brought into shape.
+fn prepare(context: &Context, object: &mut Value, read: &Value) {
     let strategy = context.resource.strategy;
     // A status that the client sent does not become the object's.
     if context.resource.has_status() && !context.resource.is_custom() && object.get("status").is_none() {
@@ -241,7 +243,7 @@ fn prepare(context: &Context, object: &mut Value) {
         .schema()
         .filter(|_| !context.resource.is_custom())
     {
-        schema.canonicalize(object);
+        schema.canonicalize_changed(object, Some(read));
     }
 }
 

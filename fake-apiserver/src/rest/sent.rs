@@ -6,7 +6,7 @@ use super::context::Context;
 use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::resources::Resource;
-use crate::types::Schema;
+use crate::types::{Kind, Schema};
 use crate::validation::go;
 
 /// Gives the object as it was sent, or as a patch made it of the present one; asked only where something is refused.
@@ -72,18 +72,35 @@ pub(crate) fn with_lists_left_out(
     object: &Value,
     sent: impl FnOnce() -> Option<Value>,
 ) -> Option<Value> {
-    let has_null = |part: Option<&Value>| {
-        let fields = part.and_then(Value::as_object);
-        fields.is_some_and(|fields| fields.values().any(Value::is_null))
-    };
+    if resource.is_custom() {
+        return None;
+    }
+    let schema = resource.schema()?;
+    let spec = schema.field("spec").map(|field| &field.schema);
     // Claims of devices have their lists further below.
     let is_deep = resource.group == "resource.k8s.io" && has_null_within(object.get("spec"));
-    if resource.is_custom() || !(has_null(Some(object)) || has_null(object.get("spec")) || is_deep) {
+    if !(has_null_list(object, &schema)
+        || object
+            .get("spec")
+            .zip(spec)
+            .is_some_and(|(part, spec)| has_null_list(part, spec))
+        || is_deep)
+    {
         return None;
     }
     let mut shown = object.clone();
-    restore_empty(&mut shown, &sent()?, &*resource.schema()?, false);
+    restore_empty(&mut shown, &sent()?, &schema, false);
     Some(shown)
+}
+
+/// Whether a list or a map of an object is null.
+fn has_null_list(object: &Value, schema: &Schema) -> bool {
+    let fields = object.as_object().into_iter().flatten();
+    let mut nulls = fields.into_iter().filter(|(_, value)| value.is_null());
+    nulls.any(|(name, _)| {
+        let field = schema.field(name);
+        field.is_none_or(|field| matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)))
+    })
 }
 
 /// Whether a field of an object, or of one within it, is null.

@@ -211,6 +211,13 @@ mod tests {
                 let unknown = schema.prune(&mut shaped);
                 let fits = schema.check_types(&shaped);
                 schema.canonicalize(&mut shaped);
+                if fits.is_ok() {
+                    let mut defaulted = shaped.clone();
+                    schema.default(&mut defaulted);
+                    let mut again = defaulted.clone();
+                    schema.canonicalize(&mut again);
+                    assert_eq!(again, defaulted, "defaults have their form");
+                }
                 let stays = unknown.is_empty() && fits.is_ok() && shaped == *value;
                 untouched += usize::from(stays && !value.is_null());
                 if schema.is_settled(value, None) {

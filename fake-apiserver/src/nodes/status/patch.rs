@@ -59,10 +59,9 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
             .chain(new.iter().map(kind_of))
             .map(|kind| json!({"type": kind}))
             .collect();
-        // A field that a condition no longer has must be taken away by name.
         let differing: Array = differing
             .into_iter()
-            .map(|(before, condition)| with_removals(before, condition))
+            .map(|(before, condition)| difference(before, condition))
             .collect();
         changed.insert("$setElementOrder/conditions", Value::Array(order));
         changed.insert("conditions", Value::Array(differing));
@@ -78,13 +77,20 @@ fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| kind_of(condition) == kind)
 }
 
-fn with_removals(old: Option<&Value>, mut condition: Value) -> Value {
-    if let (Some(old), Some(new)) = (old.and_then(Value::as_object), condition.as_object_mut()) {
-        for field in ["reason", "message"] {
-            if old.contains_key(field) && !new.contains_key(field) {
-                new.insert(field, Value::Null);
-            }
+/// What makes one condition the other: the fields that differ, and by name those that it no longer has.
+fn difference(old: Option<&Value>, new: Value) -> Value {
+    let (Some(old), Value::Object(fields)) = (old.and_then(Value::as_object), &new) else {
+        return new;
+    };
+    let fields = fields.iter().enumerate();
+    let mut changed: Map = fields
+        .filter(|(index, (name, value))| *name == "type" || old.get_named(name, *index) != Some(*value))
+        .map(|(_, (name, value))| (name.clone(), value.clone()))
+        .collect();
+    for field in ["reason", "message"] {
+        if old.contains_key(field) && new.get(field).is_none() {
+            changed.insert(field, Value::Null);
         }
     }
-    condition
+    Value::Object(changed)
 }
