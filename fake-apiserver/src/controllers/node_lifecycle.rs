@@ -192,10 +192,11 @@ impl Controller for NodeLifecycle {
             Res::Pods => {
                 let node = text(object, "spec.nodeName");
                 let moved = old.is_none_or(|old| text(old, "spec.nodeName") != node);
-                let tainted = cache
-                    .get(Res::Nodes, "", node)
-                    .is_some_and(|node| !list(node, "spec.taints").is_empty());
-                if moved && tainted {
+                let is_tainted = || {
+                    let node = cache.get(Res::Nodes, "", node);
+                    node.is_some_and(|node| !list(node, "spec.taints").is_empty())
+                };
+                if moved && is_tainted() {
                     vec![Key::new("", node)]
                 } else {
                     Vec::new()

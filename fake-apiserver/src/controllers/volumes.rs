@@ -122,12 +122,7 @@ impl Controller for Volumes {
                 .map(|claim| Key::of(claim))
                 .collect(),
             _ => {
-                // A pod that goes may have been the last to use a claim.
-                let there = cache.get(Res::Pods, object.namespace(), object.name()).is_some();
-                if there && !object.is_terminating() {
-                    return Vec::new();
-                }
-                list(object, "spec.volumes")
+                let used: Vec<Key> = list(object, "spec.volumes")
                     .iter()
                     .filter_map(|volume| match text(volume, "persistentVolumeClaim.claimName") {
                         "" if volume.get("ephemeral").is_some() => {
@@ -137,7 +132,17 @@ impl Controller for Volumes {
                         name => Some(name.to_owned()),
                     })
                     .map(|name| Key::new(object.namespace(), &name))
-                    .collect()
+                    .collect();
+                // A pod that goes may have been the last to use a claim.
+                let goes = || {
+                    let there = cache.get(Res::Pods, object.namespace(), object.name());
+                    there.is_none() || object.is_terminating()
+                };
+                if !used.is_empty() && goes() {
+                    used
+                } else {
+                    Vec::new()
+                }
             }
         }
     }

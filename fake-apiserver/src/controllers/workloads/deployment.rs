@@ -48,13 +48,15 @@ impl Controller for Deployments {
             Res::Deployments => vec![Key::of(object)],
             Res::ReplicaSets => concerned(cache, Res::Deployments, object, old),
             _ => {
+                let Some(owner) = controller_of(object) else {
+                    return Vec::new();
+                };
                 // Only a pod that is gone lets a deployment that recreates go on.
-                let gone = cache.get(Res::Pods, object.namespace(), object.name()).is_none();
-                if !gone {
+                let there = cache.get(Res::Pods, object.namespace(), object.name());
+                if there.is_some() {
                     return Vec::new();
                 }
-                let set = controller_of(object)
-                    .and_then(|owner| cache.get(Res::ReplicaSets, object.namespace(), text(owner, "name")));
+                let set = cache.get(Res::ReplicaSets, object.namespace(), text(owner, "name"));
                 set.map(|set| concerned(cache, Res::Deployments, set, None))
                     .unwrap_or_default()
             }

@@ -1,5 +1,7 @@
 //! The patch that brings a status into the pod.
 
+use std::sync::LazyLock;
+
 use shared_json::{Array, Map, Value, json};
 
 use crate::meta::ObjectMeta;
@@ -28,40 +30,29 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
             changed.insert(field.clone(), value.clone());
         }
     }
-    let conditions = |of: Option<&Map>| {
-        of.and_then(|status| status.get("conditions"))
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
-    };
     let (old, new) = (conditions(old), conditions(Some(status)));
-    let mut differing: Vec<(Option<&Value>, Value)> = new
+    let mut differing: Array = new
         .iter()
-        .map(|condition| (find(&old, kind_of(condition)), condition))
-        .filter(|(before, condition)| *before != Some(*condition))
-        .map(|(before, condition)| (before, condition.clone()))
+        .filter_map(|(kind, condition)| match find(&old, kind) {
+            Some(before) if before == *condition => None,
+            before => Some(difference(before, condition)),
+        })
         .collect();
     // A resize is told of only as long as there is one.
     for kind in ["PodResizePending", "PodResizeInProgress"] {
         if find(&old, kind).is_some() && find(&new, kind).is_none() {
-            differing.push((None, json!({"$patch": "delete", "type": kind})));
+            differing.push(json!({"$patch": "delete", "type": kind}));
         }
     }
     if changed.is_empty() && differing.is_empty() {
         return None;
     }
     if !differing.is_empty() {
-        let others = old
-            .iter()
-            .map(kind_of)
-            .filter(|kind| !KUBELET_CONDITIONS.contains(kind));
+        let others = old.iter().map(|(kind, _)| *kind);
+        let others = others.filter(|kind| !KUBELET_CONDITIONS.contains(kind));
         let order: Array = others
-            .chain(new.iter().map(kind_of))
-            .map(|kind| json!({"type": kind}))
-            .collect();
-        let differing: Array = differing
-            .into_iter()
-            .map(|(before, condition)| difference(before, condition))
+            .chain(new.iter().map(|(kind, _)| *kind))
+            .map(place_of)
             .collect();
         changed.insert("$setElementOrder/conditions", Value::Array(order));
         changed.insert("conditions", Value::Array(differing));
@@ -69,26 +60,45 @@ pub(in crate::nodes) fn patch(pod: &Value, status: &Map) -> Option<Value> {
     Some(json!({"metadata": {"uid": pod.uid()}, "status": changed}))
 }
 
-fn kind_of(condition: &Value) -> &str {
-    condition.get("type").and_then(Value::as_str).unwrap_or_default()
+/// The conditions of a status, with their types.
+fn conditions(status: Option<&Map>) -> Vec<(&str, &Value)> {
+    let conditions = status.and_then(|status| status.get("conditions"));
+    let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+    conditions
+        .map(|condition| {
+            let kind = condition.get("type").and_then(Value::as_str);
+            (kind.unwrap_or_default(), condition)
+        })
+        .collect()
 }
 
-fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
-    conditions.iter().find(|condition| kind_of(condition) == kind)
+fn find<'a>(conditions: &[(&str, &'a Value)], kind: &str) -> Option<&'a Value> {
+    let found = conditions.iter().find(|(known, _)| *known == kind);
+    found.map(|(_, condition)| *condition)
+}
+
+/// How an order names a condition. Those of the kubelet are the same in all patches.
+fn place_of(kind: &str) -> Value {
+    static KNOWN: LazyLock<[Value; 8]> =
+        LazyLock::new(|| KUBELET_CONDITIONS.map(|kind| json!({"type": kind})));
+    let index = KUBELET_CONDITIONS.iter().position(|known| *known == kind);
+    let known = index.and_then(|index| KNOWN.get(index)).cloned();
+    known.unwrap_or_else(|| json!({"type": kind}))
 }
 
 /// What makes one condition the other: the fields that differ, and by name those that it no longer has.
-fn difference(old: Option<&Value>, new: Value) -> Value {
-    let (Some(old), Value::Object(fields)) = (old.and_then(Value::as_object), &new) else {
-        return new;
+fn difference(old: Option<&Value>, new: &Value) -> Value {
+    let (Some(old), Some(fields)) = (old.and_then(Value::as_object), new.as_object()) else {
+        return new.clone();
     };
-    let fields = fields.iter().enumerate();
-    let mut changed: Map = fields
-        .filter(|(index, (name, value))| *name == "type" || old.get_named(name, *index) != Some(*value))
-        .map(|(_, (name, value))| (name.clone(), value.clone()))
-        .collect();
+    let mut changed = Map::with_capacity(fields.len());
+    for (index, (name, value)) in fields.iter().enumerate() {
+        if name == "type" || old.get_named(name, index) != Some(value) {
+            changed.insert(name.clone(), value.clone());
+        }
+    }
     for field in ["reason", "message"] {
-        if old.contains_key(field) && new.get(field).is_none() {
+        if old.contains_key(field) && !fields.contains_key(field) {
             changed.insert(field, Value::Null);
         }
     }
