@@ -10,8 +10,9 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
-use super::runtime::Queue;
+use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, watch};
+use super::workloads::pod_control::is_namespace_going;
 use crate::meta::{ObjectMeta, string_map};
 use crate::timer;
 
@@ -168,15 +169,8 @@ fn is_settled(answer: Result<DynamicObject, kube::Error>, namespace: &str) -> bo
         return true;
     };
     tracing::debug!(%error, namespace, "fill a namespace");
-    let kube::Error::Api(status) = &error else {
-        return false;
-    };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.is_already_exists()
-        || status.is_not_found()
-        || causes
-            .into_iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
+    let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
+    is_there || is_not_found(&error) || is_namespace_going(&error)
 }
 
 /// What has failed is tried again, later each time.
