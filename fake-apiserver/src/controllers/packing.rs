@@ -9,7 +9,7 @@ use std::sync::Arc;
 use shared_json::Value;
 
 use super::runtime::{list, text};
-use crate::meta::{ObjectMeta as _, at};
+use crate::meta::at;
 
 /// How many endpoints a slice has at most (the real default).
 const SLICE_MAX: usize = 100;
@@ -166,6 +166,7 @@ mod tests {
     use shared_json::json;
 
     use super::*;
+    use crate::meta::ObjectMeta as _;
 
     /// `3` for the endpoint of a pod, `3!` for one that is not ready, `1-4` for several.
     fn endpoints(short: &str) -> Vec<Value> {
