@@ -256,7 +256,12 @@ impl ClusterBuilder {
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
         tasks.spawn(expire_events(Arc::clone(&server.state), self.event_life));
         if self.controllers.has_service_accounts() {
-            tasks.spawn(ServiceAccountController::new(manager.clone()).run());
+            let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
+            tasks.spawn(
+                ServiceAccountController::new(manager.clone())
+                    .with_bundle(bundle.unwrap_or_default())
+                    .run(),
+            );
         }
         if self.controllers.has_namespaces() {
             tasks.spawn(NamespaceController::new(manager.clone(), Arc::clone(&clock)).run());

@@ -209,10 +209,12 @@ impl Controller for CertificateApproval {
             if at(&answer, "status.allowed") == Some(&json!(true)) {
                 let approved = with_condition(&object, "Approved", "AutoApproved", message, None);
                 cx.write(&path(&object, "approval"), &approved).await?;
-                break;
+                return Ok(Next::Change);
             }
         }
-        Ok(Next::Change)
+        // Whoever asks may be allowed to later: it is tried again, later each time.
+        let why = "the request was recognized, but the subject access review was not approved";
+        Err(kube::Error::Service(why.into()))
     }
 }
 

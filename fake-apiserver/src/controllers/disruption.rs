@@ -10,8 +10,8 @@ use shared_json::{Value, json};
 use super::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, until,
 };
+use super::workloads::pod_control::refusal;
 use super::workloads::pods::{is_ready, scaled};
-use super::workloads::replicaset::refusal;
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::selector::matches_selector;
 
@@ -114,7 +114,7 @@ fn counts_controllers(budget: &Value) -> bool {
 }
 
 /// A selector as Go prints it.
-fn printed(selector: Option<&Value>) -> String {
+pub(super) fn printed(selector: Option<&Value>) -> String {
     let labels = selector
         .and_then(|selector| selector.get("matchLabels"))
         .and_then(Value::as_object);
@@ -141,7 +141,7 @@ fn printed(selector: Option<&Value>) -> String {
         .collect();
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
-        labels.join(" "),
+        labels.concat(),
         expressions.concat()
     )
 }

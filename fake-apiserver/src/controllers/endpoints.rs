@@ -10,9 +10,11 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::dump::slice_port_hash;
+use super::packing::{Packed, pack, reuse};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
 use super::subsets::{Address, repack, sorted};
 use super::topology::{self, Shares, Zones};
+use super::workloads::pod_control::is_namespace_going;
 use super::workloads::pods::{is_over, owner_reference};
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::server::rfc3339;
@@ -22,8 +24,6 @@ const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// How many endpoints a slice has at most (the real default).
-const SLICE_MAX: usize = 100;
 
 /// How often a pod whose node is not known is looked at again, and how long that takes at first (the real ones).
 const TRIES_MAX: u32 = 15;
@@ -170,7 +170,7 @@ fn has_address(pod: &Value) -> bool {
     !text(pod, "status.podIP").is_empty() && !is_over(pod)
 }
 
-/// The slices that a service is to have: ports and endpoints of each.
+/// The endpoints that a service is to have, by their ports.
 fn wanted(service: &Value, pods: &[Arc<Value>], cache: &Cache) -> Vec<(Vec<Value>, Vec<Value>)> {
     let mut groups: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
     for pod in pods {
@@ -186,20 +186,57 @@ fn wanted(service: &Value, pods: &[Arc<Value>], cache: &Cache) -> Vec<(Vec<Value
             .1
             .push(entry);
     }
+    groups.into_values().collect()
+}
+
+/// The slices of a service that this controller looks after.
+fn present_slices(service: &Value, cache: &Cache) -> Vec<Arc<Value>> {
+    cache
+        .in_namespace(Res::Slices, service.namespace())
+        .filter(|slice| {
+            let labels = string_map(slice, "labels");
+            labels.get(SERVICE_LABEL).and_then(Value::as_str) == Some(service.name())
+                && labels.get(MANAGER_LABEL).and_then(Value::as_str) == Some(MANAGER)
+        })
+        .cloned()
+        .collect()
+}
+
+fn is_owned(service: &Value, slice: &Value) -> bool {
+    list(slice, "metadata.ownerReferences")
+        .iter()
+        .any(|owner| text(owner, "uid") == service.uid() && text(owner, "kind") == "Service")
+}
+
+/// The slices that a service is to have, and those that go.
+fn packed(
+    service: &Value,
+    wanted: Vec<(Vec<Value>, Vec<Value>)>,
+    present: &[Arc<Value>],
+    labels: &Value,
+) -> (Vec<Packed>, Vec<Arc<Value>>) {
+    let (mut own, mut gone): (Vec<Arc<Value>>, Vec<Arc<Value>>) = present
+        .iter()
+        .cloned()
+        .partition(|slice| is_owned(service, slice));
     let mut out = Vec::new();
-    for (ports, endpoints) in groups.into_values() {
-        for chunk in endpoints.chunks(SLICE_MAX) {
-            out.push((ports.clone(), chunk.to_vec()));
-        }
+    for (ports, endpoints) in wanted {
+        let (same, others) = own
+            .into_iter()
+            .partition(|slice| sorted(list(slice, "ports").to_vec(), slice_port_hash) == ports);
+        own = others;
+        let relabelled = |slice: &Value| slice.pointer("/metadata/labels") != Some(labels);
+        let (packed, emptied) = pack(&ports, endpoints, &same, relabelled);
+        out.extend(packed);
+        gone.extend(emptied);
     }
+    gone.extend(own);
+    // There is always one.
     if out.is_empty() {
-        let ports = list(service, "spec.ports")
-            .is_empty()
-            .then(Vec::new)
-            .unwrap_or_default();
-        out.push((ports, Vec::new()));
+        out.push(Packed::default());
     }
-    out
+    reuse(&mut out, &mut gone, |slice| is_owned(service, slice));
+    (out, gone)
 }
 
 #[async_trait]
@@ -285,9 +322,21 @@ impl Controller for EndpointSlices {
             })
             .cloned()
             .collect();
-        let mut of_slices = wanted(&service, &placed, cx.cache);
+        let labels = labels_of(
+            &service,
+            json!({SERVICE_LABEL: service.name(), MANAGER_LABEL: MANAGER}),
+        );
+        let (mut of_slices, gone) = packed(
+            &service,
+            wanted(&service, &placed, cx.cache),
+            &present_slices(&service, cx.cache),
+            &labels,
+        );
         let told = self.give_hints(&service, key, &mut of_slices, cx.cache);
-        slices(cx, &service, &of_slices, trigger).await?;
+        slices(cx, &service, of_slices, labels, trigger).await?;
+        for slice in gone {
+            cx.delete(Res::Slices, &slice, None).await?;
+        }
         match told {
             Some((reason @ "TopologyAwareHintsEnabled", text)) => {
                 cx.normal(Res::Services, &service, reason, text);
@@ -331,7 +380,7 @@ impl EndpointSlices {
         &mut self,
         service: &Value,
         key: &Key,
-        slices: &mut [(Vec<Value>, Vec<Value>)],
+        slices: &mut [Packed],
         cache: &Cache,
     ) -> Option<(&'static str, String)> {
         let told = |text: &str| format!("{text}, addressType: IPv4");
@@ -344,7 +393,7 @@ impl EndpointSlices {
         }
         let mut endpoints: Vec<&mut Value> = slices
             .iter_mut()
-            .flat_map(|(_, endpoints)| endpoints.iter_mut())
+            .flat_map(|packed| packed.endpoints.iter_mut())
             .collect();
         match topology::give_hints(&mut endpoints, shares(cache).as_ref()) {
             Ok(zones) => self.zones.insert(key.clone(), zones).is_none().then(|| {
@@ -399,31 +448,17 @@ fn set_trigger(object: &mut Value, trigger: Option<Timestamp>) {
 async fn slices(
     cx: &mut Cx<'_>,
     service: &Value,
-    wanted: &[(Vec<Value>, Vec<Value>)],
+    wanted: Vec<Packed>,
+    labels: Value,
     trigger: Option<Timestamp>,
 ) -> Result<(), kube::Error> {
-    let mut present: Vec<Arc<Value>> = cx
-        .cache
-        .in_namespace(Res::Slices, service.namespace())
-        .filter(|slice| {
-            let labels = string_map(slice, "labels");
-            labels.get(SERVICE_LABEL).and_then(Value::as_str) == Some(service.name())
-                && labels.get(MANAGER_LABEL).and_then(Value::as_str) == Some(MANAGER)
-        })
-        .cloned()
-        .collect();
-    let labels = labels_of(
-        service,
-        json!({SERVICE_LABEL: service.name(), MANAGER_LABEL: MANAGER}),
-    );
-    for (ports, endpoints) in wanted {
-        // A slice of the same ports is changed rather than replaced.
-        let same = present
-            .iter()
-            .position(|slice| list(slice, "ports") == ports.as_slice())
-            .or_else(|| (!present.is_empty()).then_some(0));
-        if let Some(at) = same {
-            let slice = present.remove(at);
+    for Packed {
+        slice,
+        ports,
+        endpoints,
+    } in wanted
+    {
+        if let Some(slice) = slice {
             if list(&slice, "endpoints") == endpoints.as_slice()
                 && list(&slice, "ports") == ports.as_slice()
                 && slice.pointer("/metadata/labels") == Some(&labels)
@@ -433,8 +468,8 @@ async fn slices(
             let mut changed = Value::clone(&slice);
             set_trigger(&mut changed, trigger);
             changed["metadata"]["labels"] = labels.clone();
-            changed["endpoints"] = Value::from(endpoints.clone());
-            changed["ports"] = Value::from(ports.clone());
+            changed["endpoints"] = Value::from(endpoints);
+            changed["ports"] = Value::from(ports);
             changed["apiVersion"] = json!(Res::Slices.api_version());
             changed["kind"] = json!(Res::Slices.kind());
             cx.update(Res::Slices, &changed).await?;
@@ -448,10 +483,11 @@ async fn slices(
             "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
         });
         set_trigger(&mut slice, trigger);
-        cx.create(Res::Slices, service.namespace(), slice).await?;
-    }
-    for slice in present {
-        cx.delete(Res::Slices, &slice, None).await?;
+        match cx.create(Res::Slices, service.namespace(), slice).await {
+            // No more are to be had there.
+            Err(error) if is_namespace_going(&error) => return Ok(()),
+            other => other?,
+        };
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, list, text};
+use super::workloads::pod_control::refusal;
 use super::workloads::pods::owner_reference;
-use super::workloads::replicaset::refusal;
 use crate::meta::{ObjectMeta as _, at};
 
 /// The controller.

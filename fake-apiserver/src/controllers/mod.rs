@@ -21,6 +21,7 @@ mod namespaces;
 mod node_lifecycle;
 mod node_ttl;
 mod node_zones;
+mod packing;
 mod pod_garbage;
 mod policy_types;
 mod quota;

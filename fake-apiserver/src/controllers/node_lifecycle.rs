@@ -54,8 +54,8 @@ pub(super) struct NodeLifecycle {
     /// Lost nodes whose pods do not have to go as their zones are, and those whose pods do.
     held: BTreeSet<String>,
     tainted: BTreeSet<String>,
-    /// The last that nodes without a lease have said, and since when that is known.
-    probes: BTreeMap<String, (String, Timestamp)>,
+    /// The last that nodes have said, by their status and by their lease, and since when that is known.
+    probes: BTreeMap<String, ((String, String), Timestamp)>,
     /// By node: pods that have to go some time, by namespace and name, and when.
     leaving: BTreeMap<String, BTreeMap<(String, String), Timestamp>>,
 }
@@ -308,24 +308,29 @@ impl NodeLifecycle {
         if ready(node) == "Unknown" {
             return None;
         }
-        if let Some(lease) = cx.cache.get(Res::Leases, "kube-node-lease", node.name()) {
-            return until_silent(time(lease, "spec.renewTime")?, GRACE);
-        }
-        if is_simulated(node) {
+        let lease = cx.cache.get(Res::Leases, "kube-node-lease", node.name());
+        if lease.is_none() && is_simulated(node) {
+            self.probes.remove(node.name());
             return None;
         }
-        let Some(said) = condition(node, "Ready") else {
-            return until_silent(time(node, "metadata.creationTimestamp")?, STARTUP_GRACE);
+        let said = condition(node, "Ready");
+        let grace = if said.is_some() { GRACE } else { STARTUP_GRACE };
+        let heartbeat = said.map_or("", |said| text(said, "lastHeartbeatTime"));
+        let renewed = lease.map_or("", |lease| text(lease, "spec.renewTime"));
+        let known = (heartbeat.to_owned(), renewed.to_owned());
+        // What is seen first counts as said just now, but that nothing was ever said counts from the beginning.
+        let since = match (said, lease) {
+            (None, None) => time(node, "metadata.creationTimestamp")?,
+            _ => now,
         };
-        let heartbeat = text(said, "lastHeartbeatTime");
         let probe = self
             .probes
             .entry(node.name().to_owned())
-            .or_insert_with(|| (heartbeat.to_owned(), now));
-        if probe.0 != heartbeat {
-            *probe = (heartbeat.to_owned(), now);
+            .or_insert_with(|| (known.clone(), since));
+        if probe.0 != known {
+            *probe = (known, now);
         }
-        until_silent(probe.1, GRACE)
+        until_silent(probe.1, grace)
     }
 
     /// Says that a node is known, some time after it was seen first; gives how long that still takes. Of one that is ready when

@@ -21,6 +21,9 @@ const LARGE: usize = 50;
 const MOST_PERCENT: usize = 55;
 const FEW: usize = 2;
 
+/// Nodes with this label say nothing of their zones.
+const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
+
 /// A zone's nodes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Zone {
@@ -54,7 +57,7 @@ pub(super) fn zone_of(node: &Value) -> (String, String) {
 impl Zones {
     pub(super) fn of<'a>(nodes: impl Iterator<Item = &'a Value>) -> Self {
         let mut zones = Self::default();
-        for node in nodes {
+        for node in nodes.filter(|node| !string_map(node, "labels").contains_key(EXCLUDED)) {
             let zone = zones.0.entry(zone_of(node)).or_default();
             let is_ready = condition(node, "Ready").is_some_and(|ready| text(ready, "status") == "True");
             if is_ready {
@@ -68,7 +71,7 @@ impl Zones {
 
     /// Whether no node of any zone is ready.
     pub(super) fn are_all_lost(&self) -> bool {
-        self.0.values().all(|zone| zone.ready == 0)
+        !self.0.is_empty() && self.0.values().all(|zone| zone.ready == 0)
     }
 
     /// The time from one lost node of a zone to the next until their pods have to go; none if they do not have to.
@@ -92,19 +95,25 @@ mod tests {
 
     use super::*;
 
-    /// Zones as `name ready/lost`; the zone in question; seconds from one node to the next.
+    /// Zones as `name ready/lost`, those whose nodes say nothing of them behind `-`; the zone in question; seconds from one node to the next.
     #[track_caller]
     fn check(zones: &str, zone: &str, expected: Option<u64>) {
         let mut nodes = Vec::new();
         for zone in zones.split(", ") {
             let (name, counts) = zone.split_once(' ').unwrap();
             let (ready, lost) = counts.split_once('/').unwrap();
+            let excluded = name.starts_with('-');
+            let name = name.trim_start_matches('-');
             let mut more = |count: &str, status: &str| {
                 for _ in 0..count.parse::<usize>().unwrap() {
-                    nodes.push(json!({
+                    let mut node = json!({
                         "metadata": {"labels": {"topology.kubernetes.io/zone": name}},
                         "status": {"conditions": [{"type": "Ready", "status": status}]},
-                    }));
+                    });
+                    if excluded {
+                        node["metadata"]["labels"][EXCLUDED] = json!("");
+                    }
+                    nodes.push(node);
                 }
             };
             more(ready, "True");
@@ -138,6 +147,11 @@ mod tests {
         check("a 0/5, b 0/1, c 9/0", "b", Some(10));
         check("a 5/0", "a", Some(10));
         check("a 3/0, b 0/3", "b", Some(10));
+        // Whoever is left out is no reason to evict, nor one not to.
+        check("a 0/2, -b 1/0", "a", None);
+        check("a 1/1, -a 0/9", "a", Some(10));
+        check("a 1/3, -a 9/0", "a", None);
+        check("-a 0/2", "a", Some(10));
     }
 
     #[test]

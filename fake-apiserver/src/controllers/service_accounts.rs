@@ -10,8 +10,9 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
-use super::runtime::Queue;
+use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, watch};
+use super::workloads::pod_control::is_namespace_going;
 use crate::meta::{ObjectMeta, string_map};
 use crate::timer;
 
@@ -27,12 +28,14 @@ const CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify th
 /// The service account and root CA controllers.
 pub struct ServiceAccountController {
     client: Client,
+    /// The certificates that clients in pods are to trust the server by.
+    bundle: String,
 }
 
 /// Whether the certificate authority's ConfigMap holds something else than it should, or does not say what it is for.
-fn is_altered(object: &Value) -> bool {
+fn is_altered(object: &Value, bundle: &str) -> bool {
     object.name() == CA_CONFIG_MAP
-        && (object.get("data") != Some(&json!({CA_FILE: ""}))
+        && (object.get("data") != Some(&json!({CA_FILE: bundle}))
             || string_map(object, "annotations")
                 .get(DESCRIPTION)
                 .and_then(Value::as_str)
@@ -47,7 +50,17 @@ impl ServiceAccountController {
     /// A controller over `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self {
+            client,
+            bundle: String::new(),
+        }
+    }
+
+    /// With the certificates, in PEM, that clients in pods are to trust the server by.
+    #[must_use]
+    pub fn with_bundle(mut self, bundle: &str) -> Self {
+        bundle.clone_into(&mut self.bundle);
+        self
     }
 
     /// Runs until dropped.
@@ -58,16 +71,18 @@ impl ServiceAccountController {
         for (plural, name) in [("serviceaccounts", "default"), ("configmaps", CA_CONFIG_MAP)] {
             let query = format!("fieldSelector=metadata.name%3D{name}");
             let watch = watch_json(self.client.clone(), &format!("/api/v1/{plural}"), &query, true);
+            let bundle = self.bundle.clone();
             changes.push(
                 watch
-                    .filter_map(|change| async {
-                        match change {
+                    .filter_map(move |change| {
+                        let change = match change {
                             JsonChange::Gone(object) => Some(Change::Gone(object)),
-                            JsonChange::Present(object) if is_altered(&object) => {
+                            JsonChange::Present(object) if is_altered(&object, &bundle) => {
                                 Some(Change::Present(object))
                             }
                             _ => None,
-                        }
+                        };
+                        async { change }
                     })
                     .boxed(),
             );
@@ -105,7 +120,7 @@ impl ServiceAccountController {
             }
             Change::Gone(object) if !object.namespace().is_empty() => {
                 let mut done = true;
-                for wanted in wanted(object.namespace()) {
+                for wanted in self.wanted(object.namespace()) {
                     if wanted.name() == object.name() {
                         done &= self.ensure(object.namespace(), wanted).await;
                     }
@@ -119,7 +134,7 @@ impl ServiceAccountController {
     /// Gives a namespace what every one has.
     async fn fill(&self, namespace: &str) -> bool {
         let mut done = true;
-        for object in wanted(namespace) {
+        for object in self.wanted(namespace) {
             done &= self.ensure(namespace, object).await;
         }
         done
@@ -132,7 +147,7 @@ impl ServiceAccountController {
             return true;
         };
         match self.client.request::<Value>(request).await {
-            Ok(object) if is_altered(&object) => self.restore(&object).await,
+            Ok(object) if is_altered(&object, &self.bundle) => self.restore(&object).await,
             _ => true,
         }
     }
@@ -143,13 +158,28 @@ impl ServiceAccountController {
         let namespace = object.namespace().to_owned();
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &namespace, &core("ConfigMap"));
-        object["data"] = json!({CA_FILE: ""});
+        object["data"] = json!({CA_FILE: self.bundle});
         object["metadata"]["annotations"][DESCRIPTION] = json!(CA_DESCRIPTION);
         let Ok(object) = shared_json::from_value(object) else {
             return true;
         };
         let replaced = api.replace(CA_CONFIG_MAP, &PostParams::default(), &object).await;
         is_settled(replaced, &namespace)
+    }
+
+    /// What a namespace is to have.
+    fn wanted(&self, namespace: &str) -> [Value; 2] {
+        [
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {
+                    "name": CA_CONFIG_MAP, "namespace": namespace,
+                    "annotations": {DESCRIPTION: CA_DESCRIPTION},
+                },
+                "data": {CA_FILE: self.bundle},
+            }),
+        ]
     }
 
     async fn ensure(&self, namespace: &str, object: Value) -> bool {
@@ -168,15 +198,8 @@ fn is_settled(answer: Result<DynamicObject, kube::Error>, namespace: &str) -> bo
         return true;
     };
     tracing::debug!(%error, namespace, "fill a namespace");
-    let kube::Error::Api(status) = &error else {
-        return false;
-    };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.is_already_exists()
-        || status.is_not_found()
-        || causes
-            .into_iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
+    let is_there = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
+    is_there || is_not_found(&error) || is_namespace_going(&error)
 }
 
 /// What has failed is tried again, later each time.
@@ -186,20 +209,6 @@ fn note(failed: &mut Queue<String>, namespace: String, done: bool) {
     } else {
         failed.add_failed(namespace);
     }
-}
-
-fn wanted(namespace: &str) -> [Value; 2] {
-    [
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}),
-        json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {
-                "name": CA_CONFIG_MAP, "namespace": namespace,
-                "annotations": {DESCRIPTION: CA_DESCRIPTION},
-            },
-            "data": {CA_FILE: ""},
-        }),
-    ]
 }
 
 #[cfg(test)]
@@ -236,10 +245,13 @@ mod tests {
             ("mine", Value::Null, json!({"a": "b"}), false),
         ] {
             let object = json!({"metadata": {"name": name, "annotations": annotations}, "data": data});
-            assert_eq!(is_altered(&object), expected, "{object}");
+            assert_eq!(is_altered(&object, ""), expected, "{object}");
         }
         // Even if something holds it that is to go.
         let going = json!({"metadata": {"name": CA_CONFIG_MAP, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
-        assert!(is_altered(&going));
+        assert!(is_altered(&going, ""));
+        let said = json!({"metadata": {"name": CA_CONFIG_MAP, "annotations": {DESCRIPTION: "x"}}, "data": {CA_FILE: "pem"}});
+        assert!(!is_altered(&said, "pem"));
+        assert!(is_altered(&said, "other"));
     }
 }

@@ -66,6 +66,8 @@ pub struct Authority {
     /// Its name as it is written.
     name: Vec<u8>,
     key: Key,
+    /// Its own certificate, where somebody is to trust it.
+    pem: Option<String>,
 }
 
 impl fmt::Debug for Authority {
@@ -96,15 +98,22 @@ impl Authority {
         Some(Self {
             name: wrap(SEQUENCE, &wrap(SET, &pair)),
             key: Key::Seeded(Ed25519KeyPair::from_seed_unchecked(&secret).ok()?),
+            pem: None,
         })
     }
 
     /// The one that a certificate is of, with its key: on the curve P-256, as they are made here.
-    pub(crate) fn of_certificate(certificate: &[u8], key: rcgen::KeyPair) -> Option<Self> {
+    pub(crate) fn of_certificate(certificate: &rcgen::Certificate, key: rcgen::KeyPair) -> Option<Self> {
         Some(Self {
-            name: subject_name(certificate)?.to_vec(),
+            name: subject_name(certificate.der())?.to_vec(),
             key: Key::Made(Box::new(key)),
+            pem: Some(certificate.pem()),
         })
+    }
+
+    /// Its certificate; none of one that nobody trusts.
+    pub(crate) fn pem(&self) -> Option<&str> {
+        self.pem.as_deref()
     }
 
     fn algorithm(&self) -> Vec<u8> {

@@ -86,7 +86,7 @@ fn certificates_are_for_whom_the_requests_are() {
     let made = rcgen::CertificateParams::default()
         .self_signed(&KeyPair::generate().expect("a key"))
         .expect("a certificate");
-    let made = Authority::of_certificate(made.der(), KeyPair::generate().expect("a key"));
+    let made = Authority::of_certificate(&made, KeyPair::generate().expect("a key"));
     for authority in [Authority::of_seed(Seed(1)), made] {
         let authority = authority.expect("an authority");
         for pem in [NODE, USER, SERVING] {

@@ -66,7 +66,7 @@ impl Identity {
         ];
         let authority_certificate = authority.self_signed(&authority_key)?;
         let own_key = KeyPair::from_pem(&authority_key.serialize_pem())?;
-        let signer = Authority::of_certificate(authority_certificate.der(), own_key);
+        let signer = Authority::of_certificate(&authority_certificate, own_key);
         let issuer = Issuer::new(authority, authority_key);
 
         let server_key = KeyPair::generate()?;

@@ -42,7 +42,16 @@ async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
         identity: encrypted.then(|| Arc::new(Identity::generate(&[]).expect("certificates"))),
         tokens: vec!["secret".to_owned()],
     };
-    let cluster = cluster.system_objects(true).start().await.expect("a cluster");
+    let authority = transport
+        .identity
+        .as_ref()
+        .and_then(|identity| identity.authority());
+    let cluster = cluster
+        .authority(authority)
+        .system_objects(true)
+        .start()
+        .await
+        .expect("a cluster");
     let (stop, stopped) = oneshot::channel::<()>();
     let kubeconfig = serve::kubeconfig(address, &transport);
     let ended = async move {
@@ -362,4 +371,85 @@ async fn a_refusal_does_not_end_the_connection_of_who_still_sends() {
         !answers.is_ok_and(|answers| answers.contains("HTTP/1.1 200 ")),
         "all was read"
     );
+}
+
+/// A PKCS #10 request for `O=system:nodes, CN=system:node:n`, in PEM, in base64.
+const NODE_REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIcE1JR1JBZ0VBTUM4eEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjekVXTUJRR0ExVUVBd3dOYzNsegpkR1Z0T201dlpHVTZiakJaTUJNR0J5cUdTTTQ5QWdFR0NDcUdTTTQ5QXdFSEEwSUFCTGhjdlVOZXBPWVVPa0QxCmhhSTRnbnRGRk44US9hVW8zVm9NbFVjWGhDcTQ3VFJZMUxzVHhtbGgrSWtCRXJ3K1hrTmt5MFlqYU8reGFlSjkKakkzUlY1dWdBREFLQmdncWhrak9QUVFEQWdOSEFEQkVBaUE5SjlpYkhtMWVVQ29ud3RCTjR6MjRqczcrdGhCTAp2anBwL09ZT3FVdzIxQUlnRU9GbC9NOXZ2enQrNXBlOXQ0SWdCelUvYU1Oano4ZnBodHkzTUE5d28yUT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+
+/// Asks until an answer has a value at a pointer, or has none if that is what is waited for.
+async fn wait_for(client: &Client, path: &str, pointer: &str) -> Value {
+    for _ in 0..100 {
+        let (_, answer) = ask(client, "GET", path, Value::Null, &[]).await;
+        if let Some(found) = answer.pointer(pointer) {
+            return found.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("{path} has no {pointer}");
+}
+
+#[tokio::test]
+async fn a_node_may_be_allowed_to_join_after_it_has_asked() {
+    let served = start_cluster(true, Cluster::builder().nodes(0)).await;
+    let administrator = served.client().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let rule = |resource: &str| {
+        json!({"metadata": {"name": resource.replace('/', "-")}, "rules": [{
+            "apiGroups": ["certificates.k8s.io"], "resources": [resource], "verbs": ["create"],
+        }]})
+    };
+    let bind = |resource: &str| {
+        let name = resource.replace('/', "-");
+        json!({
+            "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "joiner"}],
+        })
+    };
+    let (may_ask, may_join) = (
+        "certificatesigningrequests",
+        "certificatesigningrequests/nodeclient",
+    );
+    for resource in [may_ask, may_join] {
+        assert_eq!(
+            ask(&administrator, "POST", roles, rule(resource), &[]).await.0,
+            201
+        );
+    }
+    assert_eq!(
+        ask(&administrator, "POST", bindings, bind(may_ask), &[]).await.0,
+        201
+    );
+    let request = json!({"metadata": {"name": "r"}, "spec": {
+        "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth", "digital signature"],
+        "request": NODE_REQUEST,
+    }});
+    let as_joiner = [("impersonate-user", "joiner")];
+    let (code, answer) = ask(&administrator, "POST", requests, request, &as_joiner).await;
+    assert_eq!(code, 201, "{answer}");
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let path = format!("{requests}/r");
+    let (_, answer) = ask(&administrator, "GET", &path, Value::Null, &[]).await;
+    assert_eq!(answer.pointer("/status/conditions"), None, "{answer}");
+    assert_eq!(
+        ask(&administrator, "POST", bindings, bind(may_join), &[]).await.0,
+        201
+    );
+    let told = wait_for(&administrator, &path, "/status/conditions/0").await;
+    assert_eq!(
+        (&told["type"], &told["reason"]),
+        (&json!("Approved"), &json!("AutoApproved"))
+    );
+    wait_for(&administrator, &path, "/status/certificate").await;
+    // And what pods are to trust the server by is what the kubeconfig says.
+    let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let bundle = wait_for(&administrator, path, "/data/ca.crt").await;
+    let trusted = served
+        .kubeconfig
+        .pointer("/clusters/0/cluster/certificate-authority-data");
+    let trusted = trusted.and_then(Value::as_str).expect("an authority");
+    let trusted =
+        base64::Engine::decode(&base64::engine::general_purpose::STANDARD, trusted).expect("base64");
+    assert_eq!(bundle.as_str().map(str::as_bytes), Some(trusted.as_slice()));
 }

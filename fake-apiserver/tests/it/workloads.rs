@@ -308,6 +308,44 @@ fn a_stateful_set_goes_one_by_one() {
     });
 }
 
+/// A claim that goes with the pod before is waited for: it is none of the next one's.
+#[test]
+fn a_pod_waits_for_the_claim_of_the_one_before() {
+    simulate(|| async {
+        let cluster = Cluster::builder().start().await.expect("a cluster");
+        let claims = json!([{"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "none"}}]);
+        let policy = json!({"whenDeleted": "Retain", "whenScaled": "Delete"});
+        let object = workload(
+            "StatefulSet",
+            json!({"replicas": 2, "serviceName": "w", "volumeClaimTemplates": claims, "podManagementPolicy": "Parallel",
+                "persistentVolumeClaimRetentionPolicy": policy}),
+        );
+        post(&cluster, &format!("{APPS}/statefulsets"), &object).await;
+        run(&cluster, 10).await;
+        let claim = format!("{CORE}/persistentvolumeclaims/data-w-1");
+        let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+        merge(&cluster, &claim, held).await;
+        let path = format!("{APPS}/statefulsets/w");
+        merge(&cluster, &path, json!({"spec": {"replicas": 1}})).await;
+        run(&cluster, 60).await;
+        merge(&cluster, &path, json!({"spec": {"replicas": 2}})).await;
+        run(&cluster, 60).await;
+        let pods = format!("{CORE}/pods");
+        assert_eq!(items(&get(&cluster, &pods).await).len(), 1);
+        let before = get(&cluster, &claim).await["metadata"]["uid"].clone();
+        let said = events(&cluster, "StatefulSet").await;
+        assert!(
+            !said.iter().any(|line| line.starts_with("FailedCreate")),
+            "{said:?}"
+        );
+        merge(&cluster, &claim, json!({"metadata": {"finalizers": null}})).await;
+        run(&cluster, 10).await;
+        assert_eq!(items(&get(&cluster, &pods).await).len(), 2);
+        assert_ne!(get(&cluster, &claim).await["metadata"]["uid"], before);
+    });
+}
+
 #[test]
 fn a_daemon_set_is_on_every_node() {
     simulate(|| async {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use shared_json::{Value, json};
 
 use crate::controllers::runtime::{list, number, text};
@@ -35,17 +35,27 @@ pub(super) struct Bounds {
 }
 
 fn within(events: &[(Timestamp, i64)], now: Timestamp, seconds: i64) -> impl Iterator<Item = i64> + '_ {
-    let since = now.as_second() - seconds;
+    // What is exactly so old has left it: the real one's passes are some milliseconds more than their period apart.
+    let window = SignedDuration::from_secs(seconds);
     events
         .iter()
-        .filter(move |(at, _)| at.as_second() > since)
+        .filter(move |(at, _)| now.duration_since(*at) < window)
         .map(|(_, value)| *value)
 }
 
 impl Memory {
-    /// The workload was brought from one size to another.
-    pub(super) fn changed(&mut self, now: Timestamp, from: i64, to: i64) {
-        self.changes.push((now, to - from));
+    /// A workload is looked at for the first time: its size counts as what was proposed.
+    pub(super) fn first_look(&mut self, now: Timestamp, current: i64) {
+        if self.proposals.is_empty() {
+            self.proposals.push((now, current));
+        }
+    }
+
+    /// The workload was brought from one size to another. Only rules ask for that.
+    pub(super) fn changed(&mut self, behavior: Option<&Value>, now: Timestamp, from: i64, to: i64) {
+        if behavior.is_some() {
+            self.changes.push((now, to - from));
+        }
     }
 
     /// Forgets what no rule asks for: the longest window is an hour.
@@ -64,9 +74,6 @@ impl Memory {
         bounds: Bounds,
         now: Timestamp,
     ) -> (i64, Vec<Condition>) {
-        if self.proposals.is_empty() {
-            self.proposals.push((now, current));
-        }
         let (stable, steady) = match behavior {
             None => self.stabilized(proposed, now),
             Some(behavior) => self.stabilized_by_rules(behavior, current, proposed, now),
@@ -264,8 +271,9 @@ mod tests {
         let mut out = Vec::new();
         for (second, proposed) in proposals {
             let now = at_second(*second);
+            memory.first_look(now, current);
             let (size, conditions) = memory.limit(behavior.as_ref(), current, *proposed, bounds, now);
-            memory.changed(now, current, size);
+            memory.changed(behavior.as_ref(), now, current, size);
             memory.forget(now);
             current = size;
             let limited = conditions
@@ -282,6 +290,16 @@ mod tests {
         &[(4, "ScaleUpLimit"), (8, "ScaleUpLimit"), (16, "ScaleUpLimit")])]
     #[case::from_one(1, WIDE, &[(0, 9)], &[(4, "ScaleUpLimit")])]
     #[case::most(3, Bounds { min: 1, max: 5 }, &[(0, 9)], &[(5, "TooManyReplicas")])]
+    #[case::least(3, Bounds { min: 2, max: 5 }, &[(0, 1), (300, 1)], &[(3, "DesiredWithinRange"), (2, "TooFewReplicas")])]
+    #[case::from_the_most(5, Bounds { min: 1, max: 5 }, &[(0, 6)], &[(5, "TooManyReplicas")])]
+    #[case::just_the_most(3, Bounds { min: 1, max: 6 }, &[(0, 6)], &[(6, "DesiredWithinRange")])]
+    #[case::the_same(3, WIDE, &[(0, 3), (15, 3)], &[(3, "DesiredWithinRange"), (3, "DesiredWithinRange")])]
+    #[case::up_at_once_and_down_from_there(2, WIDE, &[(0, 4), (15, 1), (299, 1), (300, 1), (316, 1)],
+        &[(4, "DesiredWithinRange"), (4, "DesiredWithinRange"), (4, "DesiredWithinRange"), (1, "DesiredWithinRange"),
+            (1, "DesiredWithinRange")])]
+    #[case::down_to_the_most_of_late(8, WIDE, &[(0, 8), (100, 5), (200, 2), (300, 2), (400, 2), (500, 2)],
+        &[(8, "DesiredWithinRange"), (8, "DesiredWithinRange"), (8, "DesiredWithinRange"), (5, "DesiredWithinRange"),
+            (2, "DesiredWithinRange"), (2, "DesiredWithinRange")])]
     #[case::down_only_after_five_minutes(8, WIDE, &[(0, 2), (290, 2), (301, 2)],
         &[(8, "DesiredWithinRange"), (8, "DesiredWithinRange"), (2, "DesiredWithinRange")])]
     fn by_default(
@@ -296,6 +314,28 @@ mod tests {
     #[rstest]
     #[case::one_by_one(json!({"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}), 2,
         &[(0, 9), (15, 9), (61, 9)], &[(3, "ScaleUpLimit"), (3, "ScaleUpLimit"), (4, "ScaleUpLimit")])]
+    #[case::a_change_ages(json!({"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}), 2,
+        &[(0, 9), (59, 9), (60, 9)], &[(3, "ScaleUpLimit"), (3, "ScaleUpLimit"), (4, "ScaleUpLimit")])]
+    #[case::by_percent(json!({"scaleUp": {"policies": [{"type": "Percent", "value": 10, "periodSeconds": 15}]}}), 5,
+        &[(0, 9), (15, 9)], &[(6, "ScaleUpLimit"), (7, "ScaleUpLimit")])]
+    #[case::the_most_of_two(json!({"scaleUp": {"policies": [{"type": "Percent", "value": 50, "periodSeconds": 15},
+        {"type": "Pods", "value": 1, "periodSeconds": 15}]}}), 4, &[(0, 9)], &[(6, "ScaleUpLimit")])]
+    #[case::the_least_of_two(json!({"scaleUp": {"selectPolicy": "Min", "policies": [
+        {"type": "Percent", "value": 50, "periodSeconds": 15}, {"type": "Pods", "value": 1, "periodSeconds": 15}]}}), 4,
+        &[(0, 9)], &[(5, "ScaleUpLimit")])]
+    #[case::never_up(json!({"scaleUp": {"selectPolicy": "Disabled"}}), 4, &[(0, 9)], &[(4, "ScaleUpLimit")])]
+    #[case::down_by_the_least(json!({"scaleDown": {"stabilizationWindowSeconds": 0, "selectPolicy": "Min", "policies": [
+        {"type": "Percent", "value": 50, "periodSeconds": 15}, {"type": "Pods", "value": 1, "periodSeconds": 15}]}}), 8,
+        &[(1, 1)], &[(7, "ScaleDownLimit")])]
+    #[case::down_by_the_most(json!({"scaleDown": {"stabilizationWindowSeconds": 0, "policies": [
+        {"type": "Percent", "value": 50, "periodSeconds": 15}, {"type": "Pods", "value": 1, "periodSeconds": 15}]}}), 8,
+        &[(1, 1)], &[(4, "ScaleDownLimit")])]
+    #[case::down_waits_as_by_default(json!({"scaleDown": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 15}]}}), 8,
+        &[(0, 1), (285, 1), (300, 1), (315, 1)],
+        &[(8, "DesiredWithinRange"), (8, "DesiredWithinRange"), (6, "ScaleDownLimit"), (4, "ScaleDownLimit")])]
+    #[case::what_grew_may_shrink_again(json!({"scaleDown": {"stabilizationWindowSeconds": 0,
+        "policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}), 4,
+        &[(0, 8), (15, 1)], &[(8, "DesiredWithinRange"), (3, "ScaleDownLimit")])]
     #[case::never_down(json!({"scaleDown": {"selectPolicy": "Disabled", "stabilizationWindowSeconds": 0}}), 5,
         &[(0, 1)], &[(5, "ScaleDownLimit")])]
     #[case::down_by_half(json!({"scaleDown": {"stabilizationWindowSeconds": 0,

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use shared_json::{Map, Value, json};
 
 use super::usage::{
-    ANNOTATION, NONE_RECEIVED, Proposal, Target, Tolerances, ceil, is_measured, propose, requests,
-    thousandths,
+    ANNOTATION, NONE_RECEIVED, Proposal, Target, Tolerances, ceil, is_measured, propose, thousandths,
 };
+use crate::controllers::disruption::printed;
 use crate::controllers::runtime::{list, number, text};
 use crate::controllers::workloads::pods::is_ready;
 use crate::meta::at;
@@ -118,12 +118,7 @@ fn of_pods(
     let is_said =
         |pod: &Arc<Value>| at(pod, "metadata.annotations").is_some_and(|all| all.get(&annotation).is_some());
     let found = if is_measured(pods) && !pods.iter().any(is_said) {
-        let asked = if of_requests {
-            requests(pods, metric).map(|_| ())
-        } else {
-            Ok(())
-        };
-        asked.and(Err(NONE_RECEIVED.to_owned()))
+        Err(NONE_RECEIVED.to_owned())
     } else {
         scene.propose(pods, metric, key, target)
     };
@@ -168,8 +163,10 @@ fn container_resource(scene: Scene<'_>, spec: &Value) -> Result<One, String> {
         .iter()
         .map(|pod| {
             let mut pod = Value::clone(pod);
-            if let Some(Value::Array(containers)) = pod.pointer_mut("/spec/containers") {
-                containers.retain(|known| text(known, "name") == container);
+            for list in ["/spec/containers", "/spec/initContainers"] {
+                if let Some(Value::Array(containers)) = pod.pointer_mut(list) {
+                    containers.retain(|known| text(known, "name") == container);
+                }
             }
             Arc::new(pod)
         })
@@ -211,10 +208,15 @@ fn pods_metric(scene: Scene<'_>, spec: &Value) -> Result<One, String> {
 /// A metric that is not of the pods: one figure, which is held against a value or shared by all pods.
 fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String> {
     let Scene {
-        autoscaler, current, ..
+        autoscaler,
+        wanted: size,
+        current,
+        ..
     } = scene;
     let source = at(spec, field).unwrap_or(&Value::Null);
     let name = text(source, "metric.name");
+    let selector = at(source, "metric.selector").filter(|selector| !selector.is_null());
+    let selector = selector.map_or_else(|| "nil".to_owned(), |selector| printed(Some(selector)));
     let said = at(autoscaler, "metadata.annotations").and_then(|all| all.get(format!("{ANNOTATION}{name}")));
     let Some(used) = said
         .and_then(Value::as_str)
@@ -223,7 +225,7 @@ fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String>
     else {
         return Err(match field {
             "external" => format!(
-                "unable to get external metric {}/{name}/nil: unable to fetch metrics from external metrics API: the server \
+                "unable to get external metric {}/{name}/{selector}: unable to fetch metrics from external metrics API: the server \
                  could not find the requested resource (get {name}.external.metrics.k8s.io)",
                 text(autoscaler, "metadata.namespace")
             ),
@@ -251,19 +253,20 @@ fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String>
         None => {
             let wanted = at(target, "value").map_or(0, |value| thousandths(Quantity::of(value)));
             let ratio = used as f64 / wanted.max(1) as f64;
-            let ready = scene.pods.iter().filter(|pod| is_ready(pod)).count();
+            let is_running = |pod: &&Arc<Value>| text(pod, "status.phase") == "Running" && is_ready(pod);
+            let ready = scene.pods.iter().filter(is_running).count();
             let replicas = if scene.within.allow(ratio) {
-                current
+                size
+            } else if scene.pods.is_empty() {
+                let why = "no pods returned by selector while calculating replica count";
+                return Err(format!("unable to calculate ready pods: {why}"));
             } else {
                 ceil(ratio * ready as f64)
             };
             (replicas, json!({"value": written(used)}))
         }
     };
-    let selector = match at(source, "metric.selector") {
-        Some(_) => "with a selector",
-        None => "nil",
-    };
+    let shared = average_value(target).is_some();
     let (kind, name, mut status) = match field {
         "external" => (
             "External",
@@ -272,7 +275,12 @@ fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String>
         ),
         _ => (
             "Object",
-            format!("{} metric {name}", text(source, "describedObject.kind")),
+            if shared {
+                // The real one calls it so, too.
+                format!("external metric {name}({selector})")
+            } else {
+                format!("{} metric {name}", text(source, "describedObject.kind"))
+            },
             json!({"describedObject": at(source, "describedObject")}),
         ),
     };
@@ -318,7 +326,7 @@ pub(super) fn evaluate(
         };
         match found {
             Ok(one) => {
-                if failed.len() == outcome.statuses.len() || one.replicas > outcome.replicas {
+                if outcome.replicas == 0 || one.replicas > outcome.replicas {
                     outcome.replicas = one.replicas;
                     outcome.metric = one.name;
                 }
@@ -372,7 +380,16 @@ fn texts(kind: &str, spec: &Value) -> (&'static str, String) {
                 format!("{name} external metric value: failed to get {how}"),
             )
         }
-        _ => ("FailedGetObjectMetric", "object metric value".to_owned()),
+        _ => {
+            let shared = at(spec, "object.target.averageValue").is_some();
+            let name = text(spec, "object.metric.name");
+            let how = if shared {
+                format!(": failed to get {name} object metric")
+            } else {
+                String::new()
+            };
+            ("FailedGetObjectMetric", format!("object metric value{how}"))
+        }
     }
 }
 
@@ -402,6 +419,11 @@ mod tests {
         json!({"type": "External", "external": {"metric": {"name": "queue"}, "target": target}})
     }
 
+    fn object(target: Value) -> Value {
+        json!({"type": "Object", "object": {"metric": {"name": "queue"},
+            "describedObject": {"kind": "Service", "name": "s"}, "target": target}})
+    }
+
     /// Two pods that use `cpu` of 1100m each; a queue of 30.
     #[rstest]
     #[case::percent(vec![resource(json!({"averageUtilization": 50}))], Ok((4, "cpu resource utilization (percentage of request)")))]
@@ -423,10 +445,23 @@ mod tests {
         external(json!({"averageValue": "100"}))],
         Err("invalid metrics (1 invalid out of 2), first error is: failed to get pods metric value: unable to get metric x: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"))]
     #[case::unknown(vec![json!({"type": "Resource", "resource": {"name": "memory", "target": {"averageUtilization": 5}}})],
-        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: missing request for memory in container proxy of Pod a"))]
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get memory resource metric value: failed to get memory utilization: did not receive metrics for targeted pods (pods might be unready)"))]
     #[case::unknown_of_container(vec![json!({"type": "ContainerResource",
         "containerResource": {"name": "memory", "container": "app", "target": {"averageValue": "5Mi"}}})],
         Err("invalid metrics (1 invalid out of 1), first error is: failed to get app container metric value: failed to get memory usage: did not receive metrics for targeted pods (pods might be unready)"))]
+    #[case::object_whole(vec![object(json!({"value": "15"}))], Ok((4, "Service metric queue")))]
+    #[case::object_shared(vec![object(json!({"averageValue": "10"}))], Ok((3, "external metric queue(nil)")))]
+    #[case::nearly_whole(vec![external(json!({"value": "28"}))], Ok((2, "external metric queue(nil)")))]
+    #[case::nearly_shared(vec![external(json!({"averageValue": "14"}))], Ok((2, "external metric queue(nil)")))]
+    #[case::selected(vec![json!({"type": "External", "external": {"metric": {"name": "queue", "selector": {
+        "matchLabels": {"b": "1", "a": "2"},
+        "matchExpressions": [{"key": "c", "operator": "In", "values": ["x", "y"]}]}}, "target": {"value": "15"}}})],
+        Ok((4, "external metric queue(&LabelSelector{MatchLabels:map[string]string{a: 2,b: 1,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:c,Operator:In,Values:[x y],},},})")))]
+    #[case::unknown_of_object(vec![json!({"type": "Object", "object": {"metric": {"name": "q"},
+        "describedObject": {"kind": "Service", "name": "s"}, "target": {"averageValue": "5"}}})],
+        Err("invalid metrics (1 invalid out of 1), first error is: failed to get object metric value: failed to get q object metric: unable to get metric q: Service on default s/unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"))]
+    #[case::nothing_and_more(vec![external(json!({"averageValue": "100k"})), resource(json!({"averageUtilization": 50}))],
+        Ok((4, "cpu resource utilization (percentage of request)")))]
     #[case::unknown_elsewhere(vec![json!({"type": "External", "external": {"metric": {"name": "q"}, "target": {"value": "5"}}})],
         Err("invalid metrics (1 invalid out of 1), first error is: failed to get q external metric value: failed to get external metric q: unable to get external metric default/q/nil: unable to fetch metrics from external metrics API: the server could not find the requested resource (get q.external.metrics.k8s.io)"))]
     #[case::container_value(vec![json!({"type": "ContainerResource",

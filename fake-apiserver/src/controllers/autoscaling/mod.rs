@@ -6,6 +6,7 @@ mod limits;
 mod metrics;
 mod usage;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +115,9 @@ impl Autoscalers {
         pass.set("AbleToScale", true, "SucceededGetScale", message);
         let wanted = number(&scale, "spec.replicas", 0);
         pass.current = wanted;
+        let behavior = autoscaler.pointer("/spec/behavior");
+        let memory = self.memories.entry(key.clone()).or_default();
+        memory.first_look(cx.now(), wanted);
         let bounds = Bounds {
             min: number(autoscaler, "spec.minReplicas", 1),
             max: number(autoscaler, "spec.maxReplicas", 1),
@@ -134,19 +138,25 @@ impl Autoscalers {
         } else {
             let selector = text(&scale, "status.selector");
             if selector.is_empty() {
-                cx.warning(Res::Autoscalers, autoscaler, "SelectorRequired", String::new());
+                let why = "selector is required";
+                cx.warning(Res::Autoscalers, autoscaler, "SelectorRequired", why.to_owned());
                 let message = "the HPA target's scale is missing a selector";
                 pass.set("ScalingActive", false, "InvalidSelector", message);
-                self.compute_failed(cx, autoscaler, "selector is required");
+                self.compute_failed(cx, autoscaler, why);
                 return pass;
             }
             let written = selector.to_owned();
-            let Ok(selector) = LabelSelector::parse(selector) else {
-                let message = format!(
-                    "couldn't convert selector into a corresponding internal selector object: {selector}"
-                );
-                pass.set("ScalingActive", false, "InvalidSelector", message);
-                return pass;
+            let selector = match LabelSelector::parse(selector) {
+                Ok(selector) => selector,
+                Err(error) => {
+                    let message = format!(
+                        "couldn't convert selector into a corresponding internal selector object: {error}"
+                    );
+                    cx.warning(Res::Autoscalers, autoscaler, "InvalidSelector", message.clone());
+                    self.compute_failed(cx, autoscaler, &message);
+                    pass.set("ScalingActive", false, "InvalidSelector", message);
+                    return pass;
+                }
             };
             let pods: Vec<Arc<Value>> = cx
                 .cache
@@ -199,11 +209,12 @@ impl Autoscalers {
             );
             pass.set("ScalingActive", true, "ValidMetricFound", message);
             reason = match outcome.replicas.cmp(&wanted) {
-                std::cmp::Ordering::Greater => format!("{} above target", outcome.metric),
-                _ => "All metrics below target".to_owned(),
+                Ordering::Greater => format!("{} above target", outcome.metric),
+                Ordering::Less => "All metrics below target".to_owned(),
+                // An earlier proposal may still count.
+                Ordering::Equal => String::new(),
             };
             let memory = self.memories.entry(key.clone()).or_default();
-            let behavior = autoscaler.pointer("/spec/behavior");
             let (limited, conditions) = memory.limit(behavior, wanted, outcome.replicas, bounds, cx.now());
             pass.conditions.extend(conditions);
             size = limited;
@@ -224,7 +235,7 @@ impl Autoscalers {
             let message = format!("New size: {size}; reason: {reason}");
             cx.normal(Res::Autoscalers, autoscaler, "SuccessfulRescale", message);
             let memory = self.memories.entry(key.clone()).or_default();
-            memory.changed(cx.now(), wanted, size);
+            memory.changed(behavior, cx.now(), wanted, size);
             pass.rescaled = true;
         }
         pass

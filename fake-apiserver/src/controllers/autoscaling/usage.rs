@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use shared_json::Value;
 
 use crate::controllers::runtime::{condition, list, text, time};
@@ -100,10 +100,8 @@ pub(super) fn is_measured(pods: &[Arc<Value>]) -> bool {
         .any(|annotations| annotations.keys().any(|key| key.starts_with(ANNOTATION)))
 }
 
+/// Whether figures of a pod say nothing of what it will use.
 fn is_unready(pod: &Value, metric: &str, now: Timestamp) -> bool {
-    if text(pod, "status.phase") == "Pending" {
-        return true;
-    }
     if metric != "cpu" {
         return false;
     }
@@ -112,13 +110,12 @@ fn is_unready(pod: &Value, metric: &str, now: Timestamp) -> bool {
     };
     let is_false = text(ready, "status") == "False";
     let since = time(ready, "lastTransitionTime").unwrap_or(started);
-    let seconds = |later: Timestamp, earlier: Timestamp| later.as_second() - earlier.as_second();
-    if seconds(now, started) < CPU_INITIALIZATION_S {
-        // The figures are of this very moment.
-        is_false
-    } else {
-        is_false && seconds(since, started) < INITIAL_READINESS_S
-    }
+    let soon_after = |start: Timestamp, seconds: i64, then: Timestamp| {
+        then.duration_since(start) < SignedDuration::from_secs(seconds)
+    };
+    // The figures are of this very moment.
+    is_false
+        && (soon_after(started, CPU_INITIALIZATION_S, now) || soon_after(started, INITIAL_READINESS_S, since))
 }
 
 fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Groups {
@@ -134,10 +131,12 @@ fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Group
         }
         let name = pod.name().to_owned();
         let found = used(pod, key);
-        if is_unready(pod, metric, now) {
+        if text(pod, "status.phase") == "Pending" {
             groups.unready.push(name.clone());
         } else if found.is_none() {
             groups.missing.push(name.clone());
+        } else if is_unready(pod, metric, now) {
+            groups.unready.push(name.clone());
         } else {
             groups.ready += 1;
         }
@@ -149,11 +148,14 @@ fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Group
 }
 
 /// The request of each pod, in thousandths.
-pub(super) fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
+fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
     let mut out = BTreeMap::new();
     for pod in pods {
         let mut sum = 0_i64;
-        for container in list(pod, "spec.containers") {
+        let sidecars = list(pod, "spec.initContainers")
+            .iter()
+            .filter(|container| text(container, "restartPolicy") == "Always");
+        for container in list(pod, "spec.containers").iter().chain(sidecars) {
             let request = at(container, &format!("resources.requests.{metric}"));
             let Some(request) = request else {
                 return Err(format!(
@@ -222,15 +224,15 @@ pub(super) fn propose(
         ));
     }
     let groups = groups(pods, metric, key, now);
-    let requests = match target {
-        Target::Utilization(_) => Some(requests(pods, metric)?),
-        Target::Average(_) => None,
-    };
     let mut counted = groups.used.clone();
     counted.retain(|name, _| !groups.unready.contains(name));
     if counted.is_empty() {
         return Err(NONE_RECEIVED.to_owned());
     }
+    let requests = match target {
+        Target::Utilization(_) => Some(requests(pods, metric)?),
+        Target::Average(_) => None,
+    };
     let (first, utilization, average) = ratio(&counted, requests.as_ref(), target)?;
     let proposal = |replicas: i64| Proposal {
         replicas,
@@ -321,6 +323,17 @@ mod tests {
     #[case::missing_damps_up("-/1000 500/1000 700/1000", Target::Utilization(30), 3, Ok(4))]
     #[case::missing_stops_down("-/1000 100/1000 200/1000 300/1000", Target::Utilization(50), 4, Ok(4))]
     #[case::missing_does_not_turn("-/1000 -/1000 -/1000 1000/1000", Target::Utilization(50), 4, Ok(4))]
+    #[case::missing_counts_as_nothing_up("-/1000 -/1000 900/1000", Target::Utilization(30), 3, Ok(3))]
+    #[case::missing_counts_as_all_down("-/1000 100/1000 100/1000", Target::Utilization(150), 3, Ok(2))]
+    #[case::missing_average_down("- 100 200 300", Target::Average(500), 4, Ok(3))]
+    #[case::missing_average_up("- 500 700", Target::Average(300), 3, Ok(4))]
+    #[case::exactly_one_and_a_tenth("1100/1000", Target::Utilization(100), 1, Ok(1))]
+    #[case::more_than_a_tenth("1110/1000", Target::Utilization(100), 1, Ok(2))]
+    #[case::nine_tenths("900/1000 900/1000", Target::Utilization(100), 2, Ok(2))]
+    #[case::less_than_nine_tenths("400/1000 400/1000", Target::Utilization(100), 2, Ok(1))]
+    #[case::without_figures_and_not_ready("-/1000! 700/1000 700/1000", Target::Utilization(50), 3, Ok(3))]
+    #[case::without_figures_and_not_ready_down("-/1000! 100/1000", Target::Utilization(50), 2, Ok(2))]
+    #[case::never_ready_says_nothing("900/1000! 100/1000", Target::Utilization(50), 2, Ok(1))]
     #[case::none(
         "-/1000 -/1000",
         Target::Utilization(50),

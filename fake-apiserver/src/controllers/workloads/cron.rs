@@ -87,40 +87,31 @@ impl Schedule {
             } => (*minutes, *hours, *days, *months, *weekdays, *either, zone),
         };
         let has = |bits: u64, number: i8| bits & (1_u64 << u32::from(number.unsigned_abs())) != 0;
-        let start: DateTime = zone.to_datetime(after);
-        let limit = start.year().saturating_add(YEARS_MAX);
-        let mut at = start
-            .with()
-            .second(0)
-            .subsec_nanosecond(0)
-            .build()
-            .ok()?
-            .checked_add(1.minute())
-            .ok()?;
-        while at.year() <= limit {
-            if !has(months, at.month()) {
-                let next = at.date().first_of_month().checked_add(1.month()).ok()?;
-                at = next.at(0, 0, 0, 0);
-                continue;
+        // Minute after minute as they pass: hours that a zone leaves out never match, those that it has twice do so twice.
+        let mut at = Timestamp::from_second((after.as_second().div_euclid(60) + 1) * 60).ok()?;
+        let limit = zone.to_datetime(at).year().saturating_add(YEARS_MAX);
+        loop {
+            let local: DateTime = zone.to_datetime(at);
+            if local.year() > limit {
+                return None;
             }
-            let day = has(days, at.day());
-            let weekday = has(weekdays, at.weekday().to_sunday_zero_offset());
+            let day = has(days, local.day());
+            let weekday = has(weekdays, local.weekday().to_sunday_zero_offset());
             let fits = if either { day || weekday } else { day && weekday };
-            if !fits {
-                at = at.date().tomorrow().ok()?.at(0, 0, 0, 0);
-            } else if !has(hours, at.hour()) {
-                at = at.with().minute(0).build().ok()?.checked_add(1.hour()).ok()?;
-            } else if !has(minutes, at.minute()) {
-                at = at.checked_add(1.minute()).ok()?;
+            at = if !has(months, local.month()) {
+                let next = local.date().first_of_month().checked_add(1.month()).ok()?;
+                zone.to_timestamp(next.at(0, 0, 0, 0)).ok()?
+            } else if !fits {
+                let next = local.date().tomorrow().ok()?;
+                zone.to_timestamp(next.at(0, 0, 0, 0)).ok()?
+            } else if !has(hours, local.hour()) {
+                at.checked_add((60 - i64::from(local.minute())).minutes()).ok()?
+            } else if !has(minutes, local.minute()) {
+                at.checked_add(1.minute()).ok()?
             } else {
-                let found = zone.to_timestamp(at).ok()?;
-                if found > after {
-                    return Some(found);
-                }
-                at = at.checked_add(1.minute()).ok()?;
-            }
+                return Some(at);
+            };
         }
-        None
     }
 }
 
@@ -210,6 +201,23 @@ mod tests {
             .next(after.parse().expect("a time"))
             .expect("a next time");
         assert_eq!(next.to_string(), expected);
+    }
+
+    // On the day on which clocks go forward, and on the one on which they go back.
+    #[rstest]
+    #[case("30 2 * * *", "2026-03-08T00:00:00-05:00", "2026-03-09T02:30:00-04:00")]
+    #[case("30 * * * *", "2026-03-08T01:30:00-05:00", "2026-03-08T03:30:00-04:00")]
+    #[case("0 3 * * *", "2026-03-08T00:00:00-05:00", "2026-03-08T03:00:00-04:00")]
+    #[case("30 1 * * *", "2026-11-01T00:00:00-04:00", "2026-11-01T01:30:00-04:00")]
+    #[case("30 1 * * *", "2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00")]
+    #[case("30 1 * * *", "2026-11-01T01:30:00-05:00", "2026-11-02T01:30:00-05:00")]
+    #[case("*/20 * * * *", "2026-11-01T01:40:00-04:00", "2026-11-01T01:00:00-05:00")]
+    #[case("0 0 1 * *", "2026-03-08T00:00:00-05:00", "2026-04-01T00:00:00-04:00")]
+    #[case("0 9 * * mon-fri", "2026-03-06T09:00:00-05:00", "2026-03-09T09:00:00-04:00")]
+    fn next_times_in_new_york(#[case] schedule: &str, #[case] after: &str, #[case] expected: &str) {
+        let schedule = Schedule::parse(schedule, "America/New_York").expect("a schedule");
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        assert_eq!(schedule.next(at(after)), Some(at(expected)));
     }
 
     #[rstest]

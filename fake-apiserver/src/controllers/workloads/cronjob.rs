@@ -11,8 +11,8 @@ use shared_json::{Value, json};
 use super::claim::concerned;
 use super::cron::{self, Schedule};
 use super::job_plan::is_finished;
+use super::pod_control::{is_namespace_going, refusal};
 use super::pods::owner_reference;
-use super::replicaset::refusal;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text, time, until,
 };
@@ -51,9 +51,6 @@ impl Controller for CronJobs {
             self.schedules.remove(key);
             return Ok(Next::Change);
         };
-        if cron.is_terminating() {
-            return Ok(Next::Change);
-        }
         let (when, zone) = (text(&cron, "spec.schedule"), text(&cron, "spec.timeZone"));
         let before = self
             .schedules
@@ -65,7 +62,11 @@ impl Controller for CronJobs {
         }
         let mut status = cron.get("status").cloned().unwrap_or_else(|| json!({}));
         self.account(cx, &cron, &mut status).await?;
-        let result = self.launch(cx, &cron, &mut status).await;
+        let result = if cron.is_terminating() {
+            Ok(Next::Change)
+        } else {
+            self.launch(cx, &cron, &mut status).await
+        };
         let newest = cx
             .cache
             .get(Res::CronJobs, &key.namespace, &key.name)
@@ -81,6 +82,23 @@ fn job_name(cron: &Value, due: Timestamp) -> String {
     format!("{}-{}", cron.name(), due.as_second() / 60)
 }
 
+async fn delete(cx: &mut Cx<'_>, cron: &Value, job: &Value) -> Result<(), kube::Error> {
+    let done = cx.delete(Res::Jobs, job, Some("Background")).await;
+    match &done {
+        Ok(()) => cx.normal(
+            Res::CronJobs,
+            cron,
+            "SuccessfulDelete",
+            format!("Deleted job {}", job.name()),
+        ),
+        Err(error) => {
+            let text = format!("Deleted job: {}", refusal(error));
+            cx.warning(Res::CronJobs, cron, "FailedDelete", text);
+        }
+    }
+    done
+}
+
 fn reference(job: &Value) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "name": job.name(), "namespace": job.namespace(),
@@ -88,7 +106,7 @@ fn reference(job: &Value) -> Value {
     })
 }
 
-/// The last time before or at `now`, the first after it, and about how many there have been.
+/// The last time before or at `now`, the first after it, and about how many there have been; none if the schedule never comes.
 ///
 /// The distance of the first two stands for all, as in the real one: a schedule of uneven distances may seem never to have been
 /// due.
@@ -96,21 +114,17 @@ pub(super) fn times(
     schedule: &Schedule,
     since: Timestamp,
     now: Timestamp,
-) -> (Option<Timestamp>, Option<Timestamp>, u32) {
-    let Some(first) = schedule.next(since) else {
-        return (None, None, 0);
-    };
+) -> Option<(Option<Timestamp>, Option<Timestamp>, u32)> {
+    let first = schedule.next(since)?;
     if first > now {
-        return (None, Some(first), 0);
+        return Some((None, Some(first), 0));
     }
     let after = schedule.next(now);
-    let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
-        return (Some(first), after, 1);
-    };
-    let distance = second.as_second() - first.as_second();
-    if distance < 1 {
-        return (None, after, 0);
+    let second = schedule.next(first)?;
+    if second > now {
+        return Some((Some(first), after, 1));
     }
+    let distance = second.as_second() - first.as_second();
     let missed = (now.as_second() - first.as_second()) / distance + 1;
     let mut last = None;
     let mut at = Timestamp::from_second(first.as_second() + (missed - 2) * distance).unwrap_or(first);
@@ -118,7 +132,7 @@ pub(super) fn times(
         last = Some(next);
         at = next;
     }
-    (last, after, u32::try_from(missed).unwrap_or(u32::MAX))
+    Some((last, after, u32::try_from(missed).unwrap_or(u32::MAX)))
 }
 
 impl CronJobs {
@@ -174,16 +188,15 @@ impl CronJobs {
             ("Failed", "spec.failedJobsHistoryLimit", 1),
         ] {
             let mut done: Vec<&Arc<Value>> = jobs.iter().filter(|job| is_true(job, kind)).collect();
-            done.sort_by_key(|job| (text(job, "status.startTime").to_owned(), job.name().to_owned()));
+            // Those that have not begun are the youngest.
+            done.sort_by_key(|job| {
+                let begun = text(job, "status.startTime");
+                (begun.is_empty(), begun.to_owned(), job.name().to_owned())
+            });
             let limit = usize::try_from(number(cron, field, default)).unwrap_or_default();
             for job in done.iter().take(done.len().saturating_sub(limit)) {
-                cx.delete(Res::Jobs, job, Some("Background")).await?;
-                cx.normal(
-                    Res::CronJobs,
-                    cron,
-                    "SuccessfulDelete",
-                    format!("Deleted job {}", job.name()),
-                );
+                // One that stays is tried again with the next look.
+                let _stays = delete(cx, cron, job).await;
             }
         }
         Ok(())
@@ -208,7 +221,14 @@ impl CronJobs {
         if let Some(oldest) = deadline.and_then(|deadline| now.saturating_sub(deadline).ok()) {
             since = since.max(oldest);
         }
-        let (due, next, missed) = times(&schedule, since, now);
+        let Some((due, next, missed)) = times(&schedule, since, now) else {
+            let message = format!(
+                "invalid schedule: {} : time difference between two schedules is less than 1 second",
+                text(cron, "spec.schedule")
+            );
+            cx.warning(Res::CronJobs, cron, "InvalidSchedule", message);
+            return Ok(Next::Change);
+        };
         let next = next.and_then(|next| until(next, now));
         let Some(due) = due else {
             return Ok(next.into());
@@ -223,9 +243,11 @@ impl CronJobs {
         }
         let active = list(status, "active").to_vec();
         let name = job_name(cron, due);
+        // It runs, whatever the status says of when the last one began.
+        if active.iter().any(|entry| text(entry, "name") == name) {
+            return Ok(next.into());
+        }
         match text(cron, "spec.concurrencyPolicy") {
-            // It runs, whatever the status says of when the last one began.
-            "Forbid" if active.iter().any(|entry| text(entry, "name") == name) => return Ok(next.into()),
             "Forbid" if !active.is_empty() => {
                 let text =
                     "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -240,13 +262,7 @@ impl CronJobs {
                         .get(Res::Jobs, cron.namespace(), text(entry, "name"))
                         .cloned()
                     {
-                        cx.delete(Res::Jobs, &job, Some("Background")).await?;
-                        cx.normal(
-                            Res::CronJobs,
-                            cron,
-                            "SuccessfulDelete",
-                            format!("Deleted job {}", job.name()),
-                        );
+                        delete(cx, cron, &job).await?;
                     }
                 }
                 if let Some(map) = status.as_object_mut() {
@@ -304,6 +320,7 @@ impl CronJobs {
                 active.push(reference(job));
                 status["active"] = Value::from(active);
             }
+            Err(error) if is_namespace_going(&error) => return Err(error),
             Err(error) => {
                 cx.warning(
                     Res::CronJobs,
@@ -316,5 +333,41 @@ impl CronJobs {
         }
         status["lastScheduleTime"] = Value::from(rfc3339(due));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A schedule, since when and at what time it is looked at; the last time that was due, the next, and how many there were.
+    #[rstest]
+    #[case::not_yet("0 * * * *", "00:10:00", "00:59:59", Some("- 01:00:00 0"))]
+    #[case::just_now("0 * * * *", "00:10:00", "01:00:00", Some("01:00:00 02:00:00 1"))]
+    #[case::a_while_ago("0 * * * *", "00:10:00", "01:30:00", Some("01:00:00 02:00:00 1"))]
+    #[case::of_two_the_last("0 * * * *", "00:10:00", "02:30:00", Some("02:00:00 03:00:00 2"))]
+    #[case::of_many_the_last("*/5 * * * *", "00:00:00", "10:01:00", Some("10:00:00 10:05:00 120"))]
+    #[case::a_hundred("*/5 * * * *", "00:00:00", "08:20:00", Some("08:20:00 08:25:00 100"))]
+    #[case::a_hundred_and_one("*/5 * * * *", "00:00:00", "08:25:00", Some("08:25:00 08:30:00 101"))]
+    #[case::every_so_often("@every 90m", "00:10:00", "03:30:00", Some("03:10:00 05:00:00 2"))]
+    #[case::uneven("0 1,2,20 * * *", "00:00:00", "19:00:00", Some("- 20:00:00 19"))]
+    #[case::uneven_and_soon_enough("0 1,2,20 * * *", "00:00:00", "02:30:00", Some("02:00:00 20:00:00 2"))]
+    #[case::never("0 0 31 2 *", "00:00:00", "19:00:00", None)]
+    fn what_is_due(
+        #[case] schedule: &str,
+        #[case] since: &str,
+        #[case] now: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let at = |text: &str| -> Timestamp { format!("2026-01-01T{text}Z").parse().expect("a time") };
+        let schedule = Schedule::parse(schedule, "").expect("a schedule");
+        let short = |at: Option<Timestamp>| {
+            at.map_or_else(|| "-".to_owned(), |at| at.strftime("%H:%M:%S").to_string())
+        };
+        let found = times(&schedule, at(since), at(now))
+            .map(|(due, next, missed)| format!("{} {} {missed}", short(due), short(next)));
+        assert_eq!(found.as_deref(), expected);
     }
 }

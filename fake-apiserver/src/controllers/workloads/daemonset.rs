@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
+use super::pod_control::{self, SlowStart};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
-use super::replicaset::refusal;
+
 use super::revisions::truncate;
 use super::statefulset::history;
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
@@ -19,6 +20,7 @@ use crate::nodes::{node_matches, tolerates_all};
 
 const REVISION_LABEL: &str = "controller-revision-hash";
 const GENERATION_LABEL: &str = "pod-template-generation";
+const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
 /// What every daemon's pod tolerates: key and effect.
 const TOLERATIONS: [(&str, &str); 6] = [
@@ -29,6 +31,9 @@ const TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
+
+/// How many pods one pass makes or deletes at most (the real one's).
+const BURST_MAX: usize = 250;
 
 /// How long the first pod that fails after another on its node stays, and the longest that any does (the controller's).
 const FAILED_DELAY_MIN: Duration = Duration::from_secs(1);
@@ -73,29 +78,63 @@ fn passed(since: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
-/// The pod for a node.
-fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
+/// Of which revision a pod is, or which one a revision is.
+fn hash_of(object: &Value) -> &str {
+    string_map(object, "labels")
+        .get(REVISION_LABEL)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// The number of the template that pods were labelled with before there were revisions.
+fn generation(set: &Value) -> Option<String> {
+    string_map(set, "annotations")
+        .get(GENERATION_ANNOTATION)
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse::<i64>().ok())
+        .map(|number| number.to_string())
+}
+
+/// What all pods of a set are like.
+fn any_pod(set: &Value) -> Value {
     let mut pod = from_template(
         &set["spec"]["template"],
         owner_reference("apps/v1", "DaemonSet", set),
     );
-    pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
-    pod["metadata"]["labels"][REVISION_LABEL] = Value::from(hash);
-    let generation = string_map(set, "annotations")
-        .get("deprecated.daemonset.template.generation")
-        .and_then(Value::as_str)
-        .unwrap_or("1");
-    pod["metadata"]["labels"][GENERATION_LABEL] = Value::from(generation);
     let mut tolerations = list(&pod, "spec.tolerations").to_vec();
     let network = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true);
     let more = network.then_some(("node.kubernetes.io/network-unavailable", "NoSchedule"));
     for (key, effect) in TOLERATIONS.into_iter().chain(more) {
         let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
-        if !tolerations.contains(&toleration) {
+        let same = |known: &Value| {
+            ["key", "effect", "operator", "value"]
+                .iter()
+                .all(|field| text(known, field) == text(&toleration, field))
+        };
+        if tolerations.contains(&toleration) {
+            continue;
+        }
+        if tolerations.iter().any(same) {
+            // One for a time becomes one for good.
+            for known in tolerations.iter_mut().filter(|known| same(known)) {
+                *known = toleration.clone();
+            }
+        } else {
             tolerations.push(toleration);
         }
     }
     pod["spec"]["tolerations"] = Value::from(tolerations);
+    pod
+}
+
+/// The pod for a node.
+fn new_pod(set: &Value, node: &str, hash: &str) -> Value {
+    let mut pod = any_pod(set);
+    pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
+    pod["metadata"]["labels"][REVISION_LABEL] = Value::from(hash);
+    if let Some(generation) = generation(set) {
+        pod["metadata"]["labels"][GENERATION_LABEL] = Value::from(generation);
+    }
     // The scheduler binds it, but to that node only.
     let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
@@ -136,16 +175,14 @@ fn node_of(pod: &Value) -> &str {
 
 /// Whether a node is to have a pod, and whether one that is there may stay.
 fn wanted(set: &Value, node: &Value) -> (bool, bool) {
-    let pod = new_pod(set, node.name(), "");
-    if !node_matches(&pod, node) {
+    let pod = any_pod(set);
+    let named = text(&pod, "spec.nodeName");
+    if !(named.is_empty() || named == node.name()) || !node_matches(&pod, node) {
         return (false, false);
     }
-    let mut taints = list(node, "spec.taints").to_vec();
-    if node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
-        taints.push(json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}));
-    }
-    let run = tolerates_all(&pod, &taints, &["NoSchedule", "NoExecute"]);
-    let stay = tolerates_all(&pod, &taints, &["NoExecute"]);
+    let taints = list(node, "spec.taints");
+    let run = tolerates_all(&pod, taints, &["NoSchedule", "NoExecute"]);
+    let stay = tolerates_all(&pod, taints, &["NoExecute"]);
     (run, stay)
 }
 
@@ -170,6 +207,11 @@ pub(super) struct Plan {
     pub failed: Vec<String>,
 }
 
+/// A number that may be less than nothing.
+fn count(number: i64) -> usize {
+    usize::try_from(number.max(0)).unwrap_or_default()
+}
+
 /// What a set is and has.
 pub(super) struct View<'a> {
     pub set: &'a Value,
@@ -181,6 +223,16 @@ pub(super) struct View<'a> {
     pub held: &'a BTreeSet<String>,
 }
 
+/// A node, as an update sees it.
+struct Place<'a> {
+    node: &'a str,
+    /// Whether it is to have a pod; none if there is no such node.
+    run: Option<bool>,
+    /// Pods of the present revision, and of others.
+    new: Vec<&'a Arc<Value>>,
+    old: Vec<&'a Arc<Value>>,
+}
+
 impl View<'_> {
     /// The pods by node, without those that have ended and only wait for somebody to let them go.
     fn by_node(&self) -> BTreeMap<&str, Vec<&Arc<Value>>> {
@@ -190,14 +242,43 @@ impl View<'_> {
                 out.entry(node_of(pod)).or_default().push(pod);
             }
         }
+        out.remove("");
         out
     }
 
+    /// Of each node that has pods or is to have one, whether it is to, if there is such a node, and the pods that stay.
+    fn places(&self) -> Vec<Place<'_>> {
+        let mut by_node = self.by_node();
+        let mut out = Vec::new();
+        for node in self.nodes {
+            let pods = by_node.remove(node.name());
+            let run = wanted(self.set, node).0;
+            if run || pods.is_some() {
+                out.push(self.place(node.name(), Some(run), pods.unwrap_or_default()));
+            }
+        }
+        out.extend(
+            by_node
+                .into_iter()
+                .map(|(node, pods)| self.place(node, None, pods)),
+        );
+        out
+    }
+
+    fn place<'a>(&self, node: &'a str, run: Option<bool>, pods: Vec<&'a Arc<Value>>) -> Place<'a> {
+        let alive = pods.into_iter().filter(|pod| !pod.is_terminating());
+        let (new, old) = alive.partition(|pod| self.is_updated(pod));
+        Place { node, run, new, old }
+    }
+
     fn is_updated(&self, pod: &Value) -> bool {
-        string_map(pod, "labels")
-            .get(REVISION_LABEL)
-            .and_then(Value::as_str)
-            == Some(self.hash)
+        let labelled = |wanted: String| {
+            string_map(pod, "labels")
+                .get(GENERATION_LABEL)
+                .and_then(Value::as_str)
+                == Some(wanted.as_str())
+        };
+        hash_of(pod) == self.hash || generation(self.set).is_some_and(labelled)
     }
 
     fn is_available(&self, pod: &Value) -> bool {
@@ -212,14 +293,19 @@ impl View<'_> {
             let (run, stay) = wanted(self.set, node);
             let pods = by_node.get(node.name()).cloned().unwrap_or_default();
             let is_bare = pods.is_empty();
+            let mut is_held = self.held.contains(node.name());
             let mut running = Vec::new();
             for pod in pods.into_iter().filter(|pod| !pod.is_terminating()) {
                 if stay && !is_over(pod) {
                     running.push(pod);
                     continue;
                 }
-                if stay && text(pod, "status.phase") == "Failed" && self.held.contains(node.name()) {
-                    continue;
+                if stay && text(pod, "status.phase") == "Failed" {
+                    if is_held {
+                        continue;
+                    }
+                    // The next one waits from now on.
+                    is_held = true;
                 }
                 plan.delete.push(pod.name().to_owned());
                 if stay {
@@ -251,7 +337,9 @@ impl View<'_> {
         // Bound ones go with their node: others see to that.
         for pod in self.pods {
             let is_bound = !text(pod, "spec.nodeName").is_empty();
-            let known = is_bound || self.nodes.iter().any(|node| node.name() == node_of(pod));
+            let meant_for = node_of(pod);
+            let known =
+                is_bound || meant_for.is_empty() || self.nodes.iter().any(|node| node.name() == meant_for);
             if !known && !pod.is_terminating() {
                 plan.delete.push(pod.name().to_owned());
             }
@@ -303,82 +391,71 @@ impl View<'_> {
         if text(self.set, "spec.updateStrategy.type") == "OnDelete" {
             return;
         }
-        let nodes: Vec<&Arc<Value>> = self
-            .nodes
-            .iter()
-            .filter(|node| wanted(self.set, node).0)
-            .collect();
-        let total = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
-        let surge = self.surge(total);
+        let places = self.places();
+        let desired = places.iter().filter(|place| place.run == Some(true)).count();
+        let desired = i64::try_from(desired).unwrap_or(i64::MAX);
+        let surge = self.surge(desired);
         if surge > 0 {
-            self.update_beside(plan, surge);
+            self.update_beside(plan, &places, surge, desired);
             return;
         }
-        let by_node = self.by_node();
         let allowed = scaled(
             self.set
                 .pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable"),
-            total,
+            desired,
             true,
             1,
         );
-        let allowed = allowed.max(1);
+        // One at least: nothing would ever be replaced.
+        let allowed = if desired > 0 { allowed.max(1) } else { allowed };
         let mut unavailable = 0;
         let (mut useless, mut candidates) = (Vec::new(), Vec::new());
-        for node in nodes {
-            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
-            let old: Vec<_> = pods
-                .iter()
-                .filter(|pod| !self.is_updated(pod) && !pod.is_terminating())
-                .collect();
-            let new = pods.iter().find(|pod| self.is_updated(pod));
-            if !pods.iter().any(|pod| self.is_available(pod)) {
-                unavailable += 1;
-            }
-            match (old.first(), new) {
-                (Some(old), Some(new)) => {
-                    if self.is_available(new) {
-                        plan.delete.push(old.name().to_owned());
-                    }
+        for place in &places {
+            match (place.new.as_slice(), place.old.as_slice()) {
+                ([new], []) => unavailable += i64::from(!self.is_available(new)),
+                ([], [old]) if self.is_available(old) => candidates.push(old.name().to_owned()),
+                ([], [old]) => {
+                    useless.push(old.name().to_owned());
+                    unavailable += 1;
                 }
-                (Some(old), None) if !self.is_available(old) => useless.push(old.name().to_owned()),
-                (Some(old), None) => candidates.push(old.name().to_owned()),
-                (None, _) => {}
+                // None, or more than one: that is seen to first.
+                _ => unavailable += 1,
             }
         }
         plan.delete.extend(useless);
-        let room = usize::try_from((allowed - unavailable).max(0)).unwrap_or_default();
-        plan.delete.extend(candidates.into_iter().take(room));
+        plan.delete
+            .extend(candidates.into_iter().take(count(allowed - unavailable)));
     }
 
     /// Puts pods of the new revision beside older ones, as many at a time as there may be too many, and beside all that are
     /// not available. An older one goes when the new one is available; one on a node that is no longer wanted when enough
-    /// others are.
-    fn update_beside(&self, plan: &mut Plan, surge: i64) {
-        let by_node = self.by_node();
-        let (mut surging, mut available, mut desired) = (0, 0, 0);
+    /// others are. As long as one that is to be replaced is on a node that is gone, nothing is done at all.
+    fn update_beside(&self, plan: &mut Plan, places: &[Place<'_>], surge: i64, desired: i64) {
+        let (mut surging, mut available, mut delete) = (0, 0, Vec::new());
         let (mut beside_useless, mut candidates, mut unwanted) = (Vec::new(), Vec::new(), Vec::new());
-        for node in self.nodes {
-            let is_wanted = wanted(self.set, node).0;
-            desired += i64::from(is_wanted);
-            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
-            let mut alive = pods.iter().filter(|pod| !pod.is_terminating());
-            let old = alive.clone().find(|pod| !self.is_updated(pod));
-            let new = alive.find(|pod| self.is_updated(pod));
+        for place in places {
+            let (new, old) = match (place.new.as_slice(), place.old.as_slice()) {
+                (new @ ([] | [_]), old @ ([] | [_])) => (new.first(), old.first()),
+                _ => {
+                    surging += 1;
+                    continue;
+                }
+            };
             available += i64::from(old.or(new).is_some_and(|pod| self.is_available(pod)));
             let Some(old) = old else { continue };
             match new {
-                Some(new) if self.is_available(new) => plan.delete.push(old.name().to_owned()),
+                Some(new) if self.is_available(new) => delete.push(old.name().to_owned()),
                 Some(_) => surging += 1,
-                None => match (self.is_available(old), is_wanted) {
-                    (false, false) => plan.delete.push(old.name().to_owned()),
-                    (false, true) => beside_useless.push(node.name().to_owned()),
-                    (true, false) => unwanted.push(old.name().to_owned()),
-                    (true, true) => candidates.push(node.name().to_owned()),
+                None => match (self.is_available(old), place.run) {
+                    (_, None) => return,
+                    (false, Some(false)) => delete.push(old.name().to_owned()),
+                    (false, Some(true)) => beside_useless.push(place.node.to_owned()),
+                    (true, Some(false)) => unwanted.push(old.name().to_owned()),
+                    (true, Some(true)) => candidates.push(place.node.to_owned()),
                 },
             }
         }
-        let count = |number: i64| usize::try_from(number.max(0)).unwrap_or_default();
+        plan.delete.extend(delete);
         plan.delete
             .extend(unwanted.into_iter().take(count(available - desired)));
         plan.create.extend(beside_useless);
@@ -386,7 +463,7 @@ impl View<'_> {
             .extend(candidates.into_iter().take(count(surge - surging)));
     }
 
-    pub(super) fn status(&self) -> (Value, Option<Duration>) {
+    pub(super) fn status(&self, collisions: Option<i64>) -> (Value, Option<Duration>) {
         let by_node = self.by_node();
         let (mut desired, mut current, mut misscheduled) = (0, 0, 0);
         let (mut ready, mut available, mut updated) = (0, 0, 0);
@@ -434,10 +511,11 @@ impl View<'_> {
             }
         }
         // What others may have written is kept.
-        for field in ["collisionCount", "conditions"] {
-            if let Some(value) = self.set["status"].get(field) {
-                status[field] = value.clone();
-            }
+        if let Some(conditions) = self.set["status"].get("conditions") {
+            status["conditions"] = conditions.clone();
+        }
+        if let Some(collisions) = collisions {
+            status["collisionCount"] = Value::from(collisions);
         }
         (status, next)
     }
@@ -450,29 +528,18 @@ async fn act(
     hash: &str,
     plan: Plan,
 ) -> Result<(), kube::Error> {
-    for node in &plan.create {
-        match cx
-            .create(Res::Pods, set.namespace(), new_pod(set, node, hash))
-            .await
-        {
-            Ok(pod) => cx.normal(
-                Res::DaemonSets,
-                set,
-                "SuccessfulCreate",
-                format!("Created pod: {}", pod.name()),
-            ),
-            Err(error) => {
-                cx.warning(
-                    Res::DaemonSets,
-                    set,
-                    "FailedCreate",
-                    format!("Error creating: {}", refusal(&error)),
-                );
-                return Err(error);
-            }
+    let (mut pace, mut result) = (SlowStart::new(), Ok(()));
+    for node in plan.create.iter().take(BURST_MAX) {
+        if !pace.goes_on() {
+            break;
         }
+        let made = pod_control::make(cx, Res::DaemonSets, set, new_pod(set, node, hash)).await;
+        if made.is_err() {
+            pace.failed();
+        }
+        result = result.and(made.map(|_| ()));
     }
-    for name in &plan.delete {
+    for name in plan.delete.iter().take(BURST_MAX) {
         let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
             continue;
         };
@@ -489,15 +556,9 @@ async fn act(
                 cx.warning(Res::DaemonSets, set, "FailedDaemonPod", text);
             }
         }
-        cx.delete(Res::Pods, pod, None).await?;
-        cx.normal(
-            Res::DaemonSets,
-            set,
-            "SuccessfulDelete",
-            format!("Deleted pod: {name}"),
-        );
+        result = result.and(pod_control::delete(cx, Res::DaemonSets, set, pod).await);
     }
-    Ok(())
+    result
 }
 
 #[async_trait]
@@ -542,13 +603,13 @@ impl Controller for DaemonSets {
         let Some(set) = cx.cache.get(Res::DaemonSets, &key.namespace, &key.name).cloned() else {
             return Ok(Next::Change);
         };
+        // Its revisions may be gone before its pods: nothing can be told of it any more.
+        if set.is_terminating() {
+            return Ok(Next::Change);
+        }
         let pods = claim(cx, Res::DaemonSets, &set, Res::Pods).await?;
         let history = history(cx, Res::DaemonSets, &set).await?;
-        let hash = string_map(&history.update, "labels")
-            .get(REVISION_LABEL)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let hash = hash_of(&history.update).to_owned();
         let nodes: Vec<Arc<Value>> = cx.cache.all(Res::Nodes).cloned().collect();
         let now = cx.now();
         let delays: BTreeMap<&str, Duration> = pods
@@ -557,23 +618,24 @@ impl Controller for DaemonSets {
             .filter_map(|pod| Some((node_of(pod), self.failures.delay(&set, node_of(pod), now)?)))
             .collect();
         let held: BTreeSet<String> = delays.keys().map(|node| (*node).to_owned()).collect();
-        let mut result = Ok(());
-        if !set.is_terminating() {
-            let plan = View {
-                set: &set,
-                nodes: &nodes,
-                pods: &pods,
-                hash: &hash,
-                now,
-                held: &held,
+        let plan = View {
+            set: &set,
+            nodes: &nodes,
+            pods: &pods,
+            hash: &hash,
+            now,
+            held: &held,
+        }
+        .plan();
+        for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
+            if plan.failed.iter().any(|name| name == pod.name()) {
+                self.failures.note(&set, node_of(pod), now);
             }
-            .plan();
-            for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
-                if plan.failed.iter().any(|name| name == pod.name()) {
-                    self.failures.note(&set, node_of(pod), now);
-                }
-            }
-            result = act(cx, &set, &pods, &hash, plan).await;
+        }
+        let mut result = act(cx, &set, &pods, &hash, plan).await;
+        if result.is_ok() {
+            let live = |revision: &Value| pods.iter().any(|pod| hash_of(pod) == hash_of(revision));
+            result = truncate(cx, &set, &history, live, true).await;
         }
         let later = delays.into_values().min();
         let pods = cx.cache.owned(Res::Pods, set.uid());
@@ -585,12 +647,9 @@ impl Controller for DaemonSets {
             now: cx.now(),
             held: &held,
         }
-        .status();
+        .status(history.collisions);
         cx.set_status(Res::DaemonSets, &set, &status).await?;
         result?;
-        if !set.is_terminating() {
-            truncate(cx, &set, &history, &[]).await?;
-        }
         Ok([later, next].into_iter().flatten().min().into())
     }
 }

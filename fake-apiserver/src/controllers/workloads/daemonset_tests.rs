@@ -1,5 +1,7 @@
 //! Rows of what DaemonSets do.
 
+use std::sync::LazyLock;
+
 use rstest::rstest;
 
 use super::*;
@@ -9,7 +11,7 @@ fn node(name: &str, spec: Value) -> Arc<Value> {
 }
 
 /// A pod in short: name, node (behind `~` if it is only meant for it), revision, and letters: `r` if it is ready, `f` if it has
-/// failed, `s` if it has succeeded, `t` if it is going.
+/// failed, `s` if it has succeeded, `t` if it is going, `g` if it has the number of the set's template.
 fn pod(short: &str) -> Arc<Value> {
     let parts: Vec<&str> = short.split(' ').collect();
     let is = |letter: char| parts.get(3).is_some_and(|state| state.contains(letter));
@@ -30,11 +32,17 @@ fn pod(short: &str) -> Arc<Value> {
             "nodeSelectorTerms": [{"matchFields": [field]}],
         }}}});
     }
+    if is('g') {
+        pod["metadata"]["labels"][GENERATION_LABEL] = json!("2");
+    }
     if is('t') {
         pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     }
     Arc::new(pod)
 }
+
+static SURGE: LazyLock<Value> =
+    LazyLock::new(|| json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}));
 
 /// What a set does where the node `held` has lately had a pod that failed: `+` and a node that is to have a pod, `-` and a pod that goes,
 /// `!` and one that goes because it failed.
@@ -90,28 +98,23 @@ fn planned(set: &Value, nodes: &[Arc<Value>], pods: &[Arc<Value>]) -> Vec<String
 #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b r", "d n2 b r"], &["-d"])]
 #[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b f"], &["!c"])]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 b t", "c n2 b r"], &["+n1"]
+    SURGE.clone(), json!({}), &["a n1 b t", "c n2 b r"], &["+n1"]
 )]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 b f", "c n2 b r"], &["+n1", "!a"]
+    SURGE.clone(), json!({}), &["a n1 b f", "c n2 b r"], &["+n1", "!a"]
 )]
 #[case(
     json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
     json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 b t"], &[]
 )]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 a r", "b n1 a r", "c n2 b r"], &["-b"]
+    SURGE.clone(), json!({}), &["a n1 a r", "b n1 a r", "c n2 b r"], &["-b"]
 )]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 a", "b n1 b", "c n2 b r"], &["-a"]
+    SURGE.clone(), json!({}), &["a n1 a", "b n1 b", "c n2 b r"], &["-a"]
 )]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 a r", "b n1 b r", "c n2 b r", "d n1 b r"], &["-d", "-a"]
+    SURGE.clone(), json!({}), &["a n1 a r", "b n1 b r", "c n2 b r", "d n1 b r"], &["-d", "-a"]
 )]
 #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a", "-c"])]
 #[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": "50%"}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
@@ -122,19 +125,51 @@ fn planned(set: &Value, nodes: &[Arc<Value>], pods: &[Arc<Value>]) -> Vec<String
 )]
 #[case(json!({}), json!({"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}), &[], &["+n1", "+n2"])]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 a", "c n2 a r"], &["+n1", "+n2"]
+    SURGE.clone(), json!({}), &["a n1 a", "c n2 a r"], &["+n1", "+n2"]
 )]
 #[case(
-    json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-    json!({}), &["a n1 a r", "b n1 b", "c n2 a r"], &[]
+    SURGE.clone(), json!({}), &["a n1 a r", "b n1 b", "c n2 a r"], &[]
 )]
 #[case(
     json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
     json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "b n1 b r", "c n2 a r"], &["-a"]
 )]
+// The number of the template says that a pod is of it as well as the hash does.
+#[case(json!({}), json!({}), &["a n1 a rg", "c n2 a rg"], &[])]
+#[case(json!({}), json!({}), &["a n1 a rg", "c n2 a r"], &["-c"])]
+#[case(json!({}), json!({}), &["a n1 a g", "c n2 a r"], &[])]
+#[case(SURGE.clone(), json!({}), &["a n1 a r", "b n1 a rg", "c n2 b r"], &["-a"])]
+// What is on nodes that may keep it but would get none is replaced, too, and counts.
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 a r"], &["-c"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "c n2 a r"], &["-a"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "c n2 b"], &[])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "c n2 a"], &["-c"])]
+#[case(json!({}), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 a r", "c n2 b t"], &[])]
+// So is what is on a node that is gone.
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 a r"], &["-x"])]
+#[case(json!({}), json!({}), &["a n1 a r", "c n2 b r", "x n9 b"], &[])]
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x n9 a"], &["-x"])]
+// An old one whose place is taken by a new one is unavailable until the excess is seen to.
+#[case(SURGE.clone(), json!({}), &["a n1 a r", "c n2 b r", "x n9 a r"], &[])]
+#[case(SURGE.clone(), json!({}), &["a n1 a r", "c n2 b r", "x n9 b r"], &["+n1"])]
+#[case(SURGE.clone(), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b r", "c n2 a"], &["-c"])]
+#[case(SURGE.clone(), json!({"taints": [{"key": "k", "effect": "NoSchedule"}]}), &["a n1 b", "c n2 a r"], &[])]
+#[case(json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}), json!({}), &["a n1 a r", "c n2 a r"], &["-a"])]
+// A pod for no node in particular is left alone.
+#[case(json!({}), json!({}), &["a n1 b r", "c n2 b r", "x  b"], &[])]
+// Of several that have failed on a node one goes at a time.
+#[case(json!({}), json!({}), &["a n1 b f", "b n1 b f", "c n2 b r"], &["!a"])]
+#[case(json!({}), json!({}), &["a n1 b s", "b n1 b s", "c n2 b r"], &["!a", "!b"])]
+// The template's own node or affinity says where pods are wanted.
+#[case(json!({"template": {"spec": {"nodeName": "n2"}}}), json!({}), &["a n1 b r"], &["+n2", "-a"])]
+#[case(
+    json!({"template": {"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["n1"]}]}],
+    }}}}}}),
+    json!({}), &["a n1 b r"], &["+n2", "-a"]
+)]
 fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[case] expected: &[&str]) {
-    let set = json!({"metadata": {"name": "d"}, "spec": spec});
+    let set = json!({"metadata": {"name": "d", "annotations": {GENERATION_ANNOTATION: "2"}}, "spec": spec});
     let nodes = [node("n1", json!({})), node("n2", second)];
     let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
     assert_eq!(planned(&set, &nodes, &pods), expected);
@@ -227,4 +262,39 @@ fn how_long_failed_pods_stay(#[case] failures: &[i64], #[case] now: i64, #[case]
     assert_eq!(known.delay(&set, "m", at(now)), None);
     let newer = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 2}});
     assert_eq!(known.delay(&newer, "n", at(now)), None);
+}
+
+/// The tolerations of a template, and what of its pods' lasts, in short.
+#[rstest]
+#[case::none(json!([]), false, 6)]
+#[case::of_the_host(json!([]), true, 7)]
+#[case::there_already(json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]), false, 6)]
+#[case::for_a_time(
+    json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}]), false, 6
+)]
+#[case::of_another_effect(json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}]), false, 7)]
+#[case::everything(json!([{"operator": "Exists"}]), false, 7)]
+fn tolerations(#[case] own: Value, #[case] host: bool, #[case] expected: usize) {
+    let set = json!({"metadata": {"name": "d"}, "spec": {"template": {"spec": {"tolerations": own, "hostNetwork": host}}}});
+    let pod = any_pod(&set);
+    let all = list(&pod, "spec.tolerations");
+    assert_eq!(all.len(), expected);
+    assert!(
+        all.iter()
+            .all(|toleration| toleration.get("tolerationSeconds").is_none())
+    );
+}
+
+/// The number that a set says its template has, and what its pods are labelled with.
+#[rstest]
+#[case::a_number("7", Some("7"))]
+#[case::with_zeros("007", Some("7"))]
+#[case::no_number("x", None)]
+fn numbers_of_templates(#[case] annotation: &str, #[case] expected: Option<&str>) {
+    let set = json!({"metadata": {"name": "d", "annotations": {GENERATION_ANNOTATION: annotation}}, "spec": {"template": {}}});
+    let pod = new_pod(&set, "n", "b");
+    let label = string_map(&pod, "labels")
+        .get(GENERATION_LABEL)
+        .and_then(Value::as_str);
+    assert_eq!(label, expected);
 }

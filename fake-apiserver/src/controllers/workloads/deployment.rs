@@ -7,11 +7,12 @@ use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
 use super::deployment_plan::{
-    DESIRED, MAX, NO_DEADLINE, REVISION, REVISION_HISTORY, Scale, View, is_complete, is_scaling, max_surge,
-    new_set_condition, new_size, proportional, replicas, rolling, scale, set_condition, status,
+    DESIRED, MAX, NOT_CREATED, REVISION, REVISION_HISTORY, Scale, View, has_deadline, is_complete,
+    is_scaling, max_surge, new_set_condition, new_size, proportional, replicas, rolling, scale,
+    set_condition, status,
 };
+use super::pod_control::{is_namespace_going, refusal};
 use super::pods::{is_over, owner_reference, sort_by_age};
-use super::replicaset::refusal;
 use super::revisions::go_json;
 use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{
@@ -165,7 +166,7 @@ fn revision(object: &Value) -> i64 {
 
 /// Tells that a deployment was paused or goes on again, so that its deadline does not run meanwhile.
 async fn check_paused(cx: &mut Cx<'_>, d: Arc<Value>) -> Result<Arc<Value>, kube::Error> {
-    if number(&d, "spec.progressDeadlineSeconds", 600) == NO_DEADLINE {
+    if !has_deadline(&d) {
         return Ok(d);
     }
     let current = condition(&d, "Progressing").map(|condition| text(condition, "reason").to_owned());
@@ -248,8 +249,7 @@ async fn take(
         }
         set = Arc::new(cx.update(Res::ReplicaSets, &with_kind(changed)).await?);
     }
-    let found = condition(d, "Progressing")
-        .is_none()
+    let found = (has_deadline(d) && condition(d, "Progressing").is_none())
         .then(|| format!("Found new replica set \"{}\"", set.name()));
     tell(cx, d, number_now, found.map(|text| ("FoundNewReplicaSet", text))).await?;
     Ok(set)
@@ -343,7 +343,8 @@ async fn ensure(
                 cx.normal(Res::Deployments, d, "ScalingReplicaSet", text);
             }
             let text = format!("Created new replica set \"{}\"", created.name());
-            tell(cx, d, revision, Some(("NewReplicaSetCreated", text))).await?;
+            let progress = has_deadline(d).then_some(("NewReplicaSetCreated", text));
+            tell(cx, d, revision, progress).await?;
             Ok(Arc::new(created))
         }
         Err(error) => {
@@ -352,14 +353,20 @@ async fn ensure(
                 let mut status = d.get("status").cloned().unwrap_or_else(|| json!({}));
                 status["collisionCount"] = Value::from(collisions.unwrap_or_default() + 1);
                 cx.set_status(Res::Deployments, d, &status).await?;
-            } else {
+            } else if !is_namespace_going(&error) {
                 let text = format!(
                     "Failed to create new replica set \"{}-{hash}\": {}",
                     d.name(),
                     refusal(&error)
                 );
-                cx.warning(Res::Deployments, d, "ReplicaSetCreateError", text.clone());
-                tell(cx, d, revision, Some(("ReplicaSetCreateError", text))).await?;
+                cx.warning(Res::Deployments, d, NOT_CREATED, text.clone());
+                if has_deadline(d) {
+                    let mut status = d.get("status").cloned().unwrap_or_else(|| json!({}));
+                    let mut conditions = list(d, "status.conditions").to_vec();
+                    set_condition(&mut conditions, new_set_condition(NOT_CREATED, text, &cx.stamp()));
+                    status["conditions"] = Value::from(conditions);
+                    cx.set_status(Res::Deployments, d, &status).await?;
+                }
             }
             Err(error)
         }

@@ -16,8 +16,10 @@ pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub(super) const MAX: &str = "deployment.kubernetes.io/max-replicas";
 const PROGRESSING: &str = "Progressing";
 const FAILURE: &str = "ReplicaFailure";
+/// Why there is no new set.
+pub(super) const NOT_CREATED: &str = "ReplicaSetCreateError";
 /// What stands for "no deadline".
-pub(super) const NO_DEADLINE: i64 = 2_147_483_647;
+const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// A ReplicaSet and how many pods it is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,23 +119,29 @@ pub(super) fn rolling(deployment: &Value, new: &Arc<Value>, old: &[Arc<Value>]) 
     }
     // Pods that are of no use go first, then as many of the others as can be spared.
     let mut sizes: Vec<i64> = old.iter().map(|set| replicas(set)).collect();
+    let mut steps = Vec::new();
+    let mut shrink = |set: &Value, size: &mut i64, by: i64| {
+        if by > 0 {
+            steps.push(Scale {
+                from: *size,
+                ..scale(set, *size - by)
+            });
+        }
+        *size -= by;
+    };
     for (set, size) in old.iter().zip(&mut sizes) {
         let useless = (*size - available(set)).clamp(0, may_go.max(0));
-        *size -= useless;
+        shrink(set, size, useless);
         may_go -= useless;
     }
     let all_available: i64 = old.iter().map(|set| available(set)).sum::<i64>() + available(new);
     let mut spare = all_available - min_available;
-    for size in &mut sizes {
+    for (set, size) in old.iter().zip(&mut sizes) {
         let gone = (*size).min(spare.max(0));
-        *size -= gone;
+        shrink(set, size, gone);
         spare -= gone;
     }
-    old.iter()
-        .zip(sizes)
-        .filter(|(set, size)| replicas(set) != *size)
-        .map(|(set, size)| scale(set, size))
-        .collect()
+    steps
 }
 
 pub(super) fn scale(set: &Value, to: i64) -> Scale {
@@ -214,10 +222,11 @@ pub(super) fn proportional(deployment: &Value, new: Option<&Arc<Value>>, old: &[
             let size = replicas(set);
             let share = share(set, limit, deployment);
             let room = to_add - added;
-            let share = if to_add > 0 {
-                share.clamp(0, room.max(0))
-            } else {
-                share.clamp(room.min(0), 0)
+            // More at once than there is to add is not added, nor removed. But while others grow, a set may shrink.
+            let share = match to_add {
+                _ if room == 0 => 0,
+                1.. => share.min(room),
+                _ => share.max(room),
             };
             added += share;
             size + share
@@ -241,7 +250,10 @@ fn share(set: &Value, limit: i64, deployment: &Value) -> i64 {
         .and_then(Value::as_str)
         .and_then(|text| text.parse::<i64>().ok())
         .filter(|max| *max > 0)
-        .unwrap_or_else(|| number(deployment, "status.replicas", size).max(1));
+        .unwrap_or_else(|| number(deployment, "status.replicas", 0));
+    if before == 0 {
+        return if limit == 0 { -size } else { 0 };
+    }
     // Rounded to the nearest, halves away from zero.
     let product = size * limit;
     (2 * product + before) / (2 * before) - size
@@ -284,9 +296,15 @@ pub(super) fn set_condition(conditions: &mut Vec<Value>, mut new: Value) {
     conditions.push(new);
 }
 
-/// The condition that tells of a set that was made or found.
+/// The condition that tells of a set that was made or found; or that could not be.
 pub(super) fn new_set_condition(reason: &str, message: String, stamp: &str) -> Value {
-    make(PROGRESSING, "True", reason, message, stamp)
+    let status = if reason == NOT_CREATED { "False" } else { "True" };
+    make(PROGRESSING, status, reason, message, stamp)
+}
+
+/// Whether progress is told at all.
+pub(super) fn has_deadline(deployment: &Value) -> bool {
+    number(deployment, "spec.progressDeadlineSeconds", 600) != NO_DEADLINE
 }
 
 /// The status, and when its deadline is to be looked at.
@@ -376,15 +394,15 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
 
 fn progress(view: &View<'_>, status: &Value, conditions: &mut Vec<Value>) -> Option<Duration> {
     let d = view.deployment;
-    let deadline = number(d, "spec.progressDeadlineSeconds", 600);
     let current = condition(d, PROGRESSING);
     let reason = current
         .map(|condition| text(condition, "reason"))
         .unwrap_or_default();
-    if deadline == NO_DEADLINE {
+    if !has_deadline(d) {
         conditions.retain(|condition| condition["type"] != PROGRESSING);
         return None;
     }
+    let deadline = number(d, "spec.progressDeadlineSeconds", 600);
     let count = |object: &Value, field: &str| number(object, field, 0);
     let settled =
         count(status, "replicas") == count(status, "updatedReplicas") && reason == "NewReplicaSetAvailable";
@@ -425,7 +443,8 @@ fn progress(view: &View<'_>, status: &Value, conditions: &mut Vec<Value>) -> Opt
         return Some(seconds(deadline));
     }
     let since = current.and_then(|current| time(current, "lastUpdateTime"))?;
-    if reason == "ProgressDeadlineExceeded" {
+    // Of one that was complete a new rollout is told soon.
+    if matches!(reason, "ProgressDeadlineExceeded" | "NewReplicaSetAvailable") {
         return None;
     }
     let at = since.saturating_add(seconds(deadline)).ok()?;
@@ -479,6 +498,11 @@ mod tests {
     #[case(4, json!(1), json!(1), (2, 0), (3, 0), &["new 2 2"; 0])]
     #[case(4, json!(0), json!(2), (4, 4), (2, 2), &["old 2 0"])]
     #[case(4, json!(1), json!(1), (4, 4), (0, 0), &[])]
+    // Those of no use go in a step of their own.
+    #[case(4, json!(1), json!(2), (1, 1), (4, 3), &["old 4 3", "old 3 1"])]
+    #[case(10, json!(3), json!(2), (5, 0), (8, 8), &[])]
+    #[case(10, json!(3), json!(2), (5, 4), (8, 8), &["old 8 4"])]
+    #[case(10, json!(3), json!(2), (0, 0), (13, 13), &["old 13 8"])]
     #[case(2, json!(1), json!(1), (4, 4), (0, 0), &["new 4 2"])]
     fn steps(
         #[case] wanted: i64,
@@ -515,6 +539,36 @@ mod tests {
         let d = deployment(wanted, json!("25%"), json!("25%"));
         let new = set("new", new.0, new.1);
         let steps = proportional(&d, Some(&new), &[set("old", old.0, old.1)]);
+        let steps: Vec<String> = steps
+            .iter()
+            .map(|step| format!("{} {} {}", step.name, step.from, step.to))
+            .collect();
+        assert_eq!(steps, expected);
+    }
+
+    /// The size in all that the sets were sized for, and their sizes.
+    #[rstest]
+    #[case::some_shrink_while_others_grow(8, "13", 3, 5, &["old 5 8", "new 3 2"])]
+    #[case::in_proportion(20, "13", 5, 8, &["old 8 15", "new 5 10"])]
+    #[case::a_little_more(11, "10", 3, 7, &["old 7 10", "new 3 4"])]
+    #[case::nobody_knows(11, "0", 3, 7, &["old 7 11"])]
+    #[case::down(5, "13", 5, 8, &["old 8 4", "new 5 3"])]
+    #[case::to_nothing(0, "13", 5, 8, &["old 8 0", "new 5 0"])]
+    #[case::to_nothing_and_nobody_knows(0, "0", 5, 8, &["old 8 0", "new 5 0"])]
+    fn shares_of_a_change(
+        #[case] wanted: i64,
+        #[case] max: &str,
+        #[case] new: i64,
+        #[case] old: i64,
+        #[case] expected: &[&str],
+    ) {
+        let sized = |name: &str, size: i64| {
+            let mut set = Value::clone(&set(name, size, size));
+            set["metadata"]["annotations"][MAX] = json!(max);
+            Arc::new(set)
+        };
+        let d = deployment(wanted, json!("25%"), json!("25%"));
+        let steps = proportional(&d, Some(&sized("new", new)), &[sized("old", old)]);
         let steps: Vec<String> = steps
             .iter()
             .map(|step| format!("{} {} {}", step.name, step.from, step.to))

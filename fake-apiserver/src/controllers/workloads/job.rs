@@ -12,8 +12,8 @@ use super::job_plan::{
     End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_indexed,
     is_limited_by_index,
 };
-use super::pods::{from_template, owner_reference};
-use super::replicaset::refusal;
+use super::pod_control::{self, SlowStart};
+use super::pods::{from_template, is_ready, owner_reference};
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text,
 };
@@ -21,6 +21,9 @@ use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).
 const BATCH: Duration = Duration::from_secs(1);
+
+/// How many pods one pass makes at most (the real one's).
+const BURST_MAX: usize = 500;
 
 const NAME_LABEL: &str = "batch.kubernetes.io/job-name";
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
@@ -259,6 +262,16 @@ impl Jobs {
             start = start.or_else(|| Some(Value::from(stamp.clone())));
         }
         let (deleted, created, result) = self.pods(cx, job, pods, &plan).await;
+        let is_ready_one = |name: &&String| pods.iter().any(|pod| pod.name() == **name && is_ready(pod));
+        let gone = usize::try_from(deleted).unwrap_or_default();
+        let ready = plan.ready
+            - plan
+                .delete
+                .iter()
+                .take(gone)
+                .filter(is_ready_one)
+                .map(|_| 1)
+                .sum::<i64>();
         if let Some((reason, message)) = told {
             cx.normal(Res::Jobs, job, reason, message.to_owned());
         }
@@ -276,7 +289,7 @@ impl Jobs {
                 status[field] = value;
             }
         }
-        status["ready"] = Value::from(plan.ready);
+        status["ready"] = Value::from(ready);
         let counts = |status: &mut Value, succeeded: i64, failed: i64| {
             for (field, count) in [("active", active), ("succeeded", succeeded), ("failed", failed)] {
                 if count > 0 {
@@ -358,7 +371,16 @@ impl Jobs {
             .unwrap_or_else(|| Arc::clone(job));
         cx.set_status(Res::Jobs, &newest, &status).await?;
         match ended {
-            Some((reason, message, true)) => cx.normal(Res::Jobs, job, reason, message),
+            Some((reason, message, true)) => {
+                if at(job, "spec.completions")
+                    .and_then(Value::as_i64)
+                    .is_some_and(|all| plan.succeeded > all)
+                {
+                    let text = "Too many succeeded pods running after completion count reached";
+                    cx.warning(Res::Jobs, job, "TooManySucceededPods", text.to_owned());
+                }
+                cx.normal(Res::Jobs, job, reason, message);
+            }
             Some((reason, message, false)) => cx.warning(Res::Jobs, job, reason, message),
             None => {}
         }
@@ -394,36 +416,26 @@ impl Jobs {
             {
                 return (deleted, created, Err(error));
             }
-            if let Err(error) = cx.delete(Res::Pods, pod, None).await {
+            if let Err(error) = pod_control::delete(cx, Res::Jobs, job, pod).await {
                 return (deleted, created, Err(error));
             }
             deleted += 1;
-            cx.normal(Res::Jobs, job, "SuccessfulDelete", format!("Deleted pod: {name}"));
         }
-        for index in &plan.create {
+        let (mut pace, mut result) = (SlowStart::new(), Ok(()));
+        for index in plan.create.iter().take(BURST_MAX) {
+            if !pace.goes_on() {
+                break;
+            }
             let failures = index.and_then(|index| plan.failures.get(&index)).copied();
             let pod = new_pod(job, *index, failures.unwrap_or_default());
-            match cx.create(Res::Pods, job.namespace(), pod).await {
-                Ok(pod) => {
-                    created += 1;
-                    cx.normal(
-                        Res::Jobs,
-                        job,
-                        "SuccessfulCreate",
-                        format!("Created pod: {}", pod.name()),
-                    );
-                }
+            match pod_control::make(cx, Res::Jobs, job, pod).await {
+                Ok(_) => created += 1,
                 Err(error) => {
-                    cx.warning(
-                        Res::Jobs,
-                        job,
-                        "FailedCreate",
-                        format!("Error creating: {}", refusal(&error)),
-                    );
-                    return (deleted, created, Err(error));
+                    pace.failed();
+                    result = result.and(Err(error));
                 }
             }
         }
-        (deleted, created, Ok(()))
+        (deleted, created, result)
     }
 }

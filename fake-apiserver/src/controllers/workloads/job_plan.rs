@@ -344,13 +344,15 @@ impl View<'_> {
                 reason: "FailedIndexes".to_owned(),
                 message: "Job has failed indexes".to_owned(),
             })
+        } else if let Some(end) = self.success_policy(&done) {
+            Some(end)
         } else if self.is_complete(&plan, completions) {
             Some(End::Complete {
                 reason: "CompletionsReached".to_owned(),
                 message: "Reached expected number of succeeded pods".to_owned(),
             })
         } else {
-            self.success_policy(&done)
+            None
         };
         let all_active = || active.iter().map(|pod| pod.name().to_owned()).collect();
         if plan.end.is_some() {

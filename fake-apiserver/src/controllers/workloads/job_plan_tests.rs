@@ -109,6 +109,36 @@ fn shown(plan: &Plan) -> String {
 #[case::deleted_is_waited_for(json!({"completions": 1, "parallelism": 1, "podReplacementPolicy": "Failed"}), json!({}), &["a Running t"], "")]
 #[case::too_many_of_an_index(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed"}),
     json!({}), &["a Running 0", "b Running 1", "c Running 2"], "-c")]
+// Both are met: the policy is looked at first.
+#[case::success_policy_first(json!({"completions": 1, "parallelism": 1, "completionMode": "Indexed",
+    "successPolicy": {"rules": [{"succeededIndexes": "0"}]}}), json!({}), &["a Succeeded 0"], "#a ok SuccessPolicy")]
+#[case::success_by_count(json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed",
+    "successPolicy": {"rules": [{"succeededCount": 1}]}}), json!({}), &["a Succeeded 2", "b Running 0"], "-b #a ok SuccessPolicy")]
+#[case::success_not_yet(json!({"completions": 3, "parallelism": 2, "completionMode": "Indexed",
+    "successPolicy": {"rules": [{"succeededIndexes": "0-1", "succeededCount": 2}]}}),
+    json!({}), &["a Succeeded 2", "b Running 0"], "+1 #a")]
+#[case::success_by_the_second(json!({"completions": 3, "parallelism": 1, "completionMode": "Indexed",
+    "successPolicy": {"rules": [{"succeededIndexes": "0-1"}, {"succeededIndexes": "2"}]}}),
+    json!({}), &["a Succeeded 2"], "#a ok SuccessPolicy")]
+#[case::failed_before_success(json!({"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimit": 0,
+    "successPolicy": {"rules": [{"succeededIndexes": "0"}]}}),
+    json!({}), &["a Succeeded 0", "b Failed 1 !1"], "#a #b bad BackoffLimitExceeded")]
+#[case::decided_before(json!({"completions": 2, "parallelism": 2}), json!({"conditions": [
+    {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"}]}),
+    &["a Succeeded", "b Succeeded"], "#a #b bad DeadlineExceeded")]
+#[case::nobody_may_run(json!({"completions": 2, "parallelism": 0}), json!({}), &[], "")]
+#[case::nothing_to_do(json!({"completions": 0, "parallelism": 1}), json!({}), &[], "ok CompletionsReached")]
+#[case::no_deadline_while_suspended(json!({"completions": 1, "parallelism": 1, "suspend": true, "activeDeadlineSeconds": 10}),
+    json!({"startTime": "1970-01-01T00:00:00Z"}), &[], "")]
+#[case::limit_before_deadline(json!({"completions": 1, "parallelism": 1, "activeDeadlineSeconds": 10, "backoffLimit": 0}),
+    json!({"startTime": "1970-01-01T00:00:00Z"}), &["a Failed !1"], "#a bad BackoffLimitExceeded")]
+#[case::policy_before_limit(json!({"completions": 1, "parallelism": 1, "backoffLimit": 0,
+    "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+    json!({}), &["a Failed !42"], "#a bad PodFailurePolicy")]
+#[case::first_rule_counts(json!({"completions": 1, "parallelism": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
+    {"action": "Count", "onExitCodes": {"operator": "In", "values": [42]}},
+    {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}}),
+    json!({}), &["a Failed !42"], "#a bad BackoffLimitExceeded")]
 #[case(json!({"completions": 1, "parallelism": 1}), json!({"conditions": [{"type": "Complete", "status": "True"}]}), &[], "")]
 fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[case] expected: &str) {
     let job = json!({"metadata": {"name": "j"}, "spec": spec, "status": status});

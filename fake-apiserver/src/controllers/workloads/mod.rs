@@ -1,6 +1,6 @@
 //! The controllers of workloads: each looks at an object and its pods, plans, and acts.
 //!
-//! [`pods`] is what they share about pods, [`claim`] whose pods are whose, [`revisions`] the history of a template.
+//! [`pods`] is what they share about pods, [`pod_control`] makes and deletes them, [`claim`] whose pods are whose, [`revisions`] the history of a template.
 
 pub(super) mod claim;
 pub(super) mod cron;
@@ -10,6 +10,7 @@ pub(super) mod deployment;
 mod deployment_plan;
 pub(super) mod job;
 mod job_plan;
+pub(super) mod pod_control;
 pub(super) mod pods;
 pub(super) mod replicaset;
 pub(super) mod revisions;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
+use super::pod_control::{self, SlowStart, refusal};
 use super::pods::{
     availability, from_template, is_active, is_over, is_ready, owner_reference, sort_for_deletion,
 };
@@ -27,6 +28,13 @@ pub(super) struct Plan {
     pub create: usize,
     /// Names of the pods to delete, in that order.
     pub delete: Vec<String>,
+}
+
+/// Why a pass did not do all it should.
+struct Failure {
+    reason: &'static str,
+    message: String,
+    error: kube::Error,
 }
 
 /// How many pods are missing, or which are too many.
@@ -125,14 +133,6 @@ pub(super) fn status(
     (status, next)
 }
 
-/// The words of the API server when it refuses something.
-pub(in crate::controllers) fn refusal(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
 #[async_trait]
 impl Controller for ReplicaSets {
     fn name(&self) -> &'static str {
@@ -166,17 +166,16 @@ impl Controller for ReplicaSets {
             let related = related(cx.cache, &set);
             let plan = plan(&set, &pods, &related);
             acted = plan != Plan::default();
-            if let Err(error) = act(cx, self.0, &set, &pods, plan).await {
-                failure = Some(error);
-            }
+            failure = act(cx, self.0, &set, &pods, plan).await.err();
         }
         // As the real one does, the status tells of the pods that were there before; those made now are told in the next pass.
-        let told = failure.as_ref().map(|(reason, error)| (*reason, refusal(error)));
-        let told = told.as_ref().map(|(reason, message)| (*reason, message.as_str()));
+        let told = failure
+            .as_ref()
+            .map(|failure| (failure.reason, failure.message.as_str()));
         let (status, next) = status(self.0, &set, &pods, told, cx.now(), &cx.stamp());
         cx.set_status(self.0, &set, &status).await?;
         match failure {
-            Some((_, error)) => Err(error),
+            Some(failure) => Err(failure.error),
             None if acted => Ok(Next::After(Duration::ZERO)),
             None => Ok(next.into()),
         }
@@ -196,54 +195,34 @@ fn related(cache: &Cache, set: &Value) -> Vec<Arc<Value>> {
     }
 }
 
-async fn act(
-    cx: &mut Cx<'_>,
-    res: Res,
-    set: &Value,
-    pods: &[Arc<Value>],
-    plan: Plan,
-) -> Result<(), (&'static str, kube::Error)> {
+async fn act(cx: &mut Cx<'_>, res: Res, set: &Value, pods: &[Arc<Value>], plan: Plan) -> Result<(), Failure> {
     let owner = owner_reference(res.api_version(), res.kind(), set);
-    for _ in 0..plan.create {
-        let template = set.pointer("/spec/template").cloned().unwrap_or_default();
+    let template = set.pointer("/spec/template").cloned().unwrap_or_default();
+    let (mut pace, mut made, mut result) = (SlowStart::new(), 0, Ok(()));
+    while made < plan.create && pace.goes_on() {
         let mut pod = from_template(&template, owner.clone());
         pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
-        match cx.create(Res::Pods, set.namespace(), pod).await {
-            Ok(created) => {
-                cx.normal(
-                    res,
-                    set,
-                    "SuccessfulCreate",
-                    format!("Created pod: {}", created.name()),
-                );
-            }
-            Err(error) => {
-                cx.warning(
-                    res,
-                    set,
-                    "FailedCreate",
-                    format!("Error creating: {}", refusal(&error)),
-                );
-                return Err(("FailedCreate", error));
-            }
+        if let Err(error) = pod_control::make(cx, res, set, pod).await {
+            pace.failed();
+            result = result.and(Err(Failure {
+                reason: "FailedCreate",
+                message: refusal(&error),
+                error,
+            }));
         }
+        made += 1;
     }
     for name in plan.delete {
         let Some(pod) = pods.iter().find(|pod| pod.name() == name) else {
             continue;
         };
-        match cx.delete(Res::Pods, pod, None).await {
-            Ok(()) => cx.normal(res, set, "SuccessfulDelete", format!("Deleted pod: {name}")),
-            Err(error) => {
-                cx.warning(
-                    res,
-                    set,
-                    "FailedDelete",
-                    format!("Error deleting: {}", refusal(&error)),
-                );
-                return Err(("FailedDelete", error));
-            }
+        if let Err(error) = pod_control::delete(cx, res, set, pod).await {
+            result = result.and(Err(Failure {
+                reason: "FailedDelete",
+                message: format!("unable to delete pods: {}", refusal(&error)),
+                error,
+            }));
         }
     }
-    Ok(())
+    result
 }

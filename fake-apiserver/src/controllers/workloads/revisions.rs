@@ -6,8 +6,9 @@ use client_kit::safe_encode;
 use shared_json::{Map, Name, Value, json};
 
 use super::pods::owner_reference;
+use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{Cx, Res, list, number, text};
-use crate::meta::{ObjectMeta as _, string_map};
+use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// JSON as Go's encoder writes it: sorted keys, and `<`, `>` and `&` escaped.
 pub(super) fn go_json(value: &Value) -> String {
@@ -63,6 +64,8 @@ pub(super) struct History {
     pub all: Vec<Arc<Value>>,
     /// The one that the template is.
     pub update: Arc<Value>,
+    /// How often a name was taken by a revision of something else.
+    pub collisions: Option<i64>,
 }
 
 /// Finds the revision of the present template among those that the object has; makes it, or makes it the newest again.
@@ -75,6 +78,7 @@ pub(super) async fn ensure(
 ) -> Result<History, kube::Error> {
     revisions.sort_by_key(|revision| (number(revision, "revision", 0), revision.name().to_owned()));
     let wanted = data(object);
+    let mut collisions = at(object, "status.collisionCount").and_then(Value::as_i64);
     let next = revisions.last().map_or(0, |last| number(last, "revision", 0)) + 1;
     let equal = revisions
         .iter()
@@ -86,6 +90,7 @@ pub(super) async fn ensure(
             return Ok(History {
                 all: revisions,
                 update: found,
+                collisions,
             });
         }
         let newest = Arc::new(
@@ -97,11 +102,16 @@ pub(super) async fn ensure(
         return Ok(History {
             all: revisions,
             update: newest,
+            collisions,
         });
     }
-    let mut collisions = number(object, "status.collisionCount", 0);
     loop {
-        let hash = data_hash(&wanted, collisions);
+        let hash = match res {
+            // As the names of ReplicaSets are made.
+            Res::DaemonSets => template_hash(&object["spec"]["template"], collisions),
+            _ => data_hash(&wanted, collisions.unwrap_or_default()),
+        };
+        let name = format!("{}-{hash}", object.name());
         let mut labels = object
             .pointer("/spec/template/metadata/labels")
             .cloned()
@@ -110,7 +120,7 @@ pub(super) async fn ensure(
         let annotations = string_map(object, "annotations").clone();
         let mut revision = json!({
             "metadata": {
-                "name": format!("{}-{hash}", object.name()), "namespace": object.namespace(), "labels": labels,
+                "name": name, "namespace": object.namespace(), "labels": labels,
                 "ownerReferences": [owner_reference(res.api_version(), res.kind(), object)],
             },
             "data": wanted, "revision": next,
@@ -125,30 +135,48 @@ pub(super) async fn ensure(
                 return Ok(History {
                     all: revisions,
                     update: created,
+                    collisions,
                 });
             }
-            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" && collisions < 20 => {
-                collisions += 1
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let path = format!("{}/{name}", Res::Revisions.path(object.namespace()));
+                let taken = cx.read(&path).await?;
+                if taken.get("data").map(go_json) == Some(go_json(&wanted)) {
+                    return Ok(History {
+                        all: revisions,
+                        update: Arc::new(taken),
+                        collisions,
+                    });
+                }
+                collisions = Some(collisions.unwrap_or_default() + 1);
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Deletes the oldest revisions beyond the limit that no pod is of.
+/// Deletes the oldest revisions beyond the limit that are not `live`: of which there are no pods. Whether those that are live
+/// count is up to the kind.
 pub(super) async fn truncate(
     cx: &mut Cx<'_>,
     object: &Value,
     history: &History,
-    live: &[&str],
+    live: impl Fn(&Value) -> bool,
+    live_count: bool,
 ) -> Result<(), kube::Error> {
     let limit = usize::try_from(number(object, "spec.revisionHistoryLimit", 10)).unwrap_or_default();
-    let old: Vec<&Arc<Value>> = history
-        .all
-        .iter()
-        .filter(|revision| revision.name() != history.update.name() && !live.contains(&revision.name()))
+    let old = || {
+        history
+            .all
+            .iter()
+            .filter(|revision| revision.name() != history.update.name())
+    };
+    let counted = old().filter(|revision| live_count || !live(revision)).count();
+    let gone: Vec<&Arc<Value>> = old()
+        .filter(|revision| !live(revision))
+        .take(counted.saturating_sub(limit))
         .collect();
-    for revision in old.iter().take(old.len().saturating_sub(limit)) {
+    for revision in gone {
         cx.delete(Res::Revisions, revision, None).await?;
     }
     Ok(())

@@ -9,17 +9,21 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
+use super::pod_control::refusal;
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
-use super::replicaset::refusal;
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
-use super::statefulset_claims::{claim_name, ensure_claims, retain_claims};
+use super::statefulset_claims::{claim_name, ensure_claims, retain_claims, retain_new, waits_for_claims};
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
 
 const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
+const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// How soon it is looked again whether a claim of the pod before has gone.
+const STALE_CLAIM: Duration = Duration::from_secs(1);
 
 /// The controller.
 pub(in crate::controllers) struct StatefulSets;
@@ -164,22 +168,68 @@ impl View<'_> {
         steps
     }
 
-    /// Of which pods the claims are looked at again: of those that wait to be started, up to the first that holds up the others.
-    fn without_volumes(&self) -> Vec<i64> {
+    /// Which pods are looked after, in that order: those that are not too many, where one comes after the other up to the first
+    /// that holds up the others; and if none does, those that are too many.
+    fn tended(&self) -> Vec<&Arc<Value>> {
         let (start, count) = (first(self.set), number(self.set, "spec.replicas", 1));
-        let mut pods: Vec<(i64, &Arc<Value>)> = self
+        let mut by_ordinal: BTreeMap<i64, &Arc<Value>> = self
             .pods
             .iter()
             .filter_map(|pod| Some((ordinal(self.set, pod)?, pod)))
-            .filter(|(ordinal, _)| (start..start.saturating_add(count)).contains(ordinal))
             .collect();
-        pods.sort_by_key(|(ordinal, _)| *ordinal);
-        let held_up = pods.iter().position(|(_, pod)| !self.is_healthy(pod));
-        if let Some(held_up) = held_up.filter(|_| !is_parallel(self.set)) {
-            pods.truncate(held_up + 1);
+        let mut out = Vec::new();
+        for ordinal in start..start.saturating_add(count) {
+            let pod = by_ordinal.remove(&ordinal);
+            out.extend(pod);
+            if !is_parallel(self.set) && pod.is_none_or(|pod| !self.is_healthy(pod)) {
+                return out;
+            }
         }
-        pods.retain(|(_, pod)| text(pod, "status.phase") == "Pending");
-        pods.into_iter().map(|(ordinal, _)| ordinal).collect()
+        out.extend(by_ordinal.into_values().rev());
+        out
+    }
+
+    /// Gives pods back the label that tells them apart, and their claims what they lack.
+    async fn tend(&self, cx: &mut Cx<'_>) -> Result<(), kube::Error> {
+        let (set, is_ordered) = (self.set, !is_parallel(self.set));
+        let (start, count) = (first(set), number(set, "spec.replicas", 1));
+        for pod in self.tended() {
+            let Some(ordinal) = ordinal(set, pod) else {
+                continue;
+            };
+            if !(start..start.saturating_add(count)).contains(&ordinal) {
+                retain_claims(cx, set, pod).await?;
+                continue;
+            }
+            if is_over(pod) {
+                continue;
+            }
+            if text(pod, "status.phase") == "Pending" {
+                ensure_claims(cx, set, ordinal)
+                    .await
+                    .map_err(|(_, error)| error)?;
+                retain_new(cx, set, pod).await?;
+            }
+            if is_ordered && !self.is_healthy(pod) {
+                continue;
+            }
+            let named = string_map(pod, "labels").get(NAME_LABEL).and_then(Value::as_str);
+            let is_misnamed = named != Some(pod.name());
+            if is_misnamed {
+                let labels = json!({NAME_LABEL: pod.name(), INDEX_LABEL: ordinal.to_string()});
+                cx.patch(Res::Pods, pod, "", json!({"metadata": {"labels": labels}}))
+                    .await?;
+            }
+            if retain_claims(cx, set, pod).await? || is_misnamed {
+                let text = format!(
+                    "Update Pod {} in StatefulSet {} successful",
+                    pod.name(),
+                    set.name()
+                );
+                cx.normal(Res::StatefulSets, set, "SuccessfulUpdate", text);
+            }
+        }
+        Ok(())
     }
 
     /// The last pod of another revision, unless one behind it is not available yet.
@@ -255,7 +305,7 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
     let mut pod = from_template(template, owner_reference("apps/v1", "StatefulSet", set));
     let name = format!("{}-{ordinal}", set.name());
     pod["metadata"]["labels"][NAME_LABEL] = Value::from(name.clone());
-    pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = Value::from(ordinal.to_string());
+    pod["metadata"]["labels"][INDEX_LABEL] = Value::from(ordinal.to_string());
     pod["metadata"]["labels"][REVISION_LABEL] = Value::from(revision);
     pod["metadata"]["generateName"] = Value::from(format!("{}-", set.name()));
     pod["metadata"]["name"] = Value::from(name.clone());
@@ -284,24 +334,6 @@ fn new_pod(set: &Value, template: &Value, ordinal: i64, revision: &str) -> Value
         pod["spec"]["volumes"] = Value::from(volumes);
     }
     pod
-}
-
-/// Gives pods back the label that tells them apart; in order, those after one that is not ready are not looked at.
-async fn keep_names(cx: &mut Cx<'_>, set: &Value, pods: &[Arc<Value>]) -> Result<(), kube::Error> {
-    let mut pods: Vec<&Arc<Value>> = pods.iter().collect();
-    pods.sort_by_key(|pod| ordinal(set, pod));
-    for pod in pods {
-        let is_well = is_ready(pod) && text(pod, "status.phase") == "Running" && !pod.is_terminating();
-        if !is_well && !is_parallel(set) {
-            break;
-        }
-        let named = string_map(pod, "labels").get(NAME_LABEL).and_then(Value::as_str);
-        if named != Some(pod.name()) {
-            let patch = json!({"metadata": {"labels": {NAME_LABEL: pod.name()}}});
-            cx.patch(Res::Pods, pod, "", patch).await?;
-        }
-    }
-    Ok(())
 }
 
 async fn act(
@@ -333,7 +365,8 @@ async fn act(
             let pod = new_pod(set, &template, ordinal, found.name());
             let name = format!("{}-{ordinal}", set.name());
             match cx.create(Res::Pods, set.namespace(), pod).await {
-                Ok(_) => {
+                Ok(pod) => {
+                    retain_new(cx, set, &pod).await?;
                     let text = format!("Create Pod {name} in StatefulSet {} successful", set.name());
                     cx.normal(Res::StatefulSets, set, "SuccessfulCreate", text);
                 }
@@ -397,16 +430,12 @@ impl Controller for StatefulSets {
             .filter(|pod| ordinal(&set, pod).is_some())
             .collect();
         let history = history(cx, Res::StatefulSets, &set).await?;
-        let collisions = number(&set, "status.collisionCount", 0);
+        let collisions = history.collisions.unwrap_or_default();
         let current = match text(&set, "status.currentRevision") {
             "" => history.update.name().to_owned(),
             known if history.all.iter().any(|revision| revision.name() == known) => known.to_owned(),
             _ => history.update.name().to_owned(),
         };
-        if !set.is_terminating() {
-            keep_names(cx, &set, &pods).await?;
-            retain_claims(cx, &set, &pods).await?;
-        }
         let view = View {
             set: &set,
             pods: &pods,
@@ -414,36 +443,36 @@ impl Controller for StatefulSets {
             update: history.update.name(),
             now: cx.now(),
         };
-        let steps = view.steps();
-        let unmade = if set.is_terminating() {
-            Vec::new()
-        } else {
-            view.without_volumes()
-        };
+        let mut steps = view.steps();
+        let waits = |step: &Step| matches!(step, Step::Create { ordinal, .. } if waits_for_claims(cx.cache, &set, *ordinal));
+        let held_up = steps.iter().any(waits).then_some(STALE_CLAIM);
+        steps.retain(|step| !waits(step));
         let (status, next) = view.status(collisions, &steps);
-        let (mut result, acts) = (Ok(()), !steps.is_empty());
+        let acts = !steps.is_empty();
+        let mut result = if set.is_terminating() {
+            Ok(())
+        } else {
+            view.tend(cx).await
+        };
         for step in steps {
-            result = act(cx, &set, &pods, step, &history, &current).await;
             if result.is_err() {
                 break;
             }
-        }
-        for ordinal in unmade {
-            if result.is_ok() {
-                result = ensure_claims(cx, &set, ordinal).await.map_err(|(_, error)| error);
-            }
+            result = act(cx, &set, &pods, step, &history, &current).await;
         }
         cx.set_status(Res::StatefulSets, &set, &status).await?;
         result?;
         if acts {
             return Ok(Next::After(Duration::ZERO));
         }
-        let mut live: Vec<&str> = pods.iter().map(|pod| revision_of(pod)).collect();
-        live.push(text(&status, "currentRevision"));
         if !set.is_terminating() {
-            truncate(cx, &set, &history, &live).await?;
+            let current = text(&status, "currentRevision");
+            let live = |revision: &Value| {
+                revision.name() == current || pods.iter().any(|pod| revision_of(pod) == revision.name())
+            };
+            truncate(cx, &set, &history, live, false).await?;
         }
-        Ok(next.into())
+        Ok([next, held_up].into_iter().flatten().min().into())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use shared_json::{Map, Value};
+use shared_json::{Array, Map, Value};
 
 use super::super::cluster::{NodeInfo, PodInfo, list, text};
 use super::node_affinity::node_matches;
 use super::taints::tolerates_all;
 use super::{Cycle, Nodes, Refusal};
-use crate::meta::ObjectMeta as _;
+use crate::meta::{ObjectMeta as _, at};
 use crate::selector::matches_selector;
 
 /// The constraints of a pod that are hard, or soft.
@@ -30,9 +30,26 @@ pub(in super::super) fn selects(constraint: &Value, pod: &PodInfo, labels: &Map)
     same && matches_selector(constraint.get("labelSelector"), labels)
 }
 
+/// Whether a constraint of a pod narrows nothing down: then it counts no pod at all, as with the real one.
+fn is_empty(constraint: &Value, pod: &PodInfo) -> bool {
+    let none = |field: &str| {
+        let part = at(constraint, field);
+        part.is_none_or(|part| {
+            part.as_object().is_none_or(Map::is_empty) && part.as_array().is_none_or(Array::is_empty)
+        })
+    };
+    let mut keys = list(constraint, "matchLabelKeys")
+        .iter()
+        .filter_map(Value::as_str);
+    none("labelSelector.matchLabels")
+        && none("labelSelector.matchExpressions")
+        && !keys.any(|key| pod.labels().contains_key(key))
+}
+
 /// Whether a constraint counts a pod.
 pub(in super::super) fn counts(constraint: &Value, pod: &PodInfo, other: &PodInfo) -> bool {
-    other.object.namespace() == pod.object.namespace()
+    !is_empty(constraint, pod)
+        && other.object.namespace() == pod.object.namespace()
         && !other.object.is_terminating()
         && selects(constraint, pod, other.labels())
 }

@@ -71,6 +71,60 @@ fn place(spec: Value, change: Value) -> String {
     words.join(" ")
 }
 
+const SPREAD: &str = "(node(s) didn't match pod topology spread constraints)";
+
+const TAINTED: &str = "(node(s) had untolerated taint(s)!)";
+
+/// A pod that is spread over zones, and selects the first one if it is `narrow`. Pods with the label `app: web` count unless `more` says otherwise.
+fn spread(narrow: bool, more: Value) -> Value {
+    let mut constraint = json!({
+        "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    });
+    for (field, value) in more.as_object().expect("fields") {
+        constraint[field] = value.clone();
+    }
+    let mut spec = json!({"topologySpreadConstraints": [constraint]});
+    if narrow {
+        spec["nodeSelector"] = json!({"zone": "1"});
+    }
+    spec
+}
+
+/// The last node has a taint if it is `tainted`.
+#[rstest]
+#[case::as_it_is(spread(false, json!({})), false, &format!("{SPREAD} {SPREAD} c"))]
+#[case::further_apart(spread(false, json!({"maxSkew": 2})), false, "a b c")]
+#[case::soft(spread(false, json!({"whenUnsatisfiable": "ScheduleAnyway"})), false, "a b c")]
+#[case::of_others(spread(false, json!({"labelSelector": {"matchLabels": {"app": "x"}}})), false, "a b c")]
+#[case::of_nobody(spread(false, json!({"labelSelector": null})), false, "a b c")]
+#[case::of_everybody_is_of_nobody(spread(false, json!({"labelSelector": {}})), false, "a b c")]
+#[case::of_the_same_label(
+    spread(false, json!({"labelSelector": {}, "matchLabelKeys": ["app"]})), false, &format!("{SPREAD} {SPREAD} c")
+)]
+#[case::of_a_label_that_is_not_there(spread(false, json!({"labelSelector": {}, "matchLabelKeys": ["x"]})), false, "a b c")]
+#[case::both(
+    spread(false, json!({"labelSelector": {"matchLabels": {"app": "x"}}, "matchLabelKeys": ["app"]})), false, "a b c"
+)]
+#[case::only_where_it_may_be(spread(true, json!({})), false, &format!("a b {AFFINITY}"))]
+#[case::everywhere(
+    spread(true, json!({"nodeAffinityPolicy": "Ignore"})), false, &format!("{SPREAD} {SPREAD} {AFFINITY}")
+)]
+#[case::too_few_places(spread(true, json!({"minDomains": 2})), false, &format!("{SPREAD} {SPREAD} {AFFINITY}"))]
+#[case::enough_places(spread(true, json!({"minDomains": 1})), false, &format!("a b {AFFINITY}"))]
+#[case::many_places(spread(false, json!({"minDomains": 5})), false, &format!("{SPREAD} {SPREAD} c"))]
+#[case::taints_do_not_count(spread(false, json!({})), true, &format!("{SPREAD} {SPREAD} {TAINTED}"))]
+#[case::taints_count(spread(false, json!({"nodeTaintsPolicy": "Honor"})), true, &format!("a b {TAINTED}"))]
+#[case::by_node(spread(false, json!({"topologyKey": "kubernetes.io/hostname"})), false, &format!("{SPREAD} b c"))]
+fn where_pods_are_spread(#[case] spec: Value, #[case] tainted: bool, #[case] expected: &str) {
+    let change = if tainted {
+        json!({"nodes": {"c": {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}}})
+    } else {
+        json!({})
+    };
+    assert_eq!(place(spec, change), expected);
+}
+
 const AFFINITY: &str = "(node(s) didn't match Pod's node affinity/selector!)";
 
 const FEATURES: &str = "(node(s) didn't match Pod's required features!)";
