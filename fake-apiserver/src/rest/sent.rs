@@ -86,6 +86,35 @@ pub(crate) fn with_lists_left_out(
     Some(shown)
 }
 
+/// Whether what was sent says outside of the metadata that a list or a map is empty.
+pub(crate) fn says_empty(resource: &Resource, sent: Option<&Value>) -> bool {
+    fn within(value: &Value, schema: &Schema) -> bool {
+        match value {
+            Value::Array(items) => {
+                let array = schema.as_array();
+                let below = array.is_some_and(|array| items.iter().any(|item| within(item, &array.items)));
+                items.is_empty() || below
+            }
+            Value::Object(map) => match schema.as_object() {
+                Some(object) if object.fields.is_empty() => map.is_empty(),
+                _ => map.iter().any(|(name, value)| {
+                    let field = schema.field(name);
+                    field.is_some_and(|field| within(value, &field.schema))
+                }),
+            },
+            _ => false,
+        }
+    }
+    let (Some(schema), Some(Value::Object(fields))) = (resource.schema(), sent) else {
+        return false;
+    };
+    let mut spec = fields.iter().filter(|(name, _)| *name != "metadata");
+    spec.any(|(name, value)| {
+        let field = schema.field(name);
+        field.is_some_and(|field| within(value, &field.schema))
+    })
+}
+
 /// Whether a field of an object, or of one within it, is null.
 fn has_null_within(part: Option<&Value>) -> bool {
     let fields = part.and_then(Value::as_object).into_iter().flatten();

@@ -67,7 +67,8 @@ pub(crate) fn path<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     object.pointer(pointer).filter(|value| !value.is_null())
 }
 
-/// Whether two optional values are equal as Go's semantic equality has it: nothing, an empty list and an empty map are one.
+/// Whether two optional values in Go's form are equal as its semantic equality has it: nothing and an empty list are one. Empty maps are
+/// left out of that form, so an empty object is a struct, and not nothing.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (
         a.filter(|value| !is_empty(value)),
@@ -87,7 +88,6 @@ fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => false,
     }
 }
