@@ -571,20 +571,10 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
 }
 
 /// Whether the real server has stored less of an object than it shows, so that the next write is one whatever it says: a new claim
-/// without its phase, a new job without the labels of its template, which it shows as its own.
+/// without its phase.
 fn is_stored_in_part(context: &Context, existing: &Stored) -> bool {
-    if existing.created != existing.revision {
-        return false;
-    }
-    match (context.resource.group.as_str(), context.resource.plural.as_str()) {
-        ("", "persistentvolumeclaims") => true,
-        ("batch", "jobs") => {
-            let owners = at(&existing.value, "metadata.managedFields").and_then(Value::as_array);
-            let labels = |owner: &Value| owner.pointer("/fieldsV1/f:metadata/f:labels").is_some();
-            !owners.into_iter().flatten().any(labels)
-        }
-        _ => false,
-    }
+    let is_claim = context.resource.group.is_empty() && context.resource.plural == "persistentvolumeclaims";
+    is_claim && existing.created == existing.revision
 }
 
 /// Whether an object without labels has those of its template.

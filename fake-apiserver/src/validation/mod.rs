@@ -195,6 +195,7 @@ fn rules(table: &GroupResource) -> Rules {
         ("storage.k8s.io", "csinodes") => Rules::new(storage::node, storage::node_update),
         ("storage.k8s.io", "volumeattachments") => {
             Rules::new(storage::attachment, storage::attachment_update)
+                .with_status(storage::attachment_update)
         }
         ("storage.k8s.io", "csistoragecapacities") => Rules::new(storage::capacity, storage::capacity_update),
         (
