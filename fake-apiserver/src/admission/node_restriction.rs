@@ -422,6 +422,9 @@ impl Write<'_> {
         if !is_new || !signers.contains(&text(self.written(), "spec.signerName")) {
             return None;
         }
+        if let Some(problem) = crate::validation::request_problem(self.written()) {
+            return Some(format!("unable to parse csr: {problem}"));
+        }
         let wanted = format!("system:node:{}", self.node);
         let name = super::small::certificate_name(self.written())?;
         (name != wanted).then(|| format!("can only create a node CSR with CN={wanted}"))

@@ -42,16 +42,16 @@ fn most(schema: &Schema) -> u64 {
     let limits = schema.limits.as_deref();
     match &schema.kind {
         Kind::Array(array) => limits
-            .and_then(|limits| limits.max_items)
+            .and_then(|limits| number(limits.max_items))
             .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (least_bytes(&array.items) + 1)),
         Kind::Object(Object {
             additional: Some(values),
             ..
         }) => limits
-            .and_then(|limits| limits.max_properties)
+            .and_then(|limits| number(limits.max_properties))
             .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (least_bytes(values) + 6)),
         Kind::String | Kind::Bytes => {
-            let length = limits.and_then(|limits| limits.max_length);
+            let length = limits.and_then(|limits| number(limits.max_length));
             match (schema.format.as_deref(), length) {
                 (Some("date-time" | "duration"), _) => TIME_BYTES_MAX,
                 (Some("date"), _) => DATE_BYTES,
@@ -69,11 +69,16 @@ fn most(schema: &Schema) -> u64 {
             }
         }
         Kind::IntOrString => {
-            let length = limits.and_then(|limits| limits.max_length);
+            let length = limits.and_then(|limits| number(limits.max_length));
             length.map_or(REQUEST_BYTES_MAX - 2, |length| length.saturating_mul(4))
         }
         _ => 0,
     }
+}
+
+/// A limit as a number of parts; one below zero is none.
+fn number(limit: Option<i64>) -> Option<u64> {
+    limit.and_then(|limit| u64::try_from(limit).ok())
 }
 
 /// The least bytes of a value as JSON.
@@ -111,10 +116,10 @@ pub(super) fn in_a_request(schema: &Schema) -> u64 {
 pub(super) fn parts_most(schema: &Schema) -> Option<u64> {
     let limits = schema.limits.as_deref();
     match &schema.kind {
-        Kind::Array(_) => limits?.max_items,
+        Kind::Array(_) => number(limits?.max_items),
         Kind::Object(Object {
             additional: Some(_), ..
-        }) => limits?.max_properties,
+        }) => number(limits?.max_properties),
         _ => Some(1),
     }
 }

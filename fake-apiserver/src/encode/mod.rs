@@ -51,14 +51,6 @@ impl Encoder {
         &self.resource
     }
 
-    pub(crate) fn view(&self) -> View {
-        self.accepted.view
-    }
-
-    pub(crate) fn meta_version(&self) -> MetaVersion {
-        self.accepted.meta
-    }
-
     fn table(&self, objects: &[Value], list_metadata: Option<Value>) -> Value {
         let form = table::Form {
             meta: self.accepted.meta,
@@ -110,17 +102,6 @@ impl Encoder {
 
     fn is_storage_version(&self) -> bool {
         self.resource.is_storage_version()
-    }
-
-    /// The `apiVersion` and `kind` of the objects that go out.
-    pub(crate) fn shown_as(&self) -> (String, String) {
-        match self.accepted.view {
-            View::MetadataOnly | View::MetadataOnlyList => (
-                self.accepted.meta.api_version().to_owned(),
-                "PartialObjectMetadata".to_owned(),
-            ),
-            _ => (self.resource.api_version(), self.resource.kind.clone()),
-        }
     }
 
     /// The object in the request's version.
@@ -276,14 +257,20 @@ fn metadata_bytes(object: &Value, meta: MetaVersion) -> Bytes {
     ))
 }
 
-/// Adds to a bookmark's object what encoding its Go type always writes.
-pub(crate) fn complete_bookmark(resource: &Resource, object: &mut Value) {
-    let Some(map) = object.as_object_mut() else { return };
-    if map.get("kind").and_then(Value::as_str) != Some(resource.kind.as_str()) || resource.is_custom() {
-        return;
+/// The object of a bookmark: of its Go type, with nothing set.
+pub(crate) fn bookmark(resource: &Resource, metadata: Value) -> Value {
+    let schema = resource.schema().filter(|_| !resource.is_custom());
+    let mut object = schema.map_or_else(|| json!({}), |schema| schema.empty_object());
+    object["kind"] = Value::from(resource.kind.as_str());
+    object["apiVersion"] = Value::from(resource.api_version());
+    object["metadata"] = metadata;
+    if resource.group == "apps" {
+        // What the server's own type always has.
+        match resource.plural.as_str() {
+            "deployments" | "replicasets" | "statefulsets" => object["spec"]["replicas"] = Value::from(0),
+            "daemonsets" => object["metadata"]["annotations"][GENERATION_OF_TEMPLATE] = Value::from("0"),
+            _ => {}
+        }
     }
-    if resource.group.is_empty() && resource.plural == "pods" {
-        map.insert("spec".to_owned(), json!({"containers": null}));
-        map.insert("status".to_owned(), json!({}));
-    }
+    object
 }

@@ -95,6 +95,7 @@ fn accepted(
     }
     let mut accepted = negotiate::accept(&incoming.accept, offer).ok_or_else(not_acceptable)?;
     if request.verb == Verb::Watch && accepted.encoding == Encoding::Yaml {
+        options::check_list(&incoming.params, true)?;
         return Err(no_stream(resource));
     }
     if incoming.pretty && accepted.encoding == Encoding::Json && request.verb != Verb::Watch {

@@ -2,7 +2,7 @@
 
 use super::PatchError;
 use super::print::json_type;
-use shared_json::{Map, Value};
+use shared_json::{Map, Name, Value};
 
 /// Merges `patch` into `doc`: objects merge field by field, null removes, anything else replaces.
 ///
@@ -91,7 +91,7 @@ fn prune_nulls(value: &mut Value) {
 /// The objects that a patch goes through, be it that it changes nothing there. `operations` is whether it is a JSON patch.
 pub(crate) fn touched(operations: bool, patch: &Value) -> Value {
     if !operations {
-        return patch.clone();
+        return by_place(patch);
     }
     let mut out = Value::Object(Map::new());
     for operation in patch.as_array().into_iter().flatten() {
@@ -110,6 +110,23 @@ pub(crate) fn touched(operations: bool, patch: &Value) -> Value {
         }
     }
     out
+}
+
+/// What a patch says, with lists as objects of their places.
+fn by_place(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| (name.clone(), by_place(value)))
+            .collect(),
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .map(|(index, item)| (Name::from(index.to_string()), by_place(item)))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 /// The merge patch that turns `old` into `new`: `apply(old, diff(old, new)) == new` for objects without nulls in them.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use shared_json::{Name, Value};
+use shared_json::{Map, Name, Value};
 
 use crate::types::Schema;
 
@@ -59,6 +59,15 @@ static ORDER: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::ne
         .collect()
 });
 
+/// The fields of an object in the order of Go's struct.
+pub(super) fn in_order<'a>(schema: &Schema, map: &'a Map) -> Vec<(&'a Name, &'a Value)> {
+    let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
+    if let Some(order) = schema.name.as_deref().and_then(|name| ORDER.get(name)) {
+        fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
+    }
+    fields
+}
+
 /// A patched object as Go writes it: what the patch touched by name, all else in the order of the structs. `touched` is an object
 /// of the objects that the patch went through.
 pub(crate) fn go_json(object: &Value, touched: &Value, schema: Option<&Schema>) -> String {
@@ -73,11 +82,10 @@ fn written(value: &Value, touched: Option<&Value>, schema: Option<&Schema>) -> S
     };
     match value {
         Value::Object(map) => {
-            let mut fields: Vec<(&Name, &Value)> = map.iter().collect();
-            let order = schema.and_then(|schema| ORDER.get(schema.name.as_deref()?));
-            if let Some(order) = order.filter(|_| touched.is_none()) {
-                fields.sort_by_key(|(key, _)| order.iter().position(|known| known == key));
-            }
+            let fields = match (schema, touched) {
+                (Some(schema), None) => in_order(schema, map),
+                _ => map.iter().collect(),
+            };
             let fields: Vec<String> = fields
                 .into_iter()
                 .map(|(key, value)| {

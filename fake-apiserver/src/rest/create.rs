@@ -199,6 +199,10 @@ fn generated_name(context: &Context, object: &Value) -> Option<String> {
     if base.is_empty() || !object.name().is_empty() {
         return None;
     }
+    // Names of addresses are addresses.
+    if context.table().resource == "ipaddresses" {
+        return Some(base.to_owned());
+    }
     let base: String = base.chars().take(GENERATED_BASE_MAX).collect();
     Some(format!("{base}{}", context.state().names.suffix(&base)))
 }

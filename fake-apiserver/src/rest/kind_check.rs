@@ -147,6 +147,20 @@ const RETIRED: [(&str, &str, &[&str]); 15] = [
     ),
 ];
 
+/// Whether the real server has a built-in type of this name.
+pub(super) fn is_registered(api_version: &str, kind: &str) -> bool {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    // Every kind has a list of its own.
+    let listed = kind.strip_suffix("List").unwrap_or(kind);
+    types::builtin_kinds().any(|known| known == (group, version, kind) || known == (group, version, listed))
+        || (api_version, kind) == ("v1", "List")
+}
+
+/// The complaint about a kind that there is not.
+pub(super) fn unregistered(api_version: &str, kind: &str) -> String {
+    format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\"")
+}
+
 fn check_builtin(
     resource: &Resource,
     given_version: &str,
@@ -183,15 +197,8 @@ fn check_builtin(
     if kind == resource.kind && retired(&resource.group) {
         return Err(Mismatch::Group(given_version.to_owned()));
     }
-    // Every kind has a list of its own.
-    let listed = kind.strip_suffix("List").unwrap_or(kind);
-    let known = types::builtin_kinds()
-        .any(|known| known == (group, version, kind) || known == (group, version, listed))
-        || (api_version, kind) == ("v1", "List");
-    if !known {
-        return wrong(format!(
-            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{SCHEME}\""
-        ));
+    if !is_registered(api_version, kind) {
+        return wrong(unregistered(api_version, kind));
     }
     // It is read as what it says it is before anyone finds that it is something else.
     if let Some(schema) = types::builtin((group, version, kind))

@@ -105,6 +105,7 @@ pub(crate) fn validate_update(
     old: &Value,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    still_named(object, &mut errors);
     shape(object, &mut errors);
     change(object, old, &mut errors);
     let looks = if subresource.is_empty() {
@@ -118,6 +119,7 @@ pub(crate) fn validate_update(
     };
     let (mut anew, mut changed) = (Vec::new(), Vec::new());
     for _ in 0..looks.anew {
+        still_named(object, &mut anew);
         shape(object, &mut anew);
         if looks.finalizers {
             standard_finalizers(object, &mut anew);
@@ -230,14 +232,22 @@ fn names(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
     }
     let name = object.name();
     if name.is_empty() {
-        errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        ));
+        errors.push(unnamed());
     } else {
         for problem in name_problems(resource, name) {
             errors.push(FieldError::invalid("metadata.name", name, problem));
         }
+    }
+}
+
+fn unnamed() -> FieldError {
+    FieldError::required("metadata.name", "name or generateName is required")
+}
+
+/// A webhook can take the name of what is changed.
+fn still_named(object: &Value, errors: &mut Vec<FieldError>) {
+    if object.name().is_empty() && object.meta_str("generateName").is_empty() {
+        errors.push(unnamed());
     }
 }
 
@@ -453,7 +463,11 @@ fn change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     ] {
         let value = now.and_then(|now| now.get(field));
         if value != before.and_then(|before| before.get(field)) {
-            let value = value.cloned().unwrap_or_default();
+            let none = match field {
+                "name" | "namespace" | "uid" => Value::from(""),
+                _ => Value::Null,
+            };
+            let value = value.cloned().unwrap_or(none);
             errors.push(FieldError::invalid(
                 format!("metadata.{field}"),
                 value,

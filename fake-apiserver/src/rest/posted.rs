@@ -19,6 +19,15 @@ pub(crate) struct Taken {
     pub group: &'static str,
 }
 
+impl Taken {
+    fn api_version(self) -> String {
+        match self.group {
+            "" => "v1".to_owned(),
+            group => format!("{group}/v1"),
+        }
+    }
+}
+
 /// Reads the body. An object that names no kind is taken for one.
 ///
 /// # Errors
@@ -56,10 +65,7 @@ pub(super) fn take(
         incoming::tell_unknown(context, &unknown).map_err(refused)?;
     }
     if let Some(map) = object.as_object_mut() {
-        let version = match taken.group {
-            "" => "v1".to_owned(),
-            group => format!("{group}/v1"),
-        };
+        let version = taken.api_version();
         // What says nothing of its kind is taken for one.
         for (field, value) in [("apiVersion", version), ("kind", taken.kind.to_owned())] {
             if map.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
@@ -75,15 +81,33 @@ pub(super) fn take(
 }
 
 fn check(object: &Value, taken: Taken) -> Result<(), ApiError> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (given, kind) = (text("kind"), taken.kind);
-    if !matches!(given, "" | "DeleteOptions") && given != kind {
-        let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
-        return Err(ApiError::bad_request(format!(
-            "{given} in version \"{version}\" cannot be handled as a {kind}: converting ({version}.{given}) to ({}.{kind}): \
-             unknown conversion",
-            taken.package
-        )));
+    let own_version = taken.api_version();
+    let text = |field: &str, default: &str| match object.get(field).and_then(Value::as_str) {
+        None | Some("") => default.to_owned(),
+        Some(text) => text.to_owned(),
+    };
+    let (api_version, given) = (text("apiVersion", &own_version), text("kind", taken.kind));
+    let kind = taken.kind;
+    // Scales and evictions have been of other versions, too.
+    let is_known = match kind {
+        "Scale" => true,
+        "Eviction" => OF_EVICTIONS.contains(&api_version.as_str()),
+        _ => api_version == own_version,
+    };
+    if given == "DeleteOptions" || given == kind && is_known {
+        return Ok(());
     }
-    Ok(())
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let complaint = match kind_check::is_registered(&api_version, &given) {
+        true => format!(
+            "converting ({version}.{given}) to ({}.{kind}): unknown conversion",
+            taken.package
+        ),
+        false => kind_check::unregistered(&api_version, &given),
+    };
+    Err(ApiError::bad_request(format!(
+        "{given} in version \"{version}\" cannot be handled as a {kind}: {complaint}"
+    )))
 }
+
+const OF_EVICTIONS: [&str; 2] = ["policy/v1", "policy/v1beta1"];

@@ -24,17 +24,20 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Reads the selectors of a request; the name in its path is one too.
-    pub(crate) fn parse(context: &Context) -> Result<Self, ApiError> {
+    /// Reads the selectors of a list or a watch, whose options are looked at before its fields are; the name in its path is a selector
+    /// too.
+    pub(crate) fn parse(context: &Context, watch: bool) -> Result<Self, ApiError> {
         let labels = LabelSelector::parse(&context.params.label_selector)?;
         let mut text = context.params.field_selector.clone();
         if !context.request.name.is_empty() {
             let separator = if text.is_empty() { "" } else { "," };
             text = format!("{text}{separator}metadata.name={}", context.request.name);
         }
+        let fields = FieldSelector::parse(&text)?;
+        options::check_list(&context.params, watch)?;
         Ok(Self {
             labels,
-            fields: FieldSelector::parse(&text, &context.resource)?,
+            fields: fields.of(&context.resource)?,
         })
     }
 
@@ -191,9 +194,8 @@ fn go_kind(value: &Value) -> &'static str {
 
 /// Lists a collection, or a page of it.
 pub(crate) fn list(context: &Context) -> Result<Page, ApiError> {
-    let selection = Selection::parse(context)?;
+    let selection = Selection::parse(context, false)?;
     let params = &context.params;
-    options::check_list(params, false)?;
     let store = &context.state().store;
     let namespace = Some(context.request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let (at, start) = if params.continue_token.is_empty() {
@@ -313,10 +315,14 @@ pub(super) fn check_not_future(context: &Context, given: Option<Revision>) -> Re
                 "Timeout",
                 format!("Timeout: Too large resource version: {revision}, current: {current}"),
             );
-            error.details = Some(shared_json::json!({
+            let mut details = shared_json::json!({
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
-            }));
+            });
+            // Events have no cache that may catch up.
+            if context.table().resource != "events" {
+                details["retryAfterSeconds"] = Value::from(1);
+            }
+            error.details = Some(details);
             Err(error)
         }
         _ => Ok(()),

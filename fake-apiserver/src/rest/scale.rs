@@ -122,7 +122,7 @@ fn check_version(scale: &Value) -> Result<(), ApiError> {
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion");
     let is_none = version.matches('/').count() > 1;
-    if text("kind") != "Scale" || is_none || matches!(version, "" | SCALE_VERSION) {
+    if !matches!(text("kind"), "" | "Scale") || is_none || matches!(version, "" | SCALE_VERSION) {
         return Ok(());
     }
     if matches!(version, "extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2") {

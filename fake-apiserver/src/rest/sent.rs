@@ -76,16 +76,11 @@ pub(crate) fn with_lists_left_out(
         return None;
     }
     let schema = resource.schema()?;
-    let spec = schema.field("spec").map(|field| &field.schema);
+    let spec = object.get("spec").zip(schema.field("spec"));
+    let in_spec = spec.is_some_and(|(spec, field)| has_null_list(spec, &field.schema));
     // Claims of devices have their lists further below.
     let is_deep = resource.group == "resource.k8s.io" && has_null_within(object.get("spec"));
-    if !(has_null_list(object, &schema)
-        || object
-            .get("spec")
-            .zip(spec)
-            .is_some_and(|(part, spec)| has_null_list(part, spec))
-        || is_deep)
-    {
+    if !(has_null_list(object, &schema) || in_spec || is_deep) {
         return None;
     }
     let mut shown = object.clone();
@@ -100,6 +95,35 @@ fn has_null_list(object: &Value, schema: &Schema) -> bool {
     nulls.any(|(name, _)| {
         let field = schema.field(name);
         field.is_none_or(|field| matches!(field.schema.kind, Kind::Array(_) | Kind::Object(_)))
+    })
+}
+
+/// Whether what was sent says outside of the metadata that a list or a map is empty.
+pub(crate) fn says_empty(resource: &Resource, sent: Option<&Value>) -> bool {
+    fn within(value: &Value, schema: &Schema) -> bool {
+        match value {
+            Value::Array(items) => {
+                let array = schema.as_array();
+                let below = array.is_some_and(|array| items.iter().any(|item| within(item, &array.items)));
+                items.is_empty() || below
+            }
+            Value::Object(map) => match schema.as_object() {
+                Some(object) if object.fields.is_empty() => map.is_empty(),
+                _ => map.iter().any(|(name, value)| {
+                    let field = schema.field(name);
+                    field.is_some_and(|field| within(value, &field.schema))
+                }),
+            },
+            _ => false,
+        }
+    }
+    let (Some(schema), Some(Value::Object(fields))) = (resource.schema(), sent) else {
+        return false;
+    };
+    let mut spec = fields.iter().filter(|(name, _)| *name != "metadata");
+    spec.any(|(name, value)| {
+        let field = schema.field(name);
+        field.is_some_and(|field| within(value, &field.schema))
     })
 }
 

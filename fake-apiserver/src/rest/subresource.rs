@@ -88,6 +88,8 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
 /// Assigns the pod that a binding names.
 pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let mut binding = posted::read(context, body, BINDING)?;
+    // What is created has no identity yet.
+    binding.metadata_mut().remove("uid");
     let pods = context.state().registry.find("", "v1", "pods");
     let mut target = context_of(context, "binding");
     target.warnings = context.warnings.clone();

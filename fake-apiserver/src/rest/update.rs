@@ -137,6 +137,7 @@ async fn attempt(
     if change.ownership == Ownership::Tracked {
         own(context, Some(old), &mut object).await;
     }
+    keep_end(&mut object, old);
     let mut attributes = Attributes {
         user: context.user.clone(),
         operation: Operation::Update,
@@ -175,13 +176,14 @@ async fn attempt(
         check_namespace(context, &mut admitted)?;
         check_version(context, change, &admitted, old)?;
         keep_system_metadata(&mut admitted, old, context.params.dry_run);
+        keep_end(&mut admitted, old);
         if let Some(schema) = resource.schema() {
             schema.default(&mut admitted);
         }
     }
     authz::escalation::check(context, &admitted, Some(old))?;
     services::give(context, &mut admitted, Some(old))?;
-    prepare(context, &mut admitted, old);
+    prepare(context, change.sent, &mut admitted, old);
     context.warnings.tell(validate(context, change, &admitted, old)?);
     if context.request.subresource.is_empty() && resource.is_custom() {
         context
@@ -424,9 +426,6 @@ fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
             object.copy_meta(old, field);
         }
     }
-    if old.is_terminating() {
-        object.copy_meta(old, "deletionTimestamp");
-    }
     // What the store does not keep is no change, and a dry run does not ask it.
     if !dry_run {
         object.metadata_mut().remove("selfLink");
@@ -436,7 +435,14 @@ fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     }
 }
 
-fn prepare(context: &Context, object: &mut Value, old: &Value) {
+/// An object that is going stays so. Who says otherwise has said it, and owns the field.
+fn keep_end(object: &mut Value, old: &Value) {
+    if old.is_terminating() {
+        object.copy_meta(old, "deletionTimestamp");
+    }
+}
+
+fn prepare(context: &Context, sent: Sent<'_>, object: &mut Value, old: &Value) {
     let strategy = context.resource.strategy;
     match context.request.subresource.as_str() {
         "" if context.resource.has_status() || !context.resource.is_custom() => {
@@ -456,13 +462,21 @@ fn prepare(context: &Context, object: &mut Value, old: &Value) {
     if context.table().resource == "persistentvolumes" && context.request.subresource == "status" {
         storage::stamp_phase(object, &context.state().now());
     }
+    if context.request.subresource == "status" && !context.resource.is_custom() {
+        disabled::drop_of_status(context.table(), object, Some(old));
+    }
     // Endpoint slices are compared before what they may no longer say is taken out.
     let before_drop =
         context.table().resource == "endpointslices" && strategy.changes_generation(object, old);
     if context.request.subresource.is_empty() && !context.resource.is_custom() {
         disabled::drop(context.table(), object, Some(old));
     }
-    if context.request.subresource != "status" && (before_drop || strategy.changes_generation(object, old)) {
+    let changes = || {
+        before_drop
+            || strategy.changes_generation(object, old)
+            || strategy.counts_empty() && sent::says_empty(&context.resource, sent(Some(old)).as_ref())
+    };
+    if context.request.subresource != "status" && changes() {
         object.set_meta("generation", old.generation() + 1);
     }
 }

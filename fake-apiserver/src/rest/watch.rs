@@ -10,16 +10,14 @@ use client_kit::{LocalEvent, LocalObjects};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use http::StatusCode;
-use shared_json::{Value, json};
+use shared_json::json;
 use tokio::time::Instant;
 
 use super::context::{Context, Shown};
 use super::conversion;
-use super::options;
 use super::read::{Selection, bad_version, check_not_future};
 use crate::encode::{self, Encoder, LocalForm};
 use crate::faults::{Asked, EventFate};
-use crate::http::negotiate::View;
 use crate::http::request::ResourceRequest;
 use crate::server::Server;
 use crate::status::ApiError;
@@ -130,9 +128,8 @@ pub(crate) async fn watch(
     user_agent: String,
 ) -> Result<BoxStream<'static, Bytes>, ApiError> {
     let params = &context.params;
-    let selection = Selection::parse(context)?;
+    let selection = Selection::parse(context, true)?;
     let store = &context.state().store;
-    options::check_list(params, true)?;
     let asked = asked_revision(&params.resource_version)?;
     let send_initial = params.send_initial_events == Some(true);
     let from_anywhere = params.watch
@@ -458,18 +455,9 @@ impl Watch {
         if ends_initial {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
-        let (api_version, kind) = self.encoder.shown_as();
-        let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        if self.encoder.view() == View::Table {
-            object = json!({
-                "kind": "Table", "apiVersion": self.encoder.meta_version().api_version(),
-                "metadata": {"resourceVersion": revision.to_string()},
-                "columnDefinitions": Value::Null,
-                "rows": [{"cells": [], "object": object}],
-            });
-        }
-        encode::complete_bookmark(self.encoder.resource(), &mut object);
-        self.encoder.frame("BOOKMARK", object.to_string().as_bytes())
+        let object = encode::bookmark(self.encoder.resource(), metadata);
+        let object = self.encoder.watched(&Shown::Made(object));
+        self.encoder.frame("BOOKMARK", &object)
     }
 
     /// Converts what is to be shown, where a webhook does that.

@@ -23,7 +23,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// 400 for what is not a selector, or names a field the resource cannot be selected by.
-    pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -38,18 +38,32 @@ impl FieldSelector {
             if field.is_empty() && value.is_empty() {
                 continue;
             }
-            let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
-            let other = by_other_name(resource, field);
-            if !always && other.is_none() && !resource.selectable.iter().any(|known| known == field) {
-                return Err(ApiError::bad_request(unknown(resource, field)));
-            }
             terms.push(Term {
-                field: other.unwrap_or_else(|| field.to_owned()),
+                field: field.to_owned(),
                 value,
                 equal,
             });
         }
         Ok(Self(terms))
+    }
+
+    /// The same by the names that the resource's fields have here.
+    ///
+    /// # Errors
+    /// 400 for a field by which nothing can be selected.
+    pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, ApiError> {
+        for term in &mut self.0 {
+            let field = term.field.as_str();
+            let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
+            let other = by_other_name(resource, field);
+            if !always && other.is_none() && !resource.selectable.iter().any(|known| known == field) {
+                return Err(ApiError::bad_request(unknown(resource, field)));
+            }
+            if let Some(other) = other {
+                term.field = other;
+            }
+        }
+        Ok(self)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

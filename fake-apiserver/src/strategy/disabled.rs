@@ -20,6 +20,8 @@ const RESOURCE_SLICES: &[Field] = &[
     &["spec", "devices", "*", "attributes", "*", "versions"],
 ];
 const NODES: &[Field] = &[&["spec", "configSource"]];
+const NODE_STATUSES: &[Field] = &[&["status", "config"]];
+const POD_STATUSES: &[Field] = &[&["status", "nodeAllocatableResourceClaimStatuses"]];
 // The first version of endpoint slices had this field; the present one takes it from nobody.
 const SLICES: &[Field] = &[&["endpoints", "*", "deprecatedTopology"]];
 const PODS: &[Field] = &[
@@ -42,10 +44,9 @@ pub(crate) fn drop(table: &GroupResource, object: &mut Value, old: Option<&Value
         ("discovery.k8s.io", "endpointslices") => SLICES,
         _ => &[],
     };
-    for field in fields {
-        if old.is_none_or(|old| !is_used(old, field)) {
-            take(object, field);
-        }
+    take_unused(fields, object, old);
+    if old.is_none() {
+        drop_of_status(table, object, None);
     }
     let Some(place) = pod_spec(table) else { return };
     let before = old.and_then(|old| at(old, place));
@@ -56,6 +57,24 @@ pub(crate) fn drop(table: &GroupResource, object: &mut Value, old: Option<&Value
     for field in PODS {
         if before.is_none_or(|before| !is_used(before, field)) {
             take(spec, field);
+        }
+    }
+}
+
+/// The same for what the status says, which a new node and a changed status bring.
+pub(crate) fn drop_of_status(table: &GroupResource, object: &mut Value, old: Option<&Value>) {
+    let fields = match (table.group.as_str(), table.resource.as_str()) {
+        ("", "nodes") => NODE_STATUSES,
+        ("", "pods") => POD_STATUSES,
+        _ => &[],
+    };
+    take_unused(fields, object, old);
+}
+
+fn take_unused(fields: &[Field], object: &mut Value, old: Option<&Value>) {
+    for field in fields {
+        if old.is_none_or(|old| !is_used(old, field)) {
+            take(object, field);
         }
     }
 }

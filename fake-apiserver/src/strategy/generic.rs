@@ -42,6 +42,7 @@ pub(super) struct Generic {
     returns_object: bool,
     orphans: bool,
     counts: Counts,
+    counts_empty: bool,
     status_keeps: StatusKeeps,
 }
 
@@ -74,6 +75,15 @@ pub(super) static COUNTED_RETURNED: Generic = Generic {
 pub(super) static COUNTED_NEEDS_VERSION: Generic = Generic {
     needs_version: true,
     ..COUNTED
+};
+/// What the real server compares with nothing forgiven; so it does webhook configurations.
+pub(super) static NETWORK_POLICY: Generic = Generic {
+    counts_empty: true,
+    ..COUNTED
+};
+pub(super) static WEBHOOK_CONFIGURATION: Generic = Generic {
+    counts_empty: true,
+    ..COUNTED_NEEDS_VERSION
 };
 pub(super) static DEPLOYMENT: Generic = Generic {
     counts: Counts::ChangesAndAnnotations,
@@ -135,6 +145,7 @@ impl Generic {
             returns_object: false,
             orphans: false,
             counts: Counts::Nothing,
+            counts_empty: false,
             status_keeps: StatusKeeps::Spec,
         }
     }
@@ -163,6 +174,10 @@ impl Strategy for Generic {
 
     fn status_keeps(&self) -> StatusKeeps {
         self.status_keeps
+    }
+
+    fn counts_empty(&self) -> bool {
+        self.counts_empty
     }
 
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {

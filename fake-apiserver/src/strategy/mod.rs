@@ -120,6 +120,11 @@ pub(crate) trait Strategy: Send + Sync {
         self.has_generation() && asks_for_something_else(object, old)
     }
 
+    /// Whether an empty list counts as a change where none was. It is stored as none, and so counts each time.
+    fn counts_empty(&self) -> bool {
+        false
+    }
+
     /// How a deletion with `grace_seconds` (as the client asked) goes.
     fn deletion(&self, _object: &Value, _grace_seconds: Option<i64>) -> Deletion {
         Deletion::Immediate
@@ -175,10 +180,15 @@ pub(crate) fn of_builtin(table: &GroupResource) -> &'static dyn Strategy {
         ("apps", "deployments") => &generic::DEPLOYMENT,
         ("apps", "replicasets" | "statefulsets")
         | ("batch", "cronjobs")
-        | ("networking.k8s.io", "ingresses" | "networkpolicies" | "ingressclasses") => &generic::COUNTED,
+        | ("networking.k8s.io", "ingresses" | "ingressclasses") => &generic::COUNTED,
+        ("networking.k8s.io", "networkpolicies") => &generic::NETWORK_POLICY,
         ("", "replicationcontrollers") => &generic::REPLICATION_CONTROLLER,
         ("policy", "poddisruptionbudgets") => &generic::COUNTED_NEEDS_VERSION,
         ("admissionregistration.k8s.io", "validatingadmissionpolicies") => &generic::VALIDATING_POLICY,
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations" | "mutatingwebhookconfigurations",
+        ) => &generic::WEBHOOK_CONFIGURATION,
         ("admissionregistration.k8s.io", _) => &generic::COUNTED_NEEDS_VERSION,
         ("flowcontrol.apiserver.k8s.io", _) => &generic::FLOW_CONTROL,
         ("coordination.k8s.io", "leases") | ("node.k8s.io", "runtimeclasses") => {

@@ -18,8 +18,27 @@ struct Bound {
     words: &'static str,
 }
 
+/// Whether a number is a multiple as the real server computes it, which forgives what floats have too much.
 fn is_multiple(number: f64, step: f64) -> bool {
-    step <= 0.0 || (number / step).fract() == 0.0
+    let times = match step < 1.0 {
+        true => 1.0 / step * number,
+        false => number / step,
+    };
+    let (whole, rest) = (times.trunc(), times.fract());
+    rest == 0.0 || whole > 0.0 && rest / (times + whole) < RELATIVE_ERROR
+}
+
+/// How far a quotient may be from a whole number, relative to both.
+const RELATIVE_ERROR: f64 = 1e-9;
+
+const MULTIPLE: &str = "MultipleOf";
+
+/// A limit as a number that Go prints alike.
+fn shown(limit: f64) -> Value {
+    match limit.fract() == 0.0 {
+        true => Value::from(limit as i64),
+        false => Value::from(limit),
+    }
 }
 
 /// The limits, in the order in which they are told.
@@ -34,7 +53,7 @@ fn bounds(limits: &Limits) -> impl Iterator<Item = Bound> {
     };
     let multiple = bound(
         limits.multiple_of,
-        "MultipleOf",
+        MULTIPLE,
         is_multiple,
         "should be a multiple of",
     );
@@ -93,7 +112,10 @@ pub(super) fn check(
             None if number.as_i64().is_some() => bound.limit.trunc(),
             _ => bound.limit,
         };
-        if !(bound.keeps)(float, limit) {
+        if bound.called == MULTIPLE && limit <= 0.0 {
+            let detail = format!("factor MultipleOf declared for {path} must be positive: {limit}");
+            errors.push(FieldError::invalid(path, shown(limit), detail));
+        } else if !(bound.keeps)(float, limit) {
             let detail = format!("{path} in body {} {limit}", bound.words);
             errors.push(FieldError::invalid(path, Value::Number(number.clone()), detail));
         }
@@ -129,6 +151,8 @@ mod tests {
         "a in body should be less than or equal to 1.5",
     ])]
     #[case::multiples(json!({"type": "number", "multipleOf": 1.5}), json!(2), &[])]
+    #[case::multiples_of_a_part(json!({"type": "number", "multipleOf": 0.1}), json!(0.3), &[])]
+    #[case::multiples_of_nothing(json!({"type": "integer", "multipleOf": -1}), json!(1), &["factor MultipleOf declared for a must be positive: -1"])]
     fn limits(#[case] schema: Value, #[case] value: Value, #[case] expected: &[&str]) {
         let schema =
             Schema::from_openapi_v3_unchecked(&json!({"type": "object", "properties": {"a": schema}}));

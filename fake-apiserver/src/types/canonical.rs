@@ -24,6 +24,9 @@ impl Schema {
 
     /// The same of what is not the same memory as in `old`, which has that form.
     pub(crate) fn canonicalize_changed(&self, value: &mut Value, old: Option<&Value>) {
+        // A record of owners that is an empty list forgets them all.
+        let metadata = value.get("metadata");
+        let forgotten = metadata.map_or_else(Vec::new, |metadata| empty_fields(metadata, &["managedFields"]));
         match self.name {
             Some(_) => canonicalize(self, value, old),
             None => {
@@ -34,6 +37,11 @@ impl Schema {
                     canonicalize(&field.schema, metadata, None);
                 }
             }
+        }
+        if !forgotten.is_empty()
+            && let Some(metadata) = value.get_mut("metadata")
+        {
+            put_back(forgotten, metadata);
         }
     }
 
@@ -163,22 +171,27 @@ fn canonicalize_map(object: &Object, value: &mut Value, old: Option<&Value>) {
 fn canonicalize_struct(schema: &Schema, object: &Object, value: &mut Value, old: Option<&Value>) {
     let Value::Object(map) = value else { return };
     let old = old.and_then(Value::as_object);
+    let refused = refused_within(schema);
+    let both_lists = both_lists(schema, map);
     let mut places = 0..;
     map.retain(|name, value| {
         let index = places.next().unwrap_or_default();
         let Some(field) = object.fields.named(name).filter(|_| !value.is_null()) else {
             return false;
         };
+        let kept = refused.iter().find(|(part, _)| *part == *name);
+        let kept = kept.map_or_else(Vec::new, |(_, fields)| empty_fields(value, fields));
         canonicalize(
             &field.schema,
             value,
             old.and_then(|old| old.get_named(name, index)),
         );
+        put_back(kept, value);
         if is_left_empty(field, value) && !is_kept_as_json(schema) {
             // The store does not tell an empty list from none.
             *value = Value::Null;
         }
-        is_written(field, value) || tells_empty_from_none(schema, name, value)
+        is_written(field, value) || both_lists || tells_empty_from_none(schema, name, value)
     });
     for (name, zero) in unset(object) {
         if map.get_named(name, 0).is_none() {
@@ -210,15 +223,64 @@ pub(super) fn is_kept_as_json(schema: &Schema) -> bool {
         .is_some_and(|name| name.starts_with("io.k8s.apiextensions-apiserver."))
 }
 
-/// Whether an empty list says something else than none. Rules for scaling with one are refused, and so never stored; a record of
-/// owners that is one forgets them all, and is not stored either.
+/// Whether an empty list or map says something else than none: they are refused, and so never stored.
 pub(super) fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value) -> bool {
     let of = match field {
         "policies" => ".HPAScalingRules",
-        "managedFields" => ".ObjectMeta",
+        "ports" | "resizePolicy" | "restartPolicyRules" => ".EphemeralContainer",
+        "dependencies" => ".JSONSchemaProps",
         _ => return false,
     };
-    value.is_array() && schema.name.as_deref().is_some_and(|name| name.ends_with(of))
+    (value.is_array() || value.is_object()) && is_type(schema, of)
+}
+
+/// Fields of a part that are refused there even if they are empty, unlike in other places of the part's type.
+fn refused_within(schema: &Schema) -> &'static [(&'static str, &'static [&'static str])] {
+    const TABLE: [(&str, &[(&str, &[&str])]); 3] = [
+        (
+            ".EphemeralContainer",
+            &[("resources", &["claims", "limits", "requests"])],
+        ),
+        (".PodSpec", &[("resources", &["claims"])]),
+        (
+            ".PersistentVolumeClaimTemplate",
+            &[("metadata", &["finalizers", "managedFields", "ownerReferences"])],
+        ),
+    ];
+    let row = TABLE.iter().find(|(of, _)| is_type(schema, of));
+    row.map_or(&[], |(_, parts)| parts)
+}
+
+fn is_type(schema: &Schema, of: &str) -> bool {
+    schema.name.as_deref().is_some_and(|name| name.ends_with(of))
+}
+
+/// What of these fields a value says to be empty.
+fn empty_fields(value: &Value, fields: &[&'static str]) -> Vec<(Name, Value)> {
+    let given = |field: &&'static str| {
+        let value = value
+            .get(field)
+            .filter(|value| !value.is_null() && is_empty(value))?;
+        Some((Name::from(*field), value.clone()))
+    };
+    fields.iter().filter_map(given).collect()
+}
+
+/// Puts back fields that are to be seen, though they are empty.
+fn put_back(fields: Vec<(Name, Value)>, value: &mut Value) {
+    if !fields.is_empty()
+        && let Value::Object(map) = value
+    {
+        for (name, value) in fields {
+            map.insert(name, value);
+        }
+    }
+}
+
+/// Whether a ResourceSlice says both what it may only say one of, be it with empty lists.
+fn both_lists(schema: &Schema, map: &Map) -> bool {
+    let is_list = |field: &str| map.get(field).is_some_and(Value::is_array);
+    is_type(schema, ".ResourceSliceSpec") && is_list("devices") && is_list("sharedCounters")
 }
 
 /// Whether Go's encoder writes a field that holds this value.

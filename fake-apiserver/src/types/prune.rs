@@ -43,12 +43,54 @@ impl Schema {
     }
 }
 
-/// Whether values of custom resources of this kind have no fields: those of an object in their place are not declared.
-fn is_simple(kind: &Kind) -> bool {
-    matches!(
-        kind,
-        Kind::IntOrString | Kind::String | Kind::Integer | Kind::Number | Kind::Boolean
-    )
+/// Whether a custom resource's schema declares what stands in a value of another type: nothing, unless it keeps what it does not know.
+fn declares_others(kind: &Kind) -> bool {
+    match kind {
+        Kind::IntOrString | Kind::String | Kind::Integer | Kind::Number | Kind::Boolean | Kind::Array(_) => {
+            false
+        }
+        Kind::Object(object) => object.preserve_unknown,
+        _ => true,
+    }
+}
+
+/// Whether a value has fields, itself or in its items.
+fn has_fields(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => items.iter().any(has_fields),
+        _ => false,
+    }
+}
+
+/// Drops all fields of a value of which nothing is declared.
+fn prune_undeclared(value: &mut Value, path: &mut String, unknown: &mut Unknown) {
+    match value {
+        Value::Object(map) => {
+            let names = map.keys().map(|name| format!("{path}.{name}"));
+            unknown.paths.extend(names);
+            map.clear();
+        }
+        Value::Array(items) => each_item(items.iter_mut(), path, |_, item, path| {
+            prune_undeclared(item, path, unknown);
+        }),
+        _ => {}
+    }
+}
+
+/// Goes through items with the path of each.
+fn each_item<'a>(
+    items: impl Iterator<Item = &'a mut Value>,
+    path: &mut String,
+    mut look: impl FnMut(usize, &'a mut Value, &mut String),
+) {
+    let length = path.len();
+    for (index, item) in items.enumerate() {
+        // Writing into a text cannot fail.
+        let _infallible = write!(path, "[{index}]");
+        look(index, item, path);
+        path.truncate(length);
+    }
 }
 
 /// The paths of what is not declared. The metadata of embedded resources is pruned last, and told of last.
@@ -103,8 +145,7 @@ fn is_known(schema: &Schema, value: &Value, old: Option<&Value>, custom: bool) -
             .iter()
             .enumerate()
             .all(|(index, item)| is_known(&array.items, item, item_of(old, index, item), custom)),
-        (kind, Value::Object(map)) if custom => map.is_empty() || !is_simple(kind),
-        _ => true,
+        (kind, value) => !custom || declares_others(kind) || !has_fields(value),
     }
 }
 
@@ -112,7 +153,6 @@ fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut Str
     if old.is_some_and(|old| old.is_same(value)) {
         return;
     }
-    let length = path.len();
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             // A schema in a place where something else may stand decodes itself, and says nothing of what it does not know.
@@ -126,20 +166,12 @@ fn prune(schema: &Schema, value: &mut Value, old: Option<&Value>, path: &mut Str
             prune_object(object, map, old, path, unknown);
         }
         (Kind::Array(array), Value::Array(items)) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                // Writing into a text cannot fail.
-                let _infallible = write!(path, "[{index}]");
+            each_item(items.iter_mut(), path, |index, item, path| {
                 let old = item_of(old, index, item);
                 prune(&array.items, item, old, path, unknown);
-                path.truncate(length);
-            }
+            });
         }
-        (kind, Value::Object(map)) if unknown.custom && is_simple(kind) => {
-            for name in map.keys() {
-                unknown.paths.push(format!("{path}.{name}"));
-            }
-            map.clear();
-        }
+        (kind, value) if unknown.custom && !declares_others(kind) => prune_undeclared(value, path, unknown),
         _ => {}
     }
 }

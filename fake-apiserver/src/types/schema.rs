@@ -175,21 +175,21 @@ pub struct Limits {
     /// The number is a multiple of this.
     pub multiple_of: Option<f64>,
     /// The fewest characters.
-    pub min_length: Option<u64>,
+    pub min_length: Option<i64>,
     /// The most characters.
-    pub max_length: Option<u64>,
+    pub max_length: Option<i64>,
     /// A regular expression that the text must match somewhere.
     pub pattern: Option<String>,
     /// The fewest items.
-    pub min_items: Option<u64>,
+    pub min_items: Option<i64>,
     /// The most items.
-    pub max_items: Option<u64>,
+    pub max_items: Option<i64>,
     /// Items differ from one another.
     pub unique_items: bool,
     /// The fewest fields.
-    pub min_properties: Option<u64>,
+    pub min_properties: Option<i64>,
     /// The most fields.
-    pub max_properties: Option<u64>,
+    pub max_properties: Option<i64>,
 }
 
 /// Combinations of value validations.

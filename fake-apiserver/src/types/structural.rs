@@ -479,7 +479,7 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 
 fn limits(map: &Map) -> Option<Box<Limits>> {
     let number = |name: &str| map.get(name).and_then(Value::as_f64);
-    let count = |name: &str| map.get(name).and_then(Value::as_u64);
+    let count = |name: &str| map.get(name).and_then(Value::as_i64);
     let limits = Limits {
         minimum: number("minimum"),
         exclusive_minimum: flag(map, "exclusiveMinimum"),

@@ -218,13 +218,15 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
     };
     match value {
         Value::String(text) => {
-            let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+            let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
             // Only the first of these is told.
             if let Some(max) = limits.max_length.filter(|max| length > *max) {
-                errors.push(FieldError::too_long(
-                    path,
-                    usize::try_from(max).unwrap_or(usize::MAX),
-                ));
+                errors.push(match usize::try_from(max) {
+                    Ok(max) => FieldError::too_long(path, max),
+                    Err(_negative) => {
+                        FieldError::new(FieldErrorKind::TooLong, path, None, "value is too long")
+                    }
+                });
             } else if let Some(min) = limits.min_length.filter(|min| length < *min) {
                 bad(value.clone(), format!("should be at least {min} chars long"));
             } else if let Some(pattern) = &limits.pattern
@@ -234,7 +236,7 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
             }
         }
         Value::Array(items) => {
-            let length = u64::try_from(items.len()).unwrap_or(u64::MAX);
+            let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
             if let Some(min) = limits.min_items.filter(|min| length < *min) {
                 bad(length.into(), format!("should have at least {min} items"));
             }
@@ -247,19 +249,30 @@ fn check_limits(limits: &Limits, value: &Value, path: &str, errors: &mut Vec<Fie
                 bad(value.clone(), "shouldn't contain duplicates".to_owned());
             }
             if let Some(max) = limits.max_items.filter(|max| length > *max) {
-                errors.push(FieldError::too_many(path, items.len(), max));
+                errors.push(too_many(path, items.len(), max));
             }
         }
         Value::Object(map) => {
-            let length = u64::try_from(map.len()).unwrap_or(u64::MAX);
+            let length = i64::try_from(map.len()).unwrap_or(i64::MAX);
             if let Some(min) = limits.min_properties.filter(|min| length < *min) {
                 bad(length.into(), format!("should have at least {min} properties"));
             }
             if let Some(max) = limits.max_properties.filter(|max| length > *max) {
-                errors.push(FieldError::too_many(path, map.len(), max));
+                errors.push(too_many(path, map.len(), max));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A complaint about too many parts. Less than none may be asked for, too.
+fn too_many(path: &str, actual: usize, max: i64) -> FieldError {
+    match u64::try_from(max) {
+        Ok(max) => FieldError::too_many(path, actual, max),
+        Err(_negative) => {
+            let detail = "has too many items";
+            FieldError::new(FieldErrorKind::TooMany, path, Some(actual.into()), detail)
+        }
     }
 }
 

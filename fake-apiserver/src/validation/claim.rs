@@ -219,4 +219,37 @@ pub(super) fn status(claim: &Value, _old: &Value, errors: &mut Errors) {
     for (name, amount) in status.map("capacity") {
         amounts::basic(&path.key(name), amount, errors);
     }
+    let path = Path::new("status.allocatedResourceStatuses");
+    for (name, state) in status.map("allocatedResourceStatuses") {
+        is_storage(name, &path, errors);
+        if !RESIZE_STATES.contains(&state.as_str().unwrap_or_default()) {
+            errors.not_supported(&path, name, &RESIZE_STATES);
+        }
+    }
+    let path = Path::new("status.allocatedResources");
+    for (name, amount) in status.map("allocatedResources") {
+        if is_storage(name, &path, errors) {
+            amounts::basic(&path.key(name), amount, errors);
+        }
+    }
+}
+
+const RESIZE_STATES: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+/// Whether a claim can have so much of this resource: storage, or what is not Kubernetes' own.
+fn is_storage(name: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
+    let problems = names::qualified_problems(name);
+    let is_named = problems.is_empty();
+    errors.problems(path, name, problems);
+    let is_other = amounts::is_native(name) && name != "storage";
+    if is_named && is_other {
+        errors.not_supported(path, name, &["storage"]);
+    }
+    is_named && !is_other
 }

@@ -67,27 +67,39 @@ pub(crate) fn path<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     object.pointer(pointer).filter(|value| !value.is_null())
 }
 
-/// Whether two optional values are equal as Go's semantic equality has it: nothing, an empty list and an empty map are one.
+/// Whether two optional values in Go's form are equal as its semantic equality has it: nothing and an empty list are one. Empty maps are
+/// left out of that form, so an empty object is a struct, and not nothing.
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    equal(a, b, false)
+}
+
+/// The same of parts of definitions of custom resources, which keep their empty maps: these are nothing, too.
+pub(crate) fn same_in_definitions(a: Option<&Value>, b: Option<&Value>) -> bool {
+    equal(a, b, true)
+}
+
+fn equal(a: Option<&Value>, b: Option<&Value>, maps: bool) -> bool {
     match (
-        a.filter(|value| !is_empty(value)),
-        b.filter(|value| !is_empty(value)),
+        a.filter(|value| !is_empty(value, maps)),
+        b.filter(|value| !is_empty(value, maps)),
     ) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            a.keys().chain(b.keys()).all(|key| same(a.get(key), b.get(key)))
+            let mut keys = a.keys().chain(b.keys());
+            keys.all(|key| equal(a.get(key), b.get(key), maps))
         }
         (Some(Value::Array(a)), Some(Value::Array(b))) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || same(Some(a), Some(b)))
+            let mut items = a.iter().zip(b);
+            a.len() == b.len() && items.all(|(a, b)| a == b || equal(Some(a), Some(b), maps))
         }
         (a, b) => a == b,
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_empty(value: &Value, maps: bool) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        Value::Object(map) => maps && map.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

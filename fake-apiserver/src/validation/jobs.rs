@@ -396,35 +396,44 @@ fn success_policy(spec: &Value, policy: &Value, path: &Path<'_>, errors: &mut Er
     }
 }
 
+/// The first and the last of some indexes.
+pub(super) type Interval = (i64, i64);
+
+/// Reads `3` or `3-5`.
+pub(super) fn interval(text: &str, completions: i64) -> Result<Interval, String> {
+    let limits: Vec<&str> = text.split('-').collect();
+    if limits.len() > 2 {
+        return Err(format!(
+            "the fragment \"{text}\" violates the requirement that an index interval can have at most two parts \
+             separated by '-'"
+        ));
+    }
+    let read = |limit: &str| -> Result<i64, String> {
+        let index: i64 = limit
+            .parse()
+            .map_err(|_| format!("cannot convert string to integer for index: \"{limit}\""))?;
+        if index >= completions {
+            return Err(format!("too large index: \"{limit}\""));
+        }
+        Ok(index)
+    };
+    let first = read(limits.first().copied().unwrap_or_default())?;
+    let end = limits.get(1).map_or(Ok(first), |limit| read(limit))?;
+    if limits.len() == 2 && first >= end {
+        return Err(format!("non-increasing order, previous: {first}, current: {end}"));
+    }
+    Ok((first, end))
+}
+
 /// How many indexes `1,3-5` names.
-fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
+pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);
     }
     let mut total = 0;
     let mut last: Option<i64> = None;
-    for interval in text.split(',') {
-        let limits: Vec<&str> = interval.split('-').collect();
-        if limits.len() > 2 {
-            return Err(format!(
-                "the fragment \"{interval}\" violates the requirement that an index interval can have at most two parts \
-                 separated by '-'"
-            ));
-        }
-        let read = |limit: &str| -> Result<i64, String> {
-            let index: i64 = limit
-                .parse()
-                .map_err(|_| format!("cannot convert string to integer for index: \"{limit}\""))?;
-            if index >= completions {
-                return Err(format!("too large index: \"{limit}\""));
-            }
-            Ok(index)
-        };
-        let first = read(limits.first().copied().unwrap_or_default())?;
-        let end = limits.get(1).map_or(Ok(first), |limit| read(limit))?;
-        if limits.len() == 2 && first >= end {
-            return Err(format!("non-increasing order, previous: {first}, current: {end}"));
-        }
+    for text in text.split(',') {
+        let (first, end) = interval(text, completions)?;
         if let Some(last) = last.filter(|last| *last >= first) {
             return Err(format!(
                 "non-increasing order, previous: {last}, current: {first}"

@@ -22,6 +22,7 @@ mod events;
 pub(crate) mod fields;
 mod flow_control;
 pub(crate) mod go;
+mod job_status;
 mod job_update;
 mod jobs;
 mod networking;
@@ -46,6 +47,7 @@ use errors::{Errors, IMMUTABLE};
 use path::Path;
 
 pub(crate) use service::{address_errors as cluster_address_errors, is_headless, needs_health_check};
+pub(crate) use signing::request_problem;
 pub(crate) use warnings::of as warnings;
 
 type Create = fn(&Value, &mut Errors);
@@ -143,7 +145,7 @@ fn rules(table: &GroupResource) -> Rules {
         }
         ("apps", "controllerrevisions") => Rules::new(apps::revision, apps::revision_update),
         ("batch", "jobs") => {
-            Rules::new(jobs::job, job_update::job_update).with_status(job_update::job_status)
+            Rules::new(jobs::job, job_update::job_update).with_status(job_status::job_status)
         }
         ("batch", "cronjobs") => Rules::new(jobs::cron_job, jobs::cron_job_update),
         ("autoscaling", "horizontalpodautoscalers") => {
@@ -193,6 +195,7 @@ fn rules(table: &GroupResource) -> Rules {
         ("storage.k8s.io", "csinodes") => Rules::new(storage::node, storage::node_update),
         ("storage.k8s.io", "volumeattachments") => {
             Rules::new(storage::attachment, storage::attachment_update)
+                .with_status(storage::attachment_update)
         }
         ("storage.k8s.io", "csistoragecapacities") => Rules::new(storage::capacity, storage::capacity_update),
         (

@@ -405,14 +405,18 @@ pub(super) fn api_service(object: &Value, errors: &mut Errors) {
     let spec = object.part("spec").unwrap_or(&NOTHING);
     let path = Path::new("spec");
     let (group, version) = (spec.text("group"), spec.text("version"));
-    let name = object.part("metadata").map_or("", |meta| meta.text("name"));
+    let metadata = object.part("metadata").unwrap_or(&NOTHING);
     let required = format!("{version}.{group}");
-    if name != required {
-        errors.invalid(
-            &Path::new("metadata.name"),
-            name,
-            format!("must be `spec.version+\".\"+spec.group`: \"{required}\""),
-        );
+    for field in ["generateName", "name"] {
+        let name = metadata.text(field);
+        let is_given = field == "name" || !name.is_empty();
+        if is_given && name != required && names::path_segment_problems(name).is_empty() {
+            errors.invalid(
+                &Path::new("metadata").field(field),
+                name,
+                format!("must be `spec.version+\".\"+spec.group`: \"{required}\""),
+            );
+        }
     }
     if group.is_empty() && version != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";

@@ -48,11 +48,17 @@ pub(super) fn create(object: &Value, errors: &mut Errors) {
     request(object, None, errors);
 }
 
+/// What is wrong with what a request asks to be signed.
+pub(crate) fn request_problem(object: &Value) -> Option<&'static str> {
+    let request = object.part("spec").unwrap_or(&NOTHING).text("request");
+    let is_pem = decoded(request).contains("-----BEGIN CERTIFICATE REQUEST-----");
+    (!is_pem).then_some("PEM block type must be CERTIFICATE REQUEST")
+}
+
 fn request(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = object.part("spec").unwrap_or(&NOTHING);
     let path = Path::new("spec");
-    if !decoded(spec.text("request")).contains("-----BEGIN CERTIFICATE REQUEST-----") {
-        let detail = "PEM block type must be CERTIFICATE REQUEST";
+    if let Some(detail) = request_problem(object) {
         let shown = spec.part("request").cloned().unwrap_or_default();
         errors.invalid(&path.field("request"), shown, detail);
     }

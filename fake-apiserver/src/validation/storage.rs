@@ -625,6 +625,7 @@ pub(super) fn attachment(attachment: &Value, errors: &mut Errors) {
     if let Some(inline) = source.part("inlineVolumeSpec").filter(|_| name.is_none()) {
         volume_spec(inline, &at.field("inlineVolumeSpec"), true, errors);
     }
+    attachment_status(attachment.part("status").unwrap_or(&NOTHING), errors);
     let node = spec.text("nodeName");
     errors.problems(&path.field("nodeName"), node, names::subdomain_problems(node));
     if let Some(name) = name {
@@ -635,6 +636,34 @@ pub(super) fn attachment(attachment: &Value, errors: &mut Errors) {
         );
     }
 }
+
+/// What attaching has left, and what went wrong.
+fn attachment_status(status: &Value, errors: &mut Errors) {
+    let path = Path::new("status");
+    let bytes: usize = status
+        .map("attachmentMetadata")
+        .iter()
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
+    if bytes > ATTACHED_BYTES_MAX {
+        errors.too_long(&path.field("attachmentMetadata"), ATTACHED_BYTES_MAX);
+    }
+    for field in ["attachError", "detachError"] {
+        let error = status.part(field).unwrap_or(&NOTHING);
+        let at = path.field(field);
+        if error.text("message").len() > ERROR_BYTES_MAX {
+            // The real server names the other limit.
+            errors.too_long(&at.field("message"), ATTACHED_BYTES_MAX);
+        }
+        if let Some(code) = error.int("errorCode").filter(|code| *code < 0) {
+            let detail = "must be between 0 and 2147483647, inclusive";
+            errors.invalid(&at.field("errorCode"), code, detail);
+        }
+    }
+}
+
+const ATTACHED_BYTES_MAX: usize = 256 * 1024;
+const ERROR_BYTES_MAX: usize = 1024;
 
 /// A changed VolumeAttachment.
 pub(super) fn attachment_update(new: &Value, old: &Value, errors: &mut Errors) {

@@ -112,8 +112,17 @@ fn workload(table: &GroupResource, object: &Value, old: Option<&Value>, out: &mu
                 );
             }
         }
-        ("apps", "deployments" | "replicasets" | "daemonsets") | ("", "replicationcontrollers") => {
+        ("apps", "deployments" | "replicasets") => {
             template_of(spec(object), "spec.template.", asks_for_more, out);
+        }
+        ("apps", "daemonsets") => {
+            let template = |object| spec(object).part("template");
+            let is_new = old.is_none_or(|old| !same(template(object), template(old)));
+            template_of(spec(object), "spec.template.", is_new, out);
+        }
+        ("", "replicationcontrollers") => {
+            // The real server takes one for the other, and warns of what was there.
+            template_of(spec(old.unwrap_or(object)), "spec.template.", asks_for_more, out);
         }
         ("batch", "jobs") => {
             if asks_for_more {

@@ -171,8 +171,8 @@ impl Verdict {
             return Err(ApiError::internal(why));
         };
         let shown = in_version(attributes, &concern.resource, &object);
-        let patched = json_patch::apply(&shown, &patch).map_err(ApiError::internal)?;
-        still_that_kind(attributes, &concern.resource, &patched)?;
+        let mut patched = json_patch::apply(&shown, &patch).map_err(ApiError::internal)?;
+        still_that_kind(attributes, &concern.resource, &mut patched)?;
         let mut patched = from_version(attributes, &concern.resource, patched);
         // The answer is read as a request would be: what the type does not know is dropped, what it leaves out is filled in.
         let own = attributes.is_of_own_kind();
@@ -197,17 +197,29 @@ impl Verdict {
     }
 }
 
-/// What a webhook made of an object must be one of the same kind.
-fn still_that_kind(attributes: &Attributes, resource: &Resource, patched: &Value) -> Result<(), ApiError> {
+/// What a webhook made of an object must be one of the same kind, which it is if it does not say.
+fn still_that_kind(
+    attributes: &Attributes,
+    resource: &Resource,
+    patched: &mut Value,
+) -> Result<(), ApiError> {
     if resource.is_custom() {
         return Ok(());
     }
-    let text = |field: &str| patched.get(field).and_then(Value::as_str).unwrap_or_default();
     let (own_group, version, kind) = attributes.kind_of(resource);
     let api_version = match own_group {
         "" => version.to_owned(),
         group => format!("{group}/{version}"),
     };
+    if let Some(map) = patched.as_object_mut() {
+        for (field, own) in [("apiVersion", api_version.as_str()), ("kind", kind)] {
+            let is_unsaid = |value: &Value| value.is_null() || value.as_str() == Some("");
+            if map.get(field).is_none_or(is_unsaid) {
+                map.insert(field.to_owned(), Value::from(own));
+            }
+        }
+    }
+    let text = |field: &str| patched.get(field).and_then(Value::as_str).unwrap_or_default();
     if (text("apiVersion"), text("kind")) == (api_version.as_str(), kind) {
         return Ok(());
     }

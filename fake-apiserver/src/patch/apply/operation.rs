@@ -239,7 +239,8 @@ pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, opera
     let reset = given.is_some_and(is_reset);
     let changes = changes(of, old, new, operation);
     // The usual write repeats the entries that it read, or none; then nothing changes for anybody if nothing changed.
-    if changes.is_same() && !reset && (given.is_none() || given == old_entries) {
+    let all_stay = !owners::has_unconvertible(old_entries, operation.api_version);
+    if changes.is_same() && all_stay && !reset && (given.is_none() || given == old_entries) {
         if let Some(entries) = old_entries {
             insert_entries(new, entries.clone());
         }

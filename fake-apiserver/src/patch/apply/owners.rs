@@ -174,12 +174,24 @@ fn descend<'s>(of: &Option<Type<'s>>, element: &PathElement) -> Option<Type<'s>>
 
 /// Drops owners in versions that the real server cannot convert an object of this version to: events are in two groups.
 pub(super) fn forget_unconvertible(managed: &mut Managed, version: &str) {
-    let other = match version {
-        "v1" => "events.k8s.io/v1",
-        "events.k8s.io/v1" => "v1",
-        _ => return,
-    };
-    managed.0.retain(|_, owned| owned.version != other);
+    if let Some(other) = unconvertible(version) {
+        managed.0.retain(|_, owned| owned.version != other);
+    }
+}
+
+/// Whether there are such owners among recorded ones.
+pub(super) fn has_unconvertible(entries: Option<&Value>, version: &str) -> bool {
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let mut versions = entries.map(|entry| entry.get("apiVersion").and_then(Value::as_str));
+    unconvertible(version).is_some_and(|other| versions.any(|version| version == Some(other)))
+}
+
+fn unconvertible(version: &str) -> Option<&'static str> {
+    match version {
+        "v1" => Some("events.k8s.io/v1"),
+        "events.k8s.io/v1" => Some("v1"),
+        _ => None,
+    }
 }
 
 /// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.

@@ -1,6 +1,6 @@
 //! What the server says when a merged object cannot be turned back into its Go type.
 
-use crate::patch::print::go_type;
+use crate::patch::print::{go_type, in_order};
 use crate::types::{Kind, Schema};
 use shared_json::{Number, Value};
 
@@ -8,7 +8,7 @@ use shared_json::{Number, Value};
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Checks that the merged object still is of its type, where it is not as it was before: an object of the type. The error
-/// is the first one, in the order of field names.
+/// is the first one, in the order of Go's structs.
 pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Result<(), String> {
     if before.is_same(value) {
         return Ok(());
@@ -21,7 +21,7 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
         }
         _ => return check(schema, value),
     };
-    new.iter().try_for_each(|(name, value)| {
+    in_order(schema, new).into_iter().try_for_each(|(name, value)| {
         let field = object.fields.named(name).map(|field| &*field.schema);
         let Some(schema) = field.or(object.additional.as_deref()) else {
             return Ok(());
@@ -33,17 +33,19 @@ pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Re
     })
 }
 
-/// Checks that the merged object still is of its type; the error is the first one, in the order of field names.
+/// Checks that the merged object still is of its type; the error is the first one, in the order of Go's structs.
 pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     match (&schema.kind, value) {
         (_, Value::Null) | (Kind::Any, _) => Ok(()),
-        (Kind::Object(object), Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
-            let field = object.fields.named(name).map(|field| &*field.schema);
-            match field.or(object.additional.as_deref()) {
-                Some(schema) => check(schema, value),
-                None => Ok(()),
-            }
-        }),
+        (Kind::Object(object), Value::Object(map)) => {
+            in_order(schema, map).into_iter().try_for_each(|(name, value)| {
+                let field = object.fields.named(name).map(|field| &*field.schema);
+                match field.or(object.additional.as_deref()) {
+                    Some(schema) => check(schema, value),
+                    None => Ok(()),
+                }
+            })
+        }
         (Kind::Object(_), other) if schema.is_struct() => {
             Err(format!("cannot restore struct from: {}", short(other)))
         }

@@ -12,7 +12,7 @@ use shared_json::{Array, Value};
 use crate::field_error::FieldError;
 use crate::meta::{at, string_map, text};
 use crate::names;
-use crate::validation::fields::same;
+use crate::validation::fields::same_in_definitions;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [
@@ -153,7 +153,7 @@ fn parts(version: &Value, versions: &[Value], path: &str, shared: bool) -> Vec<F
     let is_here = |field: &str| {
         let alike = versions
             .iter()
-            .all(|other| same(other.get(field), version.get(field)));
+            .all(|other| same_in_definitions(other.get(field), version.get(field)));
         alike == shared
     };
     let mut errors = Vec::new();

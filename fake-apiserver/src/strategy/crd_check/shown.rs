@@ -4,7 +4,7 @@ use shared_json::Value;
 
 use super::{flag, text};
 use crate::cel;
-use crate::validation::fields::same;
+use crate::validation::fields::same_in_definitions;
 use crate::validation::go;
 
 #[derive(Clone, Copy)]
@@ -79,7 +79,9 @@ const SCHEMA: [(&str, &str, Shape); 44] = [
 pub(super) fn version(version: &Value, versions: &[Value]) -> String {
     let own = |field: &str| {
         let value = version.get(field);
-        let is_shared = versions.iter().all(|other| same(other.get(field), value));
+        let is_shared = versions
+            .iter()
+            .all(|other| same_in_definitions(other.get(field), value));
         value.filter(|value| !is_shared && !value.is_null())
     };
     let plain = |field: &str| go::json(own(field).unwrap_or(&Value::Null));

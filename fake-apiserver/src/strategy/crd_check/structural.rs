@@ -56,7 +56,7 @@ pub(super) fn is_set(schema: &Value, name: &str) -> bool {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(map)) => !map.is_empty() || name == "not",
+        Some(Value::Object(map)) => !map.is_empty() || matches!(name, "not" | "dependencies"),
         Some(_) => true,
     }
 }
