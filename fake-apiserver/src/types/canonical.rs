@@ -234,9 +234,12 @@ pub(super) fn tells_empty_from_none(schema: &Schema, field: &str, value: &Value)
     (value.is_array() || value.is_object()) && is_type(schema, of)
 }
 
+/// The name of a part and of fields in it.
+type Part = (&'static str, &'static [&'static str]);
+
 /// Fields of a part that are refused there even if they are empty, unlike in other places of the part's type.
-fn refused_within(schema: &Schema) -> &'static [(&'static str, &'static [&'static str])] {
-    const TABLE: [(&str, &[(&str, &[&str])]); 3] = [
+fn refused_within(schema: &Schema) -> &'static [Part] {
+    const TABLE: [(&str, &[Part]); 3] = [
         (
             ".EphemeralContainer",
             &[("resources", &["claims", "limits", "requests"])],
