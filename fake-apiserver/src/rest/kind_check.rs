@@ -221,7 +221,7 @@ fn check_builtin(
 }
 
 /// Whether what an object says of its kind can be read at all.
-pub(super) fn readable(object: &Value) -> Result<(), String> {
+pub(crate) fn readable(object: &Value) -> Result<(), String> {
     let Some(map) = object.as_object() else {
         return Ok(());
     };

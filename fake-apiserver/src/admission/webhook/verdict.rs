@@ -13,7 +13,7 @@ use crate::meta::at;
 use crate::patch::{json as json_patch, json_type};
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
-use crate::rest::kind_check::SCHEME;
+use crate::rest::kind_check::{SCHEME, readable};
 use crate::status::ApiError;
 use crate::types;
 
@@ -219,6 +219,7 @@ fn still_that_kind(
             }
         }
     }
+    readable(patched).map_err(ApiError::internal)?;
     let text = |field: &str| patched.get(field).and_then(Value::as_str).unwrap_or_default();
     if (text("apiVersion"), text("kind")) == (api_version.as_str(), kind) {
         return Ok(());

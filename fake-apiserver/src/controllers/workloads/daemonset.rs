@@ -11,7 +11,6 @@ use shared_json::{Value, json};
 use super::claim::{claim, concerned};
 use super::pod_control::{self, SlowStart};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
-
 use super::revisions::truncate;
 use super::statefulset::history;
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
