@@ -15,6 +15,9 @@ use shared_json::{Map, Value, json};
 
 use super::operators;
 
+/// So long a text may be padded to be.
+const WIDTH_MAX: usize = 1 << 16;
+
 /// A function of values.
 type Plain = fn(&[Value]) -> Result<Value, String>;
 /// Its name, the types of its arguments, how many of these are optional, and what it does.
@@ -244,7 +247,11 @@ fn find(args: &[Value], last: bool) -> Result<Value, String> {
 }
 
 fn padding(args: &[Value]) -> Result<String, String> {
-    let missing = whole(args, 1)?.saturating_sub(text(args, 0).chars().count());
+    let width = whole(args, 1)?;
+    if width > WIDTH_MAX {
+        return Err(format!("texts are padded to {WIDTH_MAX} characters at most"));
+    }
+    let missing = width.saturating_sub(text(args, 0).chars().count());
     let with = args.get(2).and_then(Value::as_str).unwrap_or(" ");
     match with.chars().count() {
         1 => Ok(with.repeat(missing)),
@@ -652,6 +659,7 @@ mod tests {
     #[case("sum(`[]`)", "at least one element in the array is required")]
     #[case("at(list, `2`)", "there is no element 2")]
     #[case("pad_left(name, `9`, 'ab')", "what is padded with must be one character")]
+    #[case("pad_left(name, `1e15`)", "texts are padded to 65536 characters at most")]
     #[case("regex_match('(', name)", "regex parse error")]
     #[case("split(name)", "Not enough arguments")]
     #[case("random('[a-z]')", "Call to undefined function random")]

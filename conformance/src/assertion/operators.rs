@@ -24,6 +24,8 @@ pub(super) const VARIABLE: &str = "operator_variable";
 
 /// Signs of more than one character, the longer first.
 const LONG_SIGNS: [&str; 9] = ["[?", "[]", "||", "&&", "==", "!=", "<=", ">=", "//"];
+/// How deep an expression may be; every level takes some of the stack, here and where it is evaluated.
+const DEPTH_MAX: usize = 64;
 /// What binds less than arithmetic does: it is left as it is.
 const LOOSE: [&str; 9] = ["|", "||", "&&", "==", "!=", "<=", ">=", "<", ">"];
 const SUMS: [&str; 3] = ["+", "-", "\u{2212}"];
@@ -40,6 +42,7 @@ pub(super) fn rewrite(
     let mut reader = Reader {
         tokens: tokens(expression),
         at: 0,
+        depth: 0,
         bound: Vec::new(),
         known,
     };
@@ -87,6 +90,8 @@ fn quoted(text: &str, quote: char) -> usize {
 struct Reader<'e> {
     tokens: Vec<&'e str>,
     at: usize,
+    /// How many operands the present one is within.
+    depth: usize,
     /// Variables of the expression itself.
     bound: Vec<&'e str>,
     known: &'e dyn Fn(&str) -> Result<String, String>,
@@ -108,7 +113,7 @@ impl<'e> Reader<'e> {
         of.contains(&self.peek()).then(|| self.next())
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), String> {
+    fn need(&mut self, token: &str) -> Result<(), String> {
         match self.next() {
             found if found == token => Ok(()),
             "" => Err(format!("{token:?} is missing at the end")),
@@ -143,6 +148,16 @@ impl<'e> Reader<'e> {
 
     /// A value with what is selected from it, and signs before it.
     fn operand(&mut self) -> Result<String, String> {
+        if self.depth == DEPTH_MAX {
+            return Err(format!("an expression may be {DEPTH_MAX} levels deep"));
+        }
+        self.depth += 1;
+        let operand = self.signed();
+        self.depth -= 1;
+        operand
+    }
+
+    fn signed(&mut self) -> Result<String, String> {
         match self.peek() {
             sign @ ("!" | "+") => {
                 self.next();
@@ -180,7 +195,7 @@ impl<'e> Reader<'e> {
             "(" => {
                 self.next();
                 let within = self.expression()?;
-                self.expect(")")?;
+                self.need(")")?;
                 Ok(format!("({within})"))
             }
             "[" | "[?" | "[]" => self.bracket(),
@@ -233,7 +248,7 @@ impl<'e> Reader<'e> {
             "[]" => Ok("[]".to_owned()),
             "[?" => {
                 let condition = self.expression()?;
-                self.expect("]")?;
+                self.need("]")?;
                 Ok(format!("[?{condition}]"))
             }
             _ => {
@@ -258,36 +273,36 @@ impl<'e> Reader<'e> {
                 break;
             }
         }
-        self.expect(end)?;
+        self.need(end)?;
         Ok(items.join(", "))
     }
 
     fn fields(&mut self) -> Result<String, String> {
-        self.expect("{")?;
+        self.need("{")?;
         let mut fields = Vec::new();
         loop {
             let name = self.next();
-            self.expect(":")?;
+            self.need(":")?;
             let value = self.expression()?;
             fields.push(format!("{name}: {value}"));
             if self.take(&[","]).is_none() {
                 break;
             }
         }
-        self.expect("}")?;
+        self.need("}")?;
         Ok(format!("{{{}}}", fields.join(", ")))
     }
 
     /// `let $a = …, $b = … in …`: the values do not see each other.
     fn binding(&mut self) -> Result<String, String> {
-        self.expect("let")?;
+        self.need("let")?;
         let (mut names, mut values) = (Vec::new(), String::new());
         loop {
             let name = self.next();
             let name = name
                 .strip_prefix('$')
                 .ok_or_else(|| format!("{name:?} is no variable"))?;
-            self.expect("=")?;
+            self.need("=")?;
             let value = self.expression()?;
             _ = write!(values, ", '{name}', {value}");
             names.push(name);
@@ -295,7 +310,7 @@ impl<'e> Reader<'e> {
                 break;
             }
         }
-        self.expect("in")?;
+        self.need("in")?;
         let before = self.bound.len();
         self.bound.extend(names);
         let body = self.expression();
@@ -354,6 +369,20 @@ mod tests {
     #[case("[let $a = b in $a, $a]", "the variable $a is not defined")]
     fn what_is_none(#[case] expression: &str, #[case] expected: &str) {
         assert_eq!(rewrite(expression, &known), Err(expected.to_owned()));
+    }
+
+    #[rstest]
+    #[case("(", "a", ")")]
+    #[case("[", "a", "]")]
+    #[case("!", "a", "")]
+    #[case("-", "a", "")]
+    #[case("a[?", "b", "]")]
+    #[case("{a: ", "b", "}")]
+    fn depth_has_an_end(#[case] open: &str, #[case] within: &str, #[case] close: &str) {
+        let nested = |levels: usize| format!("{}{within}{}", open.repeat(levels), close.repeat(levels));
+        assert!(rewrite(&nested(DEPTH_MAX - 1), &known).is_ok());
+        let deep = rewrite(&nested(100_000), &known);
+        assert_eq!(deep, Err("an expression may be 64 levels deep".to_owned()));
     }
 
     fn known(name: &str) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use crate::patch::print::{go_type, in_order};
 use crate::types::{Kind, Schema};
-use shared_json::{Number, Value};
+use shared_json::{Map, Name, Number, Value};
 
 /// Up to here fractions hold whole numbers exactly.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -10,67 +10,103 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// Checks that the merged object still is of its type, where it is not as it was before: an object of the type. The error
 /// is the first one, in the order of Go's structs.
 pub(super) fn check_merged(schema: &Schema, before: &Value, value: &Value) -> Result<(), String> {
-    if before.is_same(value) {
-        return Ok(());
-    }
-    let (object, old, new) = match (&schema.kind, before, value) {
-        (Kind::Object(object), Value::Object(old), Value::Object(new)) => (object, old, new),
-        (Kind::Array(array), Value::Array(old), Value::Array(new)) => {
-            let mut fresh = new.iter().filter(|item| !old.iter().any(|old| old.is_same(item)));
-            return fresh.try_for_each(|item| check(&array.items, item));
-        }
-        _ => return check(schema, value),
-    };
-    in_order(schema, new).into_iter().try_for_each(|(name, value)| {
-        let field = object.fields.named(name).map(|field| &*field.schema);
-        let Some(schema) = field.or(object.additional.as_deref()) else {
-            return Ok(());
-        };
-        match old.get(name) {
-            Some(before) if !value.is_null() => check_merged(schema, before, value),
-            _ => check(schema, value),
-        }
-    })
+    Order::Any
+        .check_merged(schema, before, value)
+        .or_else(|_| Order::Go.check_merged(schema, before, value))
 }
 
 /// Checks that the merged object still is of its type; the error is the first one, in the order of Go's structs.
 pub(crate) fn check(schema: &Schema, value: &Value) -> Result<(), String> {
-    match (&schema.kind, value) {
-        (_, Value::Null) | (Kind::Any, _) => Ok(()),
-        (Kind::Object(object), Value::Object(map)) => {
-            in_order(schema, map).into_iter().try_for_each(|(name, value)| {
-                let field = object.fields.named(name).map(|field| &*field.schema);
-                match field.or(object.additional.as_deref()) {
-                    Some(schema) => check(schema, value),
-                    None => Ok(()),
-                }
-            })
+    Order::Any
+        .check(schema, value)
+        .or_else(|_| Order::Go.check(schema, value))
+}
+
+/// The order in which fields are looked at. Only what is wrong at first depends on it, so that it is `Any` until something is.
+#[derive(Clone, Copy)]
+enum Order {
+    Any,
+    Go,
+}
+
+impl Order {
+    fn check_merged(self, schema: &Schema, before: &Value, value: &Value) -> Result<(), String> {
+        if before.is_same(value) {
+            return Ok(());
         }
-        (Kind::Object(_), other) if schema.is_struct() => {
-            Err(format!("cannot restore struct from: {}", short(other)))
+        let (old, new) = match (&schema.kind, before, value) {
+            (Kind::Object(_), Value::Object(old), Value::Object(new)) => (old, new),
+            (Kind::Array(array), Value::Array(old), Value::Array(new)) => {
+                let mut fresh = new.iter().filter(|item| !old.iter().any(|old| old.is_same(item)));
+                return fresh.try_for_each(|item| self.check(&array.items, item));
+            }
+            _ => return self.check(schema, value),
+        };
+        self.fields(schema, new, |name, schema, value| match old.get(name) {
+            Some(before) if !value.is_null() => self.check_merged(schema, before, value),
+            _ => self.check(schema, value),
+        })
+    }
+
+    /// Checks the fields that the schema of an object knows.
+    fn fields(
+        self,
+        schema: &Schema,
+        map: &Map,
+        check: impl Fn(&str, &Schema, &Value) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Kind::Object(object) = &schema.kind else {
+            return Ok(());
+        };
+        let known = |name: &Name, value: &Value| {
+            let field = object.fields.named(name).map(|field| &*field.schema);
+            match field.or(object.additional.as_deref()) {
+                Some(schema) => check(name, schema, value),
+                None => Ok(()),
+            }
+        };
+        match self {
+            Order::Any => map.iter().try_for_each(|(name, value)| known(name, value)),
+            Order::Go => in_order(schema, map)
+                .into_iter()
+                .try_for_each(|(name, value)| known(name, value)),
         }
-        (Kind::Object(_), other) => Err(format!("cannot restore map from {}", short(other))),
-        (Kind::Array(array), Value::Array(items)) => {
-            items.iter().try_for_each(|item| check(&array.items, item))
+    }
+
+    fn check(self, schema: &Schema, value: &Value) -> Result<(), String> {
+        match (&schema.kind, value) {
+            (_, Value::Null) | (Kind::Any, _) => Ok(()),
+            (Kind::Object(_), Value::Object(map)) => {
+                self.fields(schema, map, |_, schema, value| self.check(schema, value))
+            }
+            (Kind::Object(_), other) if schema.is_struct() => {
+                Err(format!("cannot restore struct from: {}", short(other)))
+            }
+            (Kind::Object(_), other) => Err(format!("cannot restore map from {}", short(other))),
+            (Kind::Array(array), Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.check(&array.items, item))
+            }
+            (Kind::Array(_), other) => Err(format!("cannot restore slice from {}", short(other))),
+            (Kind::Bytes, other @ Value::Object(_)) => {
+                Err(format!("cannot restore slice from {}", short(other)))
+            }
+            // These decode themselves from JSON.
+            (Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::Bytes, value) => {
+                schema.check_types(value).map_err(|error| error.to_string())
+            }
+            (Kind::String, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Number, Value::Number(_)) => Ok(()),
+            (Kind::Integer, Value::Number(_)) => match schema.check_types(value) {
+                Ok(()) => Ok(()),
+                Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
+            },
+            // Only whole numbers could be texts; other values are of no kind that Go would convert.
+            (Kind::String, Value::Number(number)) if !number.is_f64() => {
+                Err(format!("cannot convert {} to {}", go_type(value), target(schema)))
+            }
+            _ => Err(format!("unrecognized type: {}", basic(schema))),
         }
-        (Kind::Array(_), other) => Err(format!("cannot restore slice from {}", short(other))),
-        (Kind::Bytes, other @ Value::Object(_)) => Err(format!("cannot restore slice from {}", short(other))),
-        // These decode themselves from JSON.
-        (Kind::IntOrString | Kind::Quantity | Kind::Time | Kind::MicroTime | Kind::Bytes, value) => {
-            schema.check_types(value).map_err(|error| error.to_string())
-        }
-        (Kind::String, Value::String(_))
-        | (Kind::Boolean, Value::Bool(_))
-        | (Kind::Number, Value::Number(_)) => Ok(()),
-        (Kind::Integer, Value::Number(_)) => match schema.check_types(value) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
-        },
-        // Only whole numbers could be texts; other values are of no kind that Go would convert.
-        (Kind::String, Value::Number(number)) if !number.is_f64() => {
-            Err(format!("cannot convert {} to {}", go_type(value), target(schema)))
-        }
-        _ => Err(format!("unrecognized type: {}", basic(schema))),
     }
 }
 
