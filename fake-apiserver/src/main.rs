@@ -17,6 +17,10 @@ use fake_apiserver::{Cluster, ControllerSet, serve};
 use shared_json::Value;
 use tokio::net::TcpListener;
 
+/// Documents are many small pieces, made and dropped.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often a node says that it is alive, as a real one.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 

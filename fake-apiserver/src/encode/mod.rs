@@ -75,6 +75,11 @@ impl Encoder {
         self.is_plain() && self.accepted.encoding != Encoding::Protobuf
     }
 
+    /// Whether only lists are shown as was asked: a watch can be asked for so, and ends where it would tell an object.
+    pub(crate) fn is_for_lists(&self) -> bool {
+        self.accepted.view == View::MetadataOnlyList
+    }
+
     /// What a watcher of this process is given instead of text, where that is in the store.
     pub(crate) fn local_form(&self) -> Option<LocalForm> {
         match self.accepted.view {

@@ -232,6 +232,10 @@ impl Watch {
             tokio::time::sleep_until(remote.next_sent).await;
         }
         let first = self.next().await?;
+        // An error is the last.
+        if self.encoder.is_for_lists() && !self.over {
+            return None;
+        }
         let sent = self.with_more(first);
         let all_sent = !self.has_more() && sent.len() < BATCH_BYTES;
         if let Some(remote) = self.remote.as_mut().filter(|_| all_sent) {
