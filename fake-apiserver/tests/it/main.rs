@@ -3,6 +3,7 @@
 mod absent;
 mod account_rows;
 mod autoscaling;
+mod budget_rows;
 mod by_hand;
 mod certificates;
 mod change_rows;
