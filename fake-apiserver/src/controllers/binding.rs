@@ -27,6 +27,10 @@ pub(super) fn mode(object: &Value) -> &str {
     }
 }
 
+fn attributes_of(object: &Value) -> &str {
+    text(object, "spec.volumeAttributesClassName")
+}
+
 pub(super) fn is_bound_to(volume: &Value, claim: &Value) -> bool {
     let reference = at(volume, "spec.claimRef");
     reference.is_some_and(|reference| {
@@ -56,6 +60,7 @@ pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
         && modes
         && (kept || class_of(volume) == class_of(claim))
         && mode(volume) == mode(claim)
+        && attributes_of(volume) == attributes_of(claim)
         && has.nanos() >= wants.nanos()
         && !volume.is_terminating()
         && matches!(
@@ -135,8 +140,7 @@ pub(super) fn mismatch(volume: &Value, claim: &Value) -> Option<String> {
         "requested PV is too small"
     } else if class_of(volume) != class_of(claim) {
         "storageClassName does not match"
-    } else if text(volume, "spec.volumeAttributesClassName") != text(claim, "spec.volumeAttributesClassName")
-    {
+    } else if attributes_of(volume) != attributes_of(claim) {
         "volumeAttributesClassName does not match"
     } else if mode(volume) != mode(claim) {
         "incompatible volumeMode"
@@ -197,6 +201,8 @@ mod tests {
     #[case(volume("v", "1Gi", json!({"spec": {"storageClassName": "d"}})), false)]
     #[case(volume("v", "1Gi", json!({"spec": {"accessModes": ["ReadOnlyMany"]}})), false)]
     #[case(volume("v", "1Gi", json!({"spec": {"volumeMode": "Block"}})), false)]
+    #[case(volume("v", "1Gi", json!({"spec": {"volumeAttributesClassName": "gold"}})), false)]
+    #[case(volume("v", "1Gi", json!({"spec": {"volumeAttributesClassName": "gold", "claimRef": {"namespace": "d", "name": "c"}}})), false)]
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c"}}})), true)]
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "c", "uid": "9"}}})), false)]
     #[case(volume("v", "1Gi", json!({"spec": {"claimRef": {"namespace": "d", "name": "x"}}})), false)]

@@ -2,24 +2,43 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::runtime::{
-    Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, until,
+    Cache, Controller, Cx, Key, Next, Res, condition, controller_of, is_not_found, list, number, text, time,
+    until,
 };
 use super::workloads::pod_control::refusal;
-use super::workloads::pods::{is_ready, scaled};
+use super::workloads::pods::{is_over, is_ready, scaled};
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::selector::matches_selector;
 
 /// How long an eviction that was allowed is waited for (the real one's).
-const DISRUPTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
+const DISRUPTION_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a pod may be about to be disrupted without going (the real one's).
+const STALE_TIMEOUT: Duration = Duration::from_secs(120);
+/// What keys of pods begin with that may stay although they are about to be disrupted; no budget is called that.
+const STALE: &str = "stale/";
+/// What keys of pods begin with that have several budgets.
+const MANY: &str = "many/";
 
-/// The controller.
+/// The controller. Its keys are budgets, and pods behind a prefix.
 pub(super) struct Disruption;
+
+/// Evictions that were allowed, of pods that do not go yet.
+#[derive(Debug, Default)]
+struct Evictions {
+    /// Those that still count, by the pods' names.
+    pending: shared_json::Map,
+    /// When the first of them counts no more.
+    next: Option<Timestamp>,
+    /// Pods that were expected to go and have not.
+    overdue: Vec<Arc<Value>>,
+}
 
 /// What the workloads that control some pods come to.
 #[derive(Debug, Default, PartialEq)]
@@ -170,12 +189,110 @@ fn failed_status(budget: &Value, why: &str, stamp: &str) -> Value {
     status
 }
 
-/// The status of a budget over its pods.
+/// The evictions of a budget's pods.
+fn evictions(budget: &Value, pods: &[Arc<Value>], now: Timestamp) -> Evictions {
+    let mut out = Evictions::default();
+    let Some(allowed) = at(budget, "status.disruptedPods").and_then(Value::as_object) else {
+        return out;
+    };
+    for pod in pods.iter().filter(|pod| !pod.is_terminating()) {
+        let Some(since) = allowed.get(pod.name()) else {
+            continue;
+        };
+        let end = since
+            .as_str()
+            .and_then(|text| text.parse::<Timestamp>().ok())
+            .and_then(|since| since.saturating_add(DISRUPTION_TIMEOUT).ok())
+            .filter(|end| *end > now);
+        match end {
+            Some(end) => {
+                out.pending.insert(pod.name().to_owned(), since.clone());
+                out.next = Some(out.next.map_or(end, |next| next.min(end)));
+            }
+            None => out.overdue.push(Arc::clone(pod)),
+        }
+    }
+    out
+}
+
+/// Whether a pod says that it is about to be disrupted, and does not go yet.
+fn is_about_to_go(pod: &Value) -> bool {
+    condition(pod, "DisruptionTarget").is_some_and(|told| {
+        // A node takes its time to end a pod, and says so before.
+        text(told, "status") == "True" && text(told, "reason") != "TerminationByKubelet"
+    }) && !pod.is_terminating()
+        && !is_over(pod)
+}
+
+/// How long a pod that is about to be disrupted may still stay.
+fn stale_after(pod: &Value, now: Timestamp) -> Option<Duration> {
+    let since = time(condition(pod, "DisruptionTarget")?, "lastTransitionTime")?;
+    until(since.saturating_add(STALE_TIMEOUT).ok()?, now)
+}
+
+/// The budgets that a pod's labels match, in the order of their names.
+fn budgets_of<'a>(cache: &'a Cache, pod: &'a Value) -> Vec<&'a Arc<Value>> {
+    cache
+        .in_namespace(Res::Budgets, pod.namespace())
+        .filter(|budget| selects(budget, pod))
+        .collect()
+}
+
+/// Whether a budget is about a pod.
+fn selects(budget: &Value, pod: &Value) -> bool {
+    matches_selector(budget.pointer("/spec/selector"), string_map(pod, "labels"))
+}
+
+/// Tells that a pod has several budgets.
+fn tell_of_budgets(cx: &Cx<'_>, namespace: &str, name: &str) {
+    let Some(pod) = cx.cache.get(Res::Pods, namespace, name) else {
+        return;
+    };
+    if let [first, _, ..] = budgets_of(cx.cache, pod).as_slice() {
+        let text = format!(
+            "Pod \"{namespace}\"/\"{name}\" matches multiple PodDisruptionBudgets.  Chose \"{}\" arbitrarily.",
+            first.name()
+        );
+        cx.warning(Res::Pods, pod, "MultiplePodDisruptionBudgets", text);
+    }
+}
+
+/// Takes back that a pod is about to go when it has not gone.
+async fn calm(cx: &mut Cx<'_>, namespace: &str, name: &str) -> Result<Next, kube::Error> {
+    let Some(pod) = cx.cache.get(Res::Pods, namespace, name).cloned() else {
+        return Ok(Next::Change);
+    };
+    if !is_about_to_go(&pod) {
+        return Ok(Next::Change);
+    }
+    if let Some(left) = stale_after(&pod, cx.now()) {
+        return Ok(Next::After(left));
+    }
+    let mut changed = (*pod).clone();
+    let told = changed
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut)
+        .and_then(|conditions| {
+            conditions
+                .iter_mut()
+                .find(|told| text(told, "type") == "DisruptionTarget")
+        });
+    if let Some(told) = told {
+        *told = json!({
+            "type": "DisruptionTarget", "status": "False", "observedGeneration": pod.generation(),
+            "lastProbeTime": null, "lastTransitionTime": cx.stamp(),
+        });
+    }
+    cx.put_status(Res::Pods, changed).await?;
+    Ok(Next::Change)
+}
+
+/// The status of a budget over its pods, of which some are about to go.
 fn status(
     budget: &Value,
     pods: &[Arc<Value>],
     expected_by_owners: i64,
-    now: Timestamp,
+    pending: &shared_json::Map,
     stamp: &str,
 ) -> Value {
     let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
@@ -191,25 +308,9 @@ fn status(
         (None, Some(min)) => (count, scaled(Some(min), count, true, 0)),
         (None, None) => (0, 0),
     };
-    // Evictions that were allowed and have not been seen yet still count.
-    let mut disrupted = shared_json::Map::new();
-    for (name, since) in at(budget, "status.disruptedPods")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        let fresh = since
-            .as_str()
-            .and_then(|text| text.parse::<Timestamp>().ok())
-            .and_then(|at| at.saturating_add(DISRUPTION_TIMEOUT).ok())
-            .is_some_and(|at| until(at, now).is_some());
-        if fresh && pods.iter().any(|pod| pod.name() == name && !pod.is_terminating()) {
-            disrupted.insert(name.clone(), since.clone());
-        }
-    }
     let healthy = pods
         .iter()
-        .filter(|pod| is_ready(pod) && !pod.is_terminating() && !disrupted.contains_key(pod.name()))
+        .filter(|pod| is_ready(pod) && !pod.is_terminating() && !pending.contains_key(pod.name()))
         .count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let allowed = if expected > 0 {
@@ -236,8 +337,8 @@ fn status(
             "observedGeneration": budget.generation(), "lastTransitionTime": since,
         }],
     });
-    if !disrupted.is_empty() {
-        status["disruptedPods"] = Value::Object(disrupted);
+    if !pending.is_empty() {
+        status["disruptedPods"] = Value::Object(pending.clone());
     }
     status
 }
@@ -261,16 +362,26 @@ impl Controller for Disruption {
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
             Res::Budgets => vec![Key::of(object)],
-            Res::Pods => cache
-                .in_namespace(Res::Budgets, object.namespace())
-                .filter(|budget| {
-                    let matches = |pod: &Value| {
-                        matches_selector(budget.pointer("/spec/selector"), string_map(pod, "labels"))
-                    };
-                    matches(object) || old.is_some_and(matches)
-                })
-                .map(|budget| Key::of(budget))
-                .collect(),
+            Res::Pods => {
+                let pod_key = |prefix| Key::new(object.namespace(), &format!("{prefix}{}", object.name()));
+                let mut matching = 0;
+                let mut keys: Vec<Key> = cache
+                    .in_namespace(Res::Budgets, object.namespace())
+                    .filter(|budget| {
+                        let matches = selects(budget, object);
+                        matching += usize::from(matches);
+                        matches || old.is_some_and(|old| selects(budget, old))
+                    })
+                    .map(|budget| Key::of(budget))
+                    .collect();
+                if matching > 1 {
+                    keys.push(pod_key(MANY));
+                }
+                if is_about_to_go(object) {
+                    keys.push(pod_key(STALE));
+                }
+                keys
+            }
             // The sizes of workloads matter only where there are budgets.
             _ if old.is_some_and(|old| old.pointer("/spec/replicas") == object.pointer("/spec/replicas")) => {
                 Vec::new()
@@ -283,13 +394,20 @@ impl Controller for Disruption {
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        if let Some(pod) = key.name.strip_prefix(STALE) {
+            return calm(cx, &key.namespace, pod).await;
+        }
+        if let Some(pod) = key.name.strip_prefix(MANY) {
+            tell_of_budgets(cx, &key.namespace, pod);
+            return Ok(Next::Change);
+        }
         let Some(budget) = cx.cache.get(Res::Budgets, &key.namespace, &key.name).cloned() else {
             return Ok(Next::Change);
         };
         let pods: Vec<Arc<Value>> = cx
             .cache
             .in_namespace(Res::Pods, &key.namespace)
-            .filter(|pod| matches_selector(budget.pointer("/spec/selector"), string_map(pod, "labels")))
+            .filter(|pod| selects(&budget, pod))
             .cloned()
             .collect();
         if pods.is_empty() {
@@ -305,6 +423,7 @@ impl Controller for Disruption {
         } else {
             Ok(Scales::default())
         };
+        let evictions = evictions(&budget, &pods, cx.now());
         let status = match counted {
             Ok(scales) => {
                 if scales.unmanaged {
@@ -316,7 +435,15 @@ impl Controller for Disruption {
                     );
                     cx.warning(Res::Budgets, &budget, "UnmanagedPods", text);
                 }
-                status(&budget, &pods, scales.total, cx.now(), &cx.stamp())
+                for pod in &evictions.overdue {
+                    // The real one's words: twice the namespace.
+                    let text = format!(
+                        "Pod was expected by PDB {0}/{0} to be deleted but it wasn't",
+                        budget.namespace()
+                    );
+                    cx.warning(Res::Pods, pod, "NotDeleted", text);
+                }
+                status(&budget, &pods, scales.total, &evictions.pending, &cx.stamp())
             }
             Err(why) => {
                 let text = format!("Failed to calculate the number of expected pods: {why}");
@@ -328,12 +455,7 @@ impl Controller for Disruption {
         if cx.set_status(Res::Budgets, &budget, &status).await? {
             return Ok(Next::After(std::time::Duration::ZERO));
         }
-        let waits = status.get("disruptedPods").is_some();
-        Ok(if waits {
-            Next::After(DISRUPTION_TIMEOUT)
-        } else {
-            Next::Change
-        })
+        Ok(Next::from(evictions.next.and_then(|next| until(next, cx.now()))))
     }
 }
 
@@ -406,7 +528,8 @@ mod tests {
         let budget =
             json!({"metadata": {"generation": 1}, "spec": spec, "status": {"disruptedPods": disrupted}});
         let now = Timestamp::from_second(300).unwrap();
-        let status = status(&budget, &pods, owners, now, "now");
+        let pending = evictions(&budget, &pods, now).pending;
+        let status = status(&budget, &pods, owners, &pending, "now");
         let of = |field: &str| number(&status, field, -1);
         let found = (
             of("expectedPods"),
@@ -450,7 +573,7 @@ mod tests {
             &json!({"spec": spec}),
             &pods,
             owners,
-            Timestamp::UNIX_EPOCH,
+            &shared_json::Map::new(),
             "now",
         );
         let of = |field: &str| number(&status, field, -1);

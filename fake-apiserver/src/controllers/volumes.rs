@@ -20,9 +20,9 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
-/// What says that a class makes no volumes.
 /// What calls itself so tells of claims that grow.
 const EXPANDER: &str = "volume_expand";
+/// What says that a class makes no volumes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The controller. Its keys are claims; a volume's has no namespace.
@@ -163,8 +163,13 @@ impl Controller for Volumes {
         let volume = text(&claim, "spec.volumeName");
         if annotation(&claim, BIND_COMPLETED).is_empty() {
             bind(cx, &claim).await?;
-        } else if cx.cache.get(Res::Volumes, "", volume).is_none() {
-            lose(cx, &claim).await?;
+        } else if let Some((reason, why)) = lost(cx.cache, &claim) {
+            lose(cx, &claim, reason, why).await?;
+        } else if let Some(volume) = cx.cache.get(Res::Volumes, "", volume).cloned()
+            && at(&volume, "spec.claimRef").is_none_or(Value::is_null)
+        {
+            // The volume was taken from its claim.
+            join(cx, &claim, &volume).await?;
         } else {
             self.resize(cx, &claim).await?;
         }
@@ -187,16 +192,39 @@ async fn unprotect(cx: &mut Cx<'_>, res: Res, object: &Value, finalizer: &str) -
     }
 }
 
-/// Tells that a claim's volume is gone.
-async fn lose(cx: &mut Cx<'_>, claim: &Value) -> Result<(), kube::Error> {
+/// Why a claim that was bound has no volume any more, if it has none.
+fn lost(cache: &Cache, claim: &Value) -> Option<(&'static str, &'static str)> {
+    let name = text(claim, "spec.volumeName");
+    if name.is_empty() {
+        return Some((
+            "ClaimLost",
+            "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!",
+        ));
+    }
+    let Some(volume) = cache.get(Res::Volumes, "", name) else {
+        return Some((
+            "ClaimLost",
+            "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+        ));
+    };
+    let kept_for = at(volume, "spec.claimRef").filter(|reference| reference.is_object())?;
+    (text(kept_for, "uid") != claim.uid()).then_some((
+        "ClaimMisbound",
+        "Two claims are bound to the same volume, this one is bound incorrectly",
+    ))
+}
+
+/// Tells once that a claim has lost its volume.
+async fn lose(cx: &mut Cx<'_>, claim: &Value, reason: &str, why: &str) -> Result<(), kube::Error> {
     if text(claim, "status.phase") == "Lost" {
         return Ok(());
     }
-    let status = json!({"phase": "Lost", "accessModes": null, "capacity": null});
+    let status = json!({
+        "phase": "Lost", "accessModes": null, "capacity": null, "currentVolumeAttributesClassName": null,
+    });
     cx.patch(Res::Claims, claim, "/status", json!({"status": status}))
         .await?;
-    let text = "Bound claim has lost its PersistentVolume. Data on the volume is lost!".to_owned();
-    cx.warning(Res::Claims, claim, "ClaimLost", text);
+    cx.warning(Res::Claims, claim, reason, why.to_owned());
     Ok(())
 }
 
@@ -444,9 +472,44 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         Some(reference) if text(reference, "uid").is_empty() && phase != "Available" => {
             set_phase(cx, &volume, "Available", "").await?;
         }
+        Some(reference)
+            if !text(reference, "uid").is_empty()
+                && claim.is_some_and(|claim| is_elsewhere(claim, &volume)) =>
+        {
+            if !annotation(&volume, PROVISIONED_BY).is_empty()
+                && text(&volume, "spec.persistentVolumeReclaimPolicy") == "Delete"
+            {
+                if !matches!(phase, "Released" | "Failed") {
+                    set_phase(cx, &volume, "Released", "").await?;
+                }
+                reclaim(cx, &volume).await?;
+            } else {
+                unbind(cx, &volume).await?;
+            }
+        }
         _ => {}
     }
     Ok(Next::Change)
+}
+
+/// Whether a claim has another volume.
+fn is_elsewhere(claim: &Value, volume: &Value) -> bool {
+    let name = text(claim, "spec.volumeName");
+    !name.is_empty() && name != volume.name()
+}
+
+/// Takes a volume from its claim, which has another one. One that was kept for the claim by hand stays so.
+async fn unbind(cx: &mut Cx<'_>, volume: &Value) -> Result<(), kube::Error> {
+    let patch = if annotation(volume, BOUND_BY_CONTROLLER).is_empty() {
+        json!({"spec": {"claimRef": {"uid": null}}})
+    } else {
+        json!({"metadata": {"annotations": {BOUND_BY_CONTROLLER: null}}, "spec": {"claimRef": null}})
+    };
+    let volume = cx.patch(Res::Volumes, volume, "", patch).await?;
+    if text(&volume, "status.phase") != "Available" {
+        set_phase(cx, &volume, "Available", "").await?;
+    }
+    Ok(())
 }
 
 /// Deletes a released volume, if it can be: what is behind it must be the cluster's own.

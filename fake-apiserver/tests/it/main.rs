@@ -3,6 +3,8 @@
 mod absent;
 mod account_rows;
 mod autoscaling;
+mod binding_rows;
+mod budget_rows;
 mod by_hand;
 mod certificates;
 mod change_rows;

@@ -1,0 +1,175 @@
+//! Rows of claims and volumes that somebody else has bound or unbound: what is made or changed, and what is there then.
+
+use shared_json::{Value, json};
+
+use crate::support::play;
+
+const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+const VOLUMES: &str = "/api/v1/persistentvolumes";
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+
+fn volume(name: &str, more: Value) -> Value {
+    let mut body = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "s",
+            "hostPath": {"path": "/tmp/x"},
+        },
+    });
+    body.merge(&more);
+    json!({"do": format!("POST {VOLUMES}"), "body": body, "code": 201, "wait": 1})
+}
+
+fn claim(name: &str, more: Value) -> Value {
+    let mut body = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}},
+        },
+    });
+    body.merge(&more);
+    json!({"do": format!("POST {CLAIMS}"), "body": body, "code": 201, "wait": 1})
+}
+
+/// A volume `v` and a claim `c` are bound; then the steps are done, and some seconds later a path is asked for.
+#[track_caller]
+fn check(steps: &[Value], path: &str, code: u16, has: Value) {
+    let bound = json!({
+        "wait": 2, "do": format!("GET {CLAIMS}/c"), "has": {"/status/phase": "Bound"}, "save": {"uid": "/metadata/uid"},
+    });
+    let mut all = vec![volume("v", json!({})), claim("c", json!({})), bound];
+    all.extend(steps.iter().cloned());
+    all.push(json!({"wait": 3, "do": format!("GET {path}"), "code": code, "has": has}));
+    play(true, Value::from(all));
+}
+
+/// What says that a claim has been bound.
+fn completed(volume: Value) -> Value {
+    json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": volume}})
+}
+
+/// A second volume for the claim, which has one.
+fn second(annotations: Value, policy: &str) -> Value {
+    let reference =
+        json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "c", "uid": "$uid"});
+    volume(
+        "w",
+        json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"claimRef": reference, "persistentVolumeReclaimPolicy": policy},
+        }),
+    )
+}
+
+fn said(of: &str) -> String {
+    format!("{EVENTS}?fieldSelector=involvedObject.name={of}")
+}
+
+#[test]
+fn claims_that_have_lost_their_volume() {
+    let of = |volume: Value| claim("d", completed(volume));
+    let lost = json!({"/status/phase": "Lost", "/status/capacity": null, "/status/accessModes": null});
+    let told = |reason: &str, message: &str| json!({"/items/0/reason": reason, "/items/0/message": message, "/items/1": null});
+    let path = format!("{CLAIMS}/d");
+    check(&[of(json!("v"))], &path, 200, lost.clone());
+    check(
+        &[of(json!("v"))],
+        &said("d"),
+        200,
+        told(
+            "ClaimMisbound",
+            "Two claims are bound to the same volume, this one is bound incorrectly",
+        ),
+    );
+    check(&[of(json!("x"))], &path, 200, lost.clone());
+    check(
+        &[of(json!("x"))],
+        &said("d"),
+        200,
+        told(
+            "ClaimLost",
+            "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+        ),
+    );
+    check(&[of(Value::Null)], &path, 200, lost);
+    check(
+        &[of(Value::Null)],
+        &said("d"),
+        200,
+        told(
+            "ClaimLost",
+            "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!",
+        ),
+    );
+    // The one that has it keeps it.
+    check(
+        &[of(json!("v"))],
+        &format!("{VOLUMES}/v"),
+        200,
+        json!({"/status/phase": "Bound", "/spec/claimRef/name": "c"}),
+    );
+}
+
+#[test]
+fn volumes_that_are_taken_from_their_claims() {
+    let take = json!({
+        "do": format!("PATCH {VOLUMES}/v"), "type": "merge", "body": {"spec": {"claimRef": null}},
+    });
+    let again = json!({"/status/phase": "Bound", "/spec/claimRef/name": "c"});
+    check(std::slice::from_ref(&take), &format!("{VOLUMES}/v"), 200, again);
+    check(
+        &[take],
+        &format!("{CLAIMS}/c"),
+        200,
+        json!({"/status/phase": "Bound", "/spec/volumeName": "v"}),
+    );
+}
+
+#[test]
+fn volumes_whose_claim_has_another() {
+    let w = format!("{VOLUMES}/w");
+    let by_hand =
+        json!({"/status/phase": "Available", "/spec/claimRef/name": "c", "/spec/claimRef/uid": null});
+    check(&[second(json!({}), "Retain")], &w, 200, by_hand.clone());
+    check(&[second(json!({}), "Delete")], &w, 200, by_hand.clone());
+    let bound = json!({"pv.kubernetes.io/bound-by-controller": "yes"});
+    let free = json!({"/status/phase": "Available", "/spec/claimRef": null, "/metadata/annotations": null});
+    check(&[second(bound, "Retain")], &w, 200, free);
+    let made = || json!({"pv.kubernetes.io/provisioned-by": "e.com/p"});
+    check(&[second(made(), "Retain")], &w, 200, by_hand);
+    check(&[second(made(), "Delete")], &w, 404, json!({}));
+    check(
+        &[second(made(), "Delete")],
+        &format!("{CLAIMS}/c"),
+        200,
+        json!({"/status/phase": "Bound", "/spec/volumeName": "v"}),
+    );
+}
+
+#[test]
+fn attributes_of_volumes() {
+    let driver = json!({"driver": "e.com", "volumeHandle": "h"});
+    let spec = json!({"volumeAttributesClassName": "gold", "hostPath": null, "csi": driver});
+    let gold = || volume("w", json!({"spec": spec}));
+    let of = |class: Value| claim("d", json!({"spec": {"volumeAttributesClassName": class}}));
+    let path = format!("{CLAIMS}/d");
+    let found = |phase: &str, volume: Value| json!({"/status/phase": phase, "/spec/volumeName": volume});
+    check(
+        &[gold(), of(Value::Null)],
+        &path,
+        200,
+        found("Pending", Value::Null),
+    );
+    check(
+        &[gold(), of(json!("tin"))],
+        &path,
+        200,
+        found("Pending", Value::Null),
+    );
+    check(
+        &[gold(), of(json!("gold"))],
+        &path,
+        200,
+        found("Bound", json!("w")),
+    );
+}
