@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use shared_json::{Value, json};
 
+use super::binding::annotation;
 use super::dump::slice_port_hash;
 use super::packing::{Packed, pack, reuse};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
-use super::subsets::{Address, repack, sorted};
+use super::subsets::{Address, CAPACITY, repack, sorted, truncate};
 use super::topology::{self, Shares, Zones};
 use super::workloads::pod_control::is_namespace_going;
 use super::workloads::pods::{is_over, owner_reference};
@@ -24,6 +25,8 @@ const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+/// What says of Endpoints that not all addresses are among them.
+const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
 /// How often a pod whose node is not known is looked at again, and how long that takes at first (the real ones).
 const TRIES_MAX: u32 = 15;
@@ -432,14 +435,19 @@ fn labels_of(service: &Value, own: Value) -> Value {
 
 /// Writes for which moment the endpoints are, or that nothing tells.
 fn set_trigger(object: &mut Value, trigger: Option<Timestamp>) {
-    match trigger {
-        Some(at) => object["metadata"]["annotations"][TRIGGER] = Value::from(rfc3339(at)),
+    annotate(object, TRIGGER, trigger.map(rfc3339));
+}
+
+/// Sets an annotation, or takes it away.
+fn annotate(object: &mut Value, key: &str, value: Option<String>) {
+    match value {
+        Some(value) => object["metadata"]["annotations"][key] = Value::from(value),
         None => {
             if let Some(map) = object
                 .pointer_mut("/metadata/annotations")
                 .and_then(Value::as_object_mut)
             {
-                map.remove(TRIGGER);
+                map.remove(key);
             }
         }
     }
@@ -537,7 +545,8 @@ async fn endpoints(
             )
         })
         .collect();
-    let subsets = repack(&served);
+    let mut subsets = repack(&served);
+    let over_capacity = truncate(&mut subsets, CAPACITY).then(|| "truncated".to_owned());
     let mut labels = labels_of(service, json!({}));
     labels["endpoints.kubernetes.io/managed-by"] = json!("endpoint-controller");
     match cx
@@ -548,6 +557,7 @@ async fn endpoints(
         Some(present) => {
             if list(&present, "subsets") == subsets.as_slice()
                 && Value::Object(string_map(&present, "labels").clone()) == labels
+                && annotation(&present, OVER_CAPACITY) == over_capacity.as_deref().unwrap_or_default()
             {
                 return Ok(());
             }
@@ -555,6 +565,7 @@ async fn endpoints(
             changed["subsets"] = Value::from(subsets);
             changed["metadata"]["labels"] = labels;
             set_trigger(&mut changed, trigger);
+            annotate(&mut changed, OVER_CAPACITY, over_capacity);
             changed["apiVersion"] = json!("v1");
             changed["kind"] = json!("Endpoints");
             cx.update(Res::Endpoints, &changed).await?;
@@ -565,6 +576,7 @@ async fn endpoints(
                 "subsets": subsets,
             });
             set_trigger(&mut object, trigger);
+            annotate(&mut object, OVER_CAPACITY, over_capacity);
             match cx.create(Res::Endpoints, service.namespace(), object).await {
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
                 other => {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use shared_json::{Value, json};
 
 use super::dump::{port_hash, subset_hash};
-use super::runtime::text;
+use super::runtime::{list, text};
 
 /// An address and whether it is ready.
 pub(super) type Address = (Value, bool);
@@ -62,6 +62,50 @@ fn key(address: &Value) -> AddressKey {
     (text(address, "ip").to_owned(), uid.unwrap_or_default().to_owned())
 }
 
+/// So many addresses Endpoints have at most (the real one's).
+pub(super) const CAPACITY: usize = 1000;
+
+/// Leaves as many addresses as there may be: those that are not ready go first, and of each subset its share of what is too much.
+/// Tells whether any went.
+pub(super) fn truncate(subsets: &mut [Value], capacity: usize) -> bool {
+    let total = |field: &str| -> usize { subsets.iter().map(|subset| list(subset, field).len()).sum() };
+    let (ready, others) = (total("addresses"), total("notReadyAddresses"));
+    if ready + others <= capacity {
+        return false;
+    }
+    let (field, of, room) = if ready > capacity {
+        ("addresses", ready, capacity)
+    } else {
+        ("notReadyAddresses", others, capacity - ready)
+    };
+    let mut left = room;
+    for subset in subsets {
+        // As the real one computes it: rounded up, so that the last subsets get less.
+        let part = list(subset, field).len() as f64 / of as f64;
+        let share = ((part * room as f64).ceil() as usize).min(left);
+        left -= cut(subset, field, share);
+        if ready > capacity {
+            cut(subset, "notReadyAddresses", 0);
+        }
+    }
+    true
+}
+
+/// Leaves so many of a subset's addresses; gives how many there are then.
+fn cut(subset: &mut Value, field: &str, count: usize) -> usize {
+    let Some(addresses) = subset.get_mut(field).and_then(Value::as_array_mut) else {
+        return 0;
+    };
+    let rest = addresses.len().min(count);
+    addresses.truncate(rest);
+    if rest == 0
+        && let Some(map) = subset.as_object_mut()
+    {
+        map.remove(field);
+    }
+    rest
+}
+
 /// Sorts by a hash, which is not asked for where there is nothing to sort.
 pub(super) fn sorted(mut values: Vec<Value>, hash: fn(&Value) -> u128) -> Vec<Value> {
     if values.len() > 1 {
@@ -72,6 +116,8 @@ pub(super) fn sorted(mut values: Vec<Value>, hash: fn(&Value) -> u128) -> Vec<Va
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn port(name: &str) -> Value {
@@ -129,5 +175,38 @@ mod tests {
         check(&[("1", "a b", true)], &["a b: 1 - "]);
         // A port that one of two pods lacks has a subset of its own.
         check(&[("1", "a b", true), ("2", "a", true)], &["b: 1 - ", "a: 1 2 - "]);
+    }
+
+    /// Of subsets so many ready addresses and others; how many stay of them.
+    #[rstest]
+    #[case(&[(5, 5)], &[(5, 5)], false)]
+    #[case(&[(11, 0)], &[(10, 0)], true)]
+    #[case(&[(0, 11)], &[(0, 10)], true)]
+    #[case(&[(6, 5)], &[(6, 4)], true)]
+    #[case(&[(10, 3)], &[(10, 0)], true)]
+    #[case(&[(12, 3)], &[(10, 0)], true)]
+    #[case(&[(10, 0), (10, 0)], &[(5, 0), (5, 0)], true)]
+    #[case(&[(15, 7), (5, 1)], &[(8, 0), (2, 0)], true)]
+    #[case(&[(1, 0), (1, 0), (30, 0)], &[(1, 0), (1, 0), (8, 0)], true)]
+    #[case(&[(30, 0), (1, 0), (1, 0)], &[(10, 0), (0, 0), (0, 0)], true)]
+    #[case(&[(4, 10), (2, 10)], &[(4, 2), (2, 2)], true)]
+    #[case(&[(0, 1), (6, 10)], &[(0, 1), (6, 3)], true)]
+    fn what_is_too_much(
+        #[case] subsets: &[(usize, usize)],
+        #[case] expected: &[(usize, usize)],
+        #[case] any: bool,
+    ) {
+        let of = |count: usize| vec![json!({"ip": "10.0.0.1"}); count];
+        let mut found: Vec<Value> = subsets
+            .iter()
+            .map(|(ready, others)| json!({"addresses": of(*ready), "notReadyAddresses": of(*others)}))
+            .collect();
+        assert_eq!(truncate(&mut found, 10), any);
+        let count = |subset: &Value, field: &str| list(subset, field).len();
+        let found: Vec<(usize, usize)> = found
+            .iter()
+            .map(|subset| (count(subset, "addresses"), count(subset, "notReadyAddresses")))
+            .collect();
+        assert_eq!(found, expected);
     }
 }

@@ -356,10 +356,15 @@ async fn join(cx: &mut Cx<'_>, claim: &Value, volume: &Value) -> Result<(), kube
     }
     let patch = json!({"metadata": {"annotations": annotations}, "spec": {"volumeName": volume.name()}});
     let claim = cx.patch(Res::Claims, claim, "", patch).await?;
-    let status = json!({
+    let mut status = json!({
         "phase": "Bound", "accessModes": volume.pointer("/spec/accessModes"),
         "capacity": volume.pointer("/spec/capacity"),
     });
+    // Later it is up to who resizes.
+    if text(&claim, "status.phase") == "Pending" {
+        let attributes = volume.pointer("/spec/volumeAttributesClassName");
+        status["currentVolumeAttributesClassName"] = attributes.cloned().unwrap_or_default();
+    }
     cx.patch(Res::Claims, &claim, "/status", json!({"status": status}))
         .await?;
     Ok(())
@@ -472,19 +477,9 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         Some(reference) if text(reference, "uid").is_empty() && phase != "Available" => {
             set_phase(cx, &volume, "Available", "").await?;
         }
-        Some(reference)
-            if !text(reference, "uid").is_empty()
-                && claim.is_some_and(|claim| is_elsewhere(claim, &volume)) =>
-        {
-            if !annotation(&volume, PROVISIONED_BY).is_empty()
-                && text(&volume, "spec.persistentVolumeReclaimPolicy") == "Delete"
-            {
-                if !matches!(phase, "Released" | "Failed") {
-                    set_phase(cx, &volume, "Released", "").await?;
-                }
-                reclaim(cx, &volume).await?;
-            } else {
-                unbind(cx, &volume).await?;
+        Some(reference) if !text(reference, "uid").is_empty() => {
+            if let Some(claim) = claim.cloned() {
+                agree(cx, &volume, &claim).await?;
             }
         }
         _ => {}
@@ -492,10 +487,39 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
     Ok(Next::Change)
 }
 
-/// Whether a claim has another volume.
-fn is_elsewhere(claim: &Value, volume: &Value) -> bool {
-    let name = text(claim, "spec.volumeName");
-    !name.is_empty() && name != volume.name()
+/// Brings a volume that a claim has been given in line with what the claim says.
+async fn agree(cx: &mut Cx<'_>, volume: &Value, claim: &Value) -> Result<(), kube::Error> {
+    let phase = text(volume, "status.phase");
+    match text(claim, "spec.volumeName") {
+        "" if mode(volume) != mode(claim) => {
+            let why = "due to incompatible volumeMode.";
+            let name = claim.name();
+            let told =
+                format!("Cannot bind PersistentVolume to requested PersistentVolumeClaim \"{name}\" {why}");
+            cx.warning(Res::Volumes, volume, "VolumeMismatch", told);
+            let name = volume.name();
+            let told =
+                format!("Cannot bind PersistentVolume \"{name}\" to requested PersistentVolumeClaim {why}");
+            cx.warning(Res::Claims, claim, "VolumeMismatch", told);
+        }
+        // The claim takes it.
+        "" => {}
+        name if name == volume.name() => {
+            if phase != "Bound" {
+                set_phase(cx, volume, "Bound", "").await?;
+            }
+        }
+        _ if !annotation(volume, PROVISIONED_BY).is_empty()
+            && text(volume, "spec.persistentVolumeReclaimPolicy") == "Delete" =>
+        {
+            if !matches!(phase, "Released" | "Failed") {
+                set_phase(cx, volume, "Released", "").await?;
+            }
+            reclaim(cx, volume).await?;
+        }
+        _ => unbind(cx, volume).await?,
+    }
+    Ok(())
 }
 
 /// Takes a volume from its claim, which has another one. One that was kept for the claim by hand stays so.

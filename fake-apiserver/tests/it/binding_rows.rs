@@ -172,4 +172,54 @@ fn attributes_of_volumes() {
         200,
         found("Bound", json!("w")),
     );
+    let in_force = |class: Value| json!({"/status/currentVolumeAttributesClassName": class});
+    check(&[gold(), of(json!("gold"))], &path, 200, in_force(json!("gold")));
+    check(&[], &format!("{CLAIMS}/c"), 200, in_force(Value::Null));
+}
+
+#[test]
+fn phases_that_somebody_else_has_set() {
+    for phase in ["Available", "Released", "Failed"] {
+        let set = json!({
+            "do": format!("PATCH {VOLUMES}/v/status"), "type": "merge", "body": {"status": {"phase": phase}}, "code": 200,
+        });
+        check(
+            &[set],
+            &format!("{VOLUMES}/v"),
+            200,
+            json!({"/status/phase": "Bound"}),
+        );
+    }
+}
+
+#[test]
+fn volumes_of_another_mode_that_are_kept_for_a_claim() {
+    let mut raw = claim("d", json!({"spec": {"volumeMode": "Block"}}));
+    raw["save"] = json!({"raw": "/metadata/uid"});
+    let kept = |mode: &str| {
+        let reference =
+            json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "d", "uid": "$raw"});
+        volume("w", json!({"spec": {"claimRef": reference, "volumeMode": mode}}))
+    };
+    let of = |name: &str| format!("{EVENTS}?fieldSelector=involvedObject.name={name},reason=VolumeMismatch");
+    let told = |message: &str| json!({"/items/0/message": message, "/items/1": null});
+    let on_volume = "Cannot bind PersistentVolume to requested PersistentVolumeClaim \"d\" due to incompatible volumeMode.";
+    let on_claim = "Cannot bind PersistentVolume \"w\" to requested PersistentVolumeClaim due to incompatible volumeMode.";
+    let differing = [raw.clone(), kept("Filesystem")];
+    check(&differing, &of("w"), 200, told(on_volume));
+    check(&differing, &of("d"), 200, told(on_claim));
+    check(
+        &differing,
+        &format!("{CLAIMS}/d"),
+        200,
+        json!({"/status/phase": "Pending"}),
+    );
+    let alike = [raw, kept("Block")];
+    check(&alike, &of("w"), 200, json!({"/items/0": null}));
+    check(
+        &alike,
+        &format!("{CLAIMS}/d"),
+        200,
+        json!({"/status/phase": "Bound", "/spec/volumeName": "w"}),
+    );
 }

@@ -539,6 +539,39 @@ fn services_know_their_pods() {
 }
 
 #[test]
+fn endpoints_have_a_thousand_addresses_at_most() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(10).start().await.expect("a cluster");
+        let pods = format!("{CORE}/pods");
+        for index in 0..=1000 {
+            let mut pod = template();
+            pod["metadata"]["name"] = json!(format!("p{index}"));
+            post(&cluster, &pods, &pod).await;
+        }
+        // They are not told one by one.
+        run(&cluster, 60).await;
+        let service = json!({
+            "metadata": {"name": "s"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+        });
+        post(&cluster, &format!("{CORE}/services"), &service).await;
+        for (gone, told) in [(0, json!("truncated")), (1, Value::Null)] {
+            for index in 0..gone {
+                request(&cluster, "DELETE", &format!("{pods}/p{index}"), &Value::Null).await;
+            }
+            run(&cluster, 60).await;
+            let endpoints = get(&cluster, &format!("{CORE}/endpoints/s")).await;
+            let addresses = endpoints["subsets"][0]["addresses"].as_array();
+            assert_eq!(addresses.map(Array::len), Some(1000), "{gone}");
+            let annotations = &endpoints["metadata"]["annotations"];
+            assert_eq!(
+                annotations["endpoints.kubernetes.io/over-capacity"], told,
+                "{gone}"
+            );
+        }
+    });
+}
+
+#[test]
 fn pods_leave_a_node_that_fails() {
     simulate(|| async {
         let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
