@@ -4,11 +4,12 @@ use std::io::Write;
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Resource as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::core::Request;
-use shared_json::json;
+use kube::{Client, Resource as _};
+use shared_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::bench::{ms, simulate_on};
@@ -20,15 +21,31 @@ use crate::suite::Simulate;
 const PODS_PER_NODE: u32 = 110;
 /// How long pods may take to run, or to go, in virtual time.
 const VIRTUAL_LIMIT: Duration = Duration::from_secs(3600);
+/// How long between two looks, in virtual time.
+const STEP: Duration = Duration::from_millis(500);
+
+/// Who makes the pods that are measured.
+#[derive(Clone, Copy)]
+pub enum Maker {
+    /// The client, one after the other.
+    Client,
+    /// One Deployment has them all.
+    Deployment,
+}
 
 /// Measures clusters of each of `sizes`: nodes and pods.
 ///
 /// # Errors
 /// If a cluster does not start or does not come to where it should.
-pub fn run(sizes: &[(u32, u32)], out: &mut (dyn Write + Send), simulate: Simulate<'_>) -> Result<(), Error> {
+pub fn run(
+    sizes: &[(u32, u32)],
+    maker: Maker,
+    out: &mut (dyn Write + Send),
+    simulate: Simulate<'_>,
+) -> Result<(), Error> {
     let mut before: Option<(u32, Figures)> = None;
     for (nodes, pods) in sizes {
-        let figures = simulate_on(simulate, async || measure(*nodes, *pods).await)?;
+        let figures = simulate_on(simulate, async || measure(*nodes, *pods, maker).await)?;
         let mut text = figures.text(*nodes, *pods);
         if let Some((smaller, then)) = before {
             text.push_str(&figures.growth(*pods, smaller, &then));
@@ -104,7 +121,7 @@ fn defect(what: &str, why: impl ToString) -> Error {
     }
 }
 
-async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
+async fn measure(nodes: u32, pods: u32, maker: Maker) -> Result<Figures, Error> {
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
     let cluster = Cluster::builder().nodes(nodes).start().await;
@@ -128,37 +145,14 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
     let empty = resident();
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
-    let requests = Request::new(Pod::url_path(&(), Some("default")));
-    // An image that is there already: a kubelet pulls one image after the other, and asks for what has no tag each time.
-    for number in 0..pods {
-        let pod = json!({
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
-            "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
-        });
-        // The answer is read and not decoded: the cluster is measured, not the client.
-        let request = requests
-            .create(&PostParams::default(), pod.to_string().into_bytes())
-            .map_err(|error| defect("write a pod", error))?;
-        client
-            .request_text(request)
-            .await
-            .map_err(|error| defect("create a pod", error))?;
-    }
+    maker.create(&client, pods).await?;
     until_none(&api, "status.phase!=Running").await?;
     let run = Took(stopwatch.elapsed(), virtually.elapsed());
     let full = resident();
 
     let virtually = Instant::now();
     let stopwatch = Stopwatch::start();
-    let request = requests
-        .delete_collection(&DeleteParams::default(), &ListParams::default())
-        .map_err(|error| defect("ask for the end of the pods", error))?;
-    client
-        .request_text(request)
-        .await
-        .map_err(|error| defect("delete the pods", error))?;
+    maker.delete(&client).await?;
     until_none(&api, "metadata.namespace=default").await?;
     let gone = Took(stopwatch.elapsed(), virtually.elapsed());
     let per_pod = empty
@@ -170,6 +164,72 @@ async fn measure(nodes: u32, pods: u32) -> Result<Figures, Error> {
         gone,
         per_pod,
     })
+}
+
+impl Maker {
+    /// Asks for the pods. There are as many when this is over, whether they run or not.
+    async fn create(self, client: &Client, pods: u32) -> Result<(), Error> {
+        match self {
+            Maker::Client => {
+                let requests = Request::new(Pod::url_path(&(), Some("default")));
+                for number in 0..pods {
+                    let mut pod = template();
+                    pod["metadata"]["name"] = json!(format!("pod-{number}"));
+                    post(client, &requests, &pod).await?;
+                }
+                Ok(())
+            }
+            Maker::Deployment => {
+                let requests = Request::new(Deployment::url_path(&(), Some("default")));
+                let deployment = json!({
+                    "metadata": {"name": "bench"},
+                    "spec": {"replicas": pods, "selector": {"matchLabels": {"app": "bench"}}, "template": template()},
+                });
+                post(client, &requests, &deployment).await?;
+                let api: Api<Deployment> = Api::default_namespaced(client.clone());
+                let made = |deployment: &Deployment| {
+                    let status = deployment.status.as_ref();
+                    status.and_then(|status| status.replicas) == i32::try_from(pods).ok()
+                };
+                while !api.get("bench").await.is_ok_and(|deployment| made(&deployment)) {
+                    tokio::time::sleep(STEP).await;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for the end of the pods.
+    async fn delete(self, client: &Client) -> Result<(), Error> {
+        let (params, all) = (DeleteParams::background(), ListParams::default());
+        let url = match self {
+            Maker::Client => Pod::url_path(&(), Some("default")),
+            Maker::Deployment => Deployment::url_path(&(), Some("default")),
+        };
+        let request = Request::new(url).delete_collection(&params, &all);
+        let request = request.map_err(|error| defect("ask for the end of the pods", error))?;
+        let answer = client.request_text(request).await;
+        answer.map_err(|error| defect("delete the pods", error))?;
+        Ok(())
+    }
+}
+
+/// An image that is there already: a kubelet pulls one image after the other, and asks for what has no tag each time.
+fn template() -> Value {
+    json!({
+        "metadata": {"labels": {"app": "bench"}},
+        "spec": {"containers": [{"name": "main", "image": "nginx:1.29"}]},
+    })
+}
+
+/// The answer is read and not decoded: the cluster is measured, not the client.
+async fn post(client: &Client, requests: &Request, object: &Value) -> Result<(), Error> {
+    let request = requests
+        .create(&PostParams::default(), object.to_string().into_bytes())
+        .map_err(|error| defect("write an object", error))?;
+    let answer = client.request_text(request).await;
+    answer.map_err(|error| defect("create an object", error))?;
+    Ok(())
 }
 
 /// Waits until no pod is selected any more.
@@ -191,7 +251,7 @@ async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
                 format!("an hour of virtual time was not enough for {name} ({selector})"),
             ));
         }
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(STEP).await;
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
-use conformance::{bench, bench_api, bench_cluster, bench_manager};
+use conformance::bench_cluster::{self, Maker};
+use conformance::{bench, bench_api, bench_manager};
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
 /// Measures.
@@ -28,6 +29,9 @@ enum What {
         /// How many nodes; without it, so many that the pods fit.
         #[arg(long)]
         nodes: Option<u32>,
+        /// One Deployment has all the pods; otherwise each is by itself.
+        #[arg(long)]
+        deployment: bool,
     },
     /// OpenKruise's manager: passes a second, an update in place in real time, memory for each pod.
     Manager {
@@ -70,12 +74,23 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
         Some(What::Api { objects, kubeconfig }) => {
             real_time()?.block_on(bench_api::run(objects, &kubeconfig, &mut out))?;
         }
-        Some(What::Cluster { pods, nodes }) => {
+        Some(What::Cluster {
+            pods,
+            nodes,
+            deployment,
+        }) => {
             let sizes: Vec<(u32, u32)> = pods
                 .into_iter()
                 .map(|pods| (nodes.unwrap_or_else(|| bench_cluster::nodes_for(pods)), pods))
                 .collect();
-            bench_cluster::run(&sizes, &mut out, &|seed, job| seeded_entropy::simulate(seed, job))?;
+            let maker = if deployment {
+                Maker::Deployment
+            } else {
+                Maker::Client
+            };
+            bench_cluster::run(&sizes, maker, &mut out, &|seed, job| {
+                seeded_entropy::simulate(seed, job)
+            })?;
         }
         Some(What::Manager { pods }) => {
             let this = std::env::current_exe()

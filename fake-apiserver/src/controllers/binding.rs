@@ -1,5 +1,6 @@
 //! Which volume serves which claim, and who uses it: pure.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use shared_json::{Value, json};
@@ -69,15 +70,20 @@ pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
         )
 }
 
-/// The smallest volume that serves a claim; the first by name among equals.
+/// The volume that serves a claim best: one with no more access modes than need be, kept for the claim, the smallest, the
+/// first by name.
 pub(super) fn choose<'a>(
     volumes: impl Iterator<Item = &'a Arc<Value>>,
     claim: &Value,
 ) -> Option<&'a Arc<Value>> {
     volumes.filter(|volume| fits(volume, claim)).min_by_key(|volume| {
-        let own = is_bound_to(volume, claim);
+        let modes: BTreeSet<&str> = list(volume, "spec.accessModes")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         (
-            !own,
+            modes.len(),
+            !is_bound_to(volume, claim),
             size(volume, "spec.capacity.storage").nanos(),
             volume.name().to_owned(),
         )
@@ -320,18 +326,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_smallest_is_enough() {
-        let claim = json!({"metadata": {"namespace": "d", "name": "c", "uid": "1"}, "spec": {"storageClassName": "c", "resources": {"requests": {"storage": "2Gi"}}}});
-        let volumes = [
-            volume("a", "9Gi", json!({})),
-            volume("b", "3Gi", json!({})),
-            volume("c", "3Gi", json!({})),
-            volume("d", "1Gi", json!({})),
-        ];
-        assert_eq!(
-            choose(volumes.iter(), &claim).map(|found| found.name()),
-            Some("b")
-        );
+    #[rstest]
+    #[case::the_smallest([("a", "5Gi", "O", ""), ("b", "2Gi", "O", ""), ("c", "3Gi", "O", "")], "b")]
+    #[case::the_first_of_equals([("c", "2Gi", "O", ""), ("a", "2Gi", "O", ""), ("b", "2Gi", "O", "")], "a")]
+    #[case::the_one_kept([("a", "2Gi", "O", ""), ("b", "5Gi", "O", "c"), ("c", "2Gi", "O", "")], "b")]
+    #[case::the_fewest_modes([("a", "2Gi", "OM", ""), ("b", "5Gi", "O", ""), ("c", "1Gi", "OMX", "")], "b")]
+    #[case::the_fewest_modes_before_the_one_kept([("a", "2Gi", "OM", "c"), ("b", "5Gi", "O", ""), ("c", "5Gi", "O", "")], "b")]
+    #[case::a_mode_named_twice_is_one([("a", "5Gi", "OM", ""), ("b", "2Gi", "OO", ""), ("c", "5Gi", "O", "")], "b")]
+    #[case::the_modes_asked_for([("a", "5Gi", "OM", ""), ("b", "2Gi", "M", ""), ("c", "5Gi", "X", "")], "a")]
+    fn which_volume_is_chosen(#[case] volumes: [(&str, &str, &str, &str); 3], #[case] expected: &str) {
+        let claim = json!({
+            "metadata": {"namespace": "d", "name": "c", "uid": "1"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let volumes = volumes.map(|(name, storage, modes, kept)| {
+            let modes: Vec<&str> = modes
+                .chars()
+                .map(|mode| match mode {
+                    'O' => "ReadWriteOnce",
+                    'M' => "ReadOnlyMany",
+                    _ => "ReadWriteMany",
+                })
+                .collect();
+            let mut spec = json!({"accessModes": modes});
+            if !kept.is_empty() {
+                spec["claimRef"] = json!({"namespace": "d", "name": kept});
+            }
+            volume(name, storage, json!({"spec": spec}))
+        });
+        let chosen = choose(volumes.iter(), &claim).map(|volume| volume.name());
+        assert_eq!(chosen, Some(expected));
     }
 }

@@ -10,6 +10,9 @@ use shared_json::{Value, json};
 use super::dump::{port_hash, subset_hash};
 use super::runtime::{list, text};
 
+/// So many addresses Endpoints have at most (the real one's).
+pub(super) const CAPACITY: usize = 1000;
+
 /// An address and whether it is ready.
 pub(super) type Address = (Value, bool);
 
@@ -61,9 +64,6 @@ fn key(address: &Value) -> AddressKey {
     let uid = address.pointer("/targetRef/uid").and_then(Value::as_str);
     (text(address, "ip").to_owned(), uid.unwrap_or_default().to_owned())
 }
-
-/// So many addresses Endpoints have at most (the real one's).
-pub(super) const CAPACITY: usize = 1000;
 
 /// Leaves as many addresses as there may be: those that are not ready go first, and of each subset its share of what is too much.
 /// Tells whether any went.

@@ -223,3 +223,16 @@ fn volumes_of_another_mode_that_are_kept_for_a_claim() {
         json!({"/status/phase": "Bound", "/spec/volumeName": "w"}),
     );
 }
+
+#[test]
+fn volumes_that_would_be_recycled() {
+    let steps = [
+        json!({
+            "do": format!("PATCH {VOLUMES}/v"), "type": "merge",
+            "body": {"spec": {"persistentVolumeReclaimPolicy": "Recycle"}},
+        }),
+        json!({"do": format!("DELETE {CLAIMS}/c"), "wait": 1}),
+    ];
+    let stays = json!({"/status/phase": "Released", "/spec/claimRef/name": "c"});
+    check(&steps, &format!("{VOLUMES}/v"), 200, stays);
+}

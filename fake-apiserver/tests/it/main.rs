@@ -14,6 +14,7 @@ mod custom;
 mod decisions;
 mod deletions;
 mod endings_rows;
+mod endpoints;
 mod event_lives;
 mod everything;
 mod faults;

@@ -7,15 +7,15 @@ use shared_json::{Array, Value, json};
 
 use crate::support::{request, send, simulate};
 
-const APPS: &str = "/apis/apps/v1/namespaces/default";
-const CORE: &str = "/api/v1/namespaces/default";
+pub(crate) const APPS: &str = "/apis/apps/v1/namespaces/default";
+pub(crate) const CORE: &str = "/api/v1/namespaces/default";
 const BATCH: &str = "/apis/batch/v1/namespaces/default";
 
-fn template() -> Value {
+pub(crate) fn template() -> Value {
     json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "web:1"}]}})
 }
 
-fn workload(kind: &str, spec: Value) -> Value {
+pub(crate) fn workload(kind: &str, spec: Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template()},
@@ -26,13 +26,13 @@ fn workload(kind: &str, spec: Value) -> Value {
     object
 }
 
-async fn post(cluster: &Cluster, path: &str, object: &Value) -> Value {
+pub(crate) async fn post(cluster: &Cluster, path: &str, object: &Value) -> Value {
     let (code, answer) = request(cluster, "POST", path, object).await;
     assert_eq!(code, 201, "{answer}");
     answer
 }
 
-async fn get(cluster: &Cluster, path: &str) -> Value {
+pub(crate) async fn get(cluster: &Cluster, path: &str) -> Value {
     request(cluster, "GET", path, &Value::Null).await.1
 }
 
@@ -41,7 +41,7 @@ async fn merge(cluster: &Cluster, path: &str, patch: Value) {
     assert_eq!(code, 200, "{answer}");
 }
 
-fn items(list: &Value) -> Array {
+pub(crate) fn items(list: &Value) -> Array {
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
@@ -59,7 +59,7 @@ async fn events(cluster: &Cluster, kind: &str) -> Vec<String> {
         .collect()
 }
 
-async fn run(cluster: &Cluster, seconds: u64) {
+pub(crate) async fn run(cluster: &Cluster, seconds: u64) {
     cluster.run_for(Duration::from_secs(seconds)).await;
 }
 
@@ -506,68 +506,6 @@ fn a_cron_job_makes_jobs_by_the_clock() {
             4,
             "{said:#?}"
         );
-    });
-}
-
-#[test]
-fn services_know_their_pods() {
-    simulate(|| async {
-        let cluster = Cluster::builder().start().await.expect("a cluster");
-        let service = json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
-            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
-        });
-        post(&cluster, &format!("{CORE}/services"), &service).await;
-        post(
-            &cluster,
-            &format!("{APPS}/deployments"),
-            &workload("Deployment", json!({"replicas": 2})),
-        )
-        .await;
-        run(&cluster, 5).await;
-        let slices = items(&get(&cluster, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Ds").await);
-        assert_eq!(slices.len(), 1, "{slices:#?}");
-        assert_eq!(slices[0]["endpoints"].as_array().map(Array::len), Some(2));
-        assert_eq!(slices[0]["ports"][0]["port"], 8080);
-        let endpoints = get(&cluster, &format!("{CORE}/endpoints/s")).await;
-        assert_eq!(
-            endpoints["subsets"][0]["addresses"].as_array().map(Array::len),
-            Some(2),
-            "{endpoints:#}"
-        );
-    });
-}
-
-#[test]
-fn endpoints_have_a_thousand_addresses_at_most() {
-    simulate(|| async {
-        let cluster = Cluster::builder().nodes(10).start().await.expect("a cluster");
-        let pods = format!("{CORE}/pods");
-        for index in 0..=1000 {
-            let mut pod = template();
-            pod["metadata"]["name"] = json!(format!("p{index}"));
-            post(&cluster, &pods, &pod).await;
-        }
-        // They are not told one by one.
-        run(&cluster, 60).await;
-        let service = json!({
-            "metadata": {"name": "s"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
-        });
-        post(&cluster, &format!("{CORE}/services"), &service).await;
-        for (gone, told) in [(0, json!("truncated")), (1, Value::Null)] {
-            for index in 0..gone {
-                request(&cluster, "DELETE", &format!("{pods}/p{index}"), &Value::Null).await;
-            }
-            run(&cluster, 60).await;
-            let endpoints = get(&cluster, &format!("{CORE}/endpoints/s")).await;
-            let addresses = endpoints["subsets"][0]["addresses"].as_array();
-            assert_eq!(addresses.map(Array::len), Some(1000), "{gone}");
-            let annotations = &endpoints["metadata"]["annotations"];
-            assert_eq!(
-                annotations["endpoints.kubernetes.io/over-capacity"], told,
-                "{gone}"
-            );
-        }
     });
 }
 

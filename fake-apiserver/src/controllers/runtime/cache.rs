@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shared_json::{Text, Value};
 
 use super::resource::{Key, Res};
-use super::{controller_of, list};
+use super::{controller_of, list, text};
 use crate::controllers::resource_claims::object_name;
 use crate::meta::ObjectMeta as _;
 
@@ -14,7 +14,7 @@ use crate::meta::ObjectMeta as _;
 #[derive(Default)]
 pub(in crate::controllers) struct Cache {
     objects: BTreeMap<Res, BTreeMap<Key, Arc<Value>>>,
-    /// By the uid of the controller; those without one are not in here.
+    /// By the uid of the controller; an empty one has those without any.
     owned: BTreeMap<(Res, String), BTreeSet<Key>>,
     by_uid: BTreeMap<Text, (Res, Key)>,
     /// By a claim of devices: the pods that use it.
@@ -25,9 +25,9 @@ pub(in crate::controllers) struct Cache {
     before: BTreeMap<String, Arc<Value>>,
 }
 
-/// The uid of the object's controller, if it has one.
-fn owner_uid(object: &Value) -> Option<&str> {
-    controller_of(object)?.get("uid")?.as_str()
+/// The uid of the object's controller; empty if it has none.
+fn owner_uid(object: &Value) -> &str {
+    controller_of(object).map_or("", |owner| text(owner, "uid"))
 }
 
 /// The claims of devices that a pod uses.
@@ -72,6 +72,16 @@ impl Cache {
         keys.into_iter()
             .flatten()
             .filter_map(|key| self.objects.get(&res)?.get(key).cloned())
+            .collect()
+    }
+
+    /// The objects of a namespace that nobody controls, by name.
+    pub(in crate::controllers) fn orphans(&self, res: Res, namespace: &str) -> Vec<Arc<Value>> {
+        let objects = self.objects.get(&res);
+        let keys = self.owned.get(&(res, String::new())).into_iter();
+        keys.flat_map(|keys| keys.range(Key::new(namespace, "")..))
+            .take_while(|key| key.namespace == namespace)
+            .filter_map(|key| objects?.get(key).cloned())
             .collect()
     }
 
@@ -156,12 +166,10 @@ impl Cache {
         if let Some(known) = &known {
             self.unlink(res, &key, known);
         }
-        if let Some(owner) = owner_uid(&object) {
-            self.owned
-                .entry((res, owner.to_owned()))
-                .or_default()
-                .insert(key.clone());
-        }
+        self.owned
+            .entry((res, owner_uid(&object).to_owned()))
+            .or_default()
+            .insert(key.clone());
         if res == Res::Pods {
             self.use_claims(&key, &object);
         }
@@ -178,10 +186,7 @@ impl Cache {
         if res == Res::Pods {
             self.use_no_claims(key, object);
         }
-        let Some(owner) = owner_uid(object) else {
-            return;
-        };
-        let place = (res, owner.to_owned());
+        let place = (res, owner_uid(object).to_owned());
         if let Some(keys) = self.owned.get_mut(&place) {
             keys.remove(key);
             if keys.is_empty() {
@@ -235,6 +240,30 @@ mod tests {
         assert!(cache.put(Res::Pods, pod("a", "1", 6, "x")).is_some());
         assert!(cache.owned(Res::Pods, "o").is_empty());
         assert_eq!(cache.owned(Res::Pods, "x").len(), 1);
+    }
+
+    #[test]
+    fn those_without_a_controller() {
+        let mut cache = Cache::default();
+        let alone = |namespace: &str, name: &str, version: u32| {
+            json!({"metadata": {
+                "namespace": namespace, "name": name, "uid": name, "resourceVersion": version.to_string(),
+            }})
+        };
+        let orphans = |cache: &Cache| -> Vec<String> {
+            let pods = cache.orphans(Res::Pods, "d");
+            pods.iter().map(|pod| pod.name().to_owned()).collect()
+        };
+        cache.put(Res::Pods, pod("a", "a", 1, "o"));
+        cache.put(Res::Pods, alone("d", "b", 2));
+        cache.put(Res::Pods, alone("c", "c", 3));
+        cache.put(Res::Pods, alone("e", "e", 4));
+        assert_eq!(orphans(&cache), ["b"]);
+        cache.put(Res::Pods, pod("b", "b", 5, "o"));
+        cache.put(Res::Pods, alone("d", "a", 6));
+        assert_eq!(orphans(&cache), ["a"]);
+        cache.gone("a");
+        assert!(orphans(&cache).is_empty());
     }
 
     #[test]

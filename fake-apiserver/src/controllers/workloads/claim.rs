@@ -61,20 +61,15 @@ pub(in crate::controllers) async fn claim(
             lost.push(object);
         }
     }
-    let orphans: Vec<Arc<Value>> = cx
-        .cache
-        .in_namespace(res, owner.namespace())
-        .filter(|object| {
-            controller_of(object).is_none()
-                && !object.is_terminating()
-                && !(counts_running(owner_res) && is_over(object))
-                && belongs(owner_res, owner, res, object)
-        })
-        .cloned()
-        .collect();
     if owner.is_terminating() {
         return Ok(kept);
     }
+    let mut orphans = cx.cache.orphans(res, owner.namespace());
+    orphans.retain(|object| {
+        !object.is_terminating()
+            && !(counts_running(owner_res) && is_over(object))
+            && belongs(owner_res, owner, res, object)
+    });
     for object in lost {
         let references = references(&object, |reference| text(reference, "uid") != owner.uid());
         let metadata = metadata(owner_res, &object, references, false);

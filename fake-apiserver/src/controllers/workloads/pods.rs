@@ -1,6 +1,6 @@
 //! What the controllers of workloads want to know about pods. Pure.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,33 +71,27 @@ pub(in crate::controllers) fn sort_for_deletion(pods: &mut [Arc<Value>], related
     for pod in related.iter().filter(|pod| is_active(pod)) {
         *load.entry(text(pod, "spec.nodeName")).or_default() += 1;
     }
-    pods.sort_by(|one, other| {
-        let key = |pod: &Value| {
-            let phase = match text(pod, "status.phase") {
-                "Pending" => 0,
-                "Unknown" => 1,
-                _ => 2,
-            };
-            let cost: i64 = string_map(pod, "annotations")
-                .get("controller.kubernetes.io/pod-deletion-cost")
-                .and_then(Value::as_str)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default();
-            (!text(pod, "spec.nodeName").is_empty(), phase, is_ready(pod), cost)
+    pods.sort_by_cached_key(|pod| {
+        let node = text(pod, "spec.nodeName");
+        let phase = match text(pod, "status.phase") {
+            "Pending" => 0,
+            "Unknown" => 1,
+            _ => 2,
         };
-        let rank = |pod: &Value| load.get(text(pod, "spec.nodeName")).copied().unwrap_or_default();
-        let since =
-            |pod: &Value| condition(pod, "Ready").and_then(|condition| time(condition, "lastTransitionTime"));
-        key(one)
-            .cmp(&key(other))
-            .then_with(|| rank(other).cmp(&rank(one)))
-            .then_with(|| match (is_ready(one), is_ready(other)) {
-                (true, true) => since(other).cmp(&since(one)),
-                _ => Ordering::Equal,
-            })
-            .then_with(|| restarts(other).cmp(&restarts(one)))
-            .then_with(|| created(other).cmp(&created(one)))
-            .then_with(|| one.name().cmp(other.name()))
+        let cost: i64 = string_map(pod, "annotations")
+            .get("controller.kubernetes.io/pod-deletion-cost")
+            .and_then(Value::as_str)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default();
+        let ready = condition(pod, "Ready").filter(|_| is_ready(pod));
+        (
+            (!node.is_empty(), phase, ready.is_some(), cost),
+            Reverse(load.get(node).copied()),
+            Reverse(ready.and_then(|ready| time(ready, "lastTransitionTime"))),
+            Reverse(restarts(pod)),
+            Reverse(created(pod)),
+            pod.name().to_owned(),
+        )
     });
 }
 

@@ -37,8 +37,8 @@ struct Failure {
     error: kube::Error,
 }
 
-/// How many pods are missing, or which are too many.
-pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: &[Arc<Value>]) -> Plan {
+/// How many pods are missing, or which are too many. Only for the latter is it asked where related pods are.
+pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: impl FnOnce() -> Vec<Arc<Value>>) -> Plan {
     let wanted = usize::try_from(number(set, "spec.replicas", 1)).unwrap_or_default();
     let mut active: Vec<Arc<Value>> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
     if active.len() < wanted {
@@ -48,7 +48,9 @@ pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: &[Arc<Value>]) -> 
         };
     }
     let surplus = (active.len() - wanted).min(BURST_MAX);
-    sort_for_deletion(&mut active, related);
+    if surplus > 0 {
+        sort_for_deletion(&mut active, &related());
+    }
     Plan {
         create: 0,
         delete: active
@@ -163,8 +165,7 @@ impl Controller for ReplicaSets {
         let pods = claim(cx, self.0, &set, Res::Pods).await?;
         let (mut failure, mut acted) = (None, false);
         if !set.is_terminating() {
-            let related = related(cx.cache, &set);
-            let plan = plan(&set, &pods, &related);
+            let plan = plan(&set, &pods, || related(cx.cache, &set));
             acted = plan != Plan::default();
             failure = act(cx, self.0, &set, &pods, plan).await.err();
         }
