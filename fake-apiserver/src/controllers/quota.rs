@@ -28,7 +28,7 @@ const WATCHED: [(&str, &str, Res); 6] = [
 /// After what time the objects that are not watched are counted again: what is created is counted as it comes, this is for what goes.
 const RECOUNT_AFTER: Duration = Duration::from_secs(5);
 /// After what time everything is counted again, whatever has happened (the real default).
-const RESYNC_AFTER: Duration = Duration::from_mins(5);
+const RESYNC_AFTER: Duration = Duration::from_secs(300);
 
 fn whole(count: usize) -> Quantity {
     Quantity::count(i64::try_from(count).unwrap_or(i64::MAX))
