@@ -243,7 +243,7 @@ fn shown(amounts: &Amounts, names: &[&str]) -> String {
 }
 
 /// Whether objects of a kind count towards what a quota limits by this name.
-fn is_of_kind(name: &str, group: &str, plural: &str) -> bool {
+pub(crate) fn is_of_kind(name: &str, group: &str, plural: &str) -> bool {
     let counted = match group {
         "" => name.strip_prefix("count/") == Some(plural),
         group => name

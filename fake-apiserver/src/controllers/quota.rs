@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::workloads::pods::is_over;
 use crate::admission::amounts::{self, Amounts};
-use crate::admission::quota::{in_scope, is_of_pods, usage};
+use crate::admission::quota::{in_scope, is_of_kind, is_of_pods, usage};
 use crate::meta::{ObjectMeta as _, at};
 use crate::types::Quantity;
 
@@ -26,6 +27,8 @@ const WATCHED: [(&str, &str, Res); 6] = [
 
 /// After what time the objects that are not watched are counted again: what is created is counted as it comes, this is for what goes.
 const RECOUNT_AFTER: Duration = Duration::from_secs(5);
+/// After what time everything is counted again, whatever has happened (the real default).
+const RESYNC_AFTER: Duration = Duration::from_secs(300);
 
 fn whole(count: usize) -> Quantity {
     Quantity::count(i64::try_from(count).unwrap_or(i64::MAX))
@@ -34,17 +37,40 @@ fn whole(count: usize) -> Quantity {
 /// The controller.
 pub(super) struct ResourceQuotas;
 
+/// Whether a pod should have been gone for as long again as it was given to end: nobody is charged for what a lost node does not let go.
+fn is_overdue(pod: &Value, now: Timestamp) -> bool {
+    let going: Option<Timestamp> = pod.meta_str("deletionTimestamp").parse().ok();
+    let grace = at(pod, "metadata.deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let end = going.zip(grace).map(|(going, grace)| {
+        let end = going.checked_add(SignedDuration::from_secs(grace));
+        end.unwrap_or(Timestamp::MAX)
+    });
+    end.is_some_and(|end| now > end)
+}
+
 /// What objects that are watched use of what a quota is about.
-fn used(cache: &Cache, quota: &Value) -> Amounts {
+fn used(cache: &Cache, quota: &Value, now: Timestamp) -> Amounts {
     let mut total = Amounts::new();
     for (group, plural, res) in WATCHED {
         for object in cache.in_namespace(res, quota.namespace()) {
             if in_scope(quota, group, plural, object) {
-                amounts::add(&mut total, &usage(group, plural, object));
+                let mut used = usage(group, plural, object);
+                if res == Res::Pods && is_overdue(object, now) {
+                    used.retain(|name, _| name.starts_with("count/"));
+                }
+                amounts::add(&mut total, &used);
             }
         }
     }
     total
+}
+
+/// Whether a quota is about objects of a kind: what its status limits tells.
+fn is_about(quota: &Value, res: Res) -> bool {
+    let kind = WATCHED.iter().find(|(_, _, watched)| *watched == res);
+    let limits = at(quota, "status.hard").and_then(Value::as_object);
+    kind.zip(limits)
+        .is_some_and(|((group, plural, _), limits)| limits.keys().any(|name| is_of_kind(name, group, plural)))
 }
 
 /// Whether what is watched says all of the use of a resource.
@@ -86,19 +112,29 @@ async fn get(client: &Client, path: String) -> Option<Value> {
 /// Whether a change of an object has it counted again. What is given back otherwise, as by a pod that asks for less, is only seen
 /// when something else is counted.
 fn is_recounted(res: Res, old: &Value, new: &Value) -> bool {
-    let given = |pod: &Value| -> Vec<Option<Value>> {
-        let lists = ["status.initContainerStatuses", "status.containerStatuses"].into_iter();
-        let statuses = lists.flat_map(|path| list(pod, path));
-        statuses.map(|status| status.get("resources").cloned()).collect()
+    // Only what is told of a container before and after.
+    let is_given_other = |path: &str| {
+        list(old, path).iter().any(|before| {
+            let after = list(new, path)
+                .iter()
+                .find(|after| after["name"] == before["name"]);
+            after.is_some_and(|after| after.get("resources") != before.get("resources"))
+        })
     };
     let has_deadline = |pod: &Value| at(pod, "spec.activeDeadlineSeconds").is_some();
+    // What such services have besides is counted by their type.
+    let counted_type = |service: &Value| {
+        let kind = text(service, "spec.type");
+        Some(kind.to_owned()).filter(|kind| matches!(kind.as_str(), "NodePort" | "LoadBalancer"))
+    };
     match res {
         Res::Pods => {
             (is_over(new) && !is_over(old))
                 || has_deadline(old) != has_deadline(new)
-                || given(old) != given(new)
+                || is_given_other("status.containerStatuses")
+                || is_given_other("status.initContainerStatuses")
         }
-        Res::Services => at(old, "spec.type") != at(new, "spec.type"),
+        Res::Services => counted_type(old) != counted_type(new),
         Res::Claims => true,
         _ => false,
     }
@@ -143,6 +179,7 @@ impl Controller for ResourceQuotas {
                 }
                 cache
                     .in_namespace(Res::Quotas, object.namespace())
+                    .filter(|quota| is_about(quota, res))
                     .map(|quota| Key::of(quota))
                     .collect()
             }
@@ -157,7 +194,7 @@ impl Controller for ResourceQuotas {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
-        let used = used(cx.cache, &quota);
+        let used = used(cx.cache, &quota, cx.now());
         let mut amounts: BTreeMap<String, Value> = BTreeMap::new();
         let mut counted = false;
         for resource in hard.keys() {
@@ -167,8 +204,11 @@ impl Controller for ResourceQuotas {
                 counted = true;
                 count(cx.client, &key.namespace, resource).await.map(whole)
             };
-            if let Some(amount) = amount {
-                amounts.insert(resource.to_string(), Value::from(amount.canonical()));
+            // What cannot be counted now stays as it was counted before.
+            let before = || at(&quota, "status.used")?.get(resource.as_str()).cloned();
+            let amount = amount.map(|amount| Value::from(amount.canonical()));
+            if let Some(amount) = amount.or_else(before) {
+                amounts.insert(resource.to_string(), amount);
             }
         }
         let status = json!({"hard": hard, "used": amounts});
@@ -176,7 +216,7 @@ impl Controller for ResourceQuotas {
         Ok(if counted {
             Next::After(RECOUNT_AFTER)
         } else {
-            Next::Change
+            Next::After(RESYNC_AFTER)
         })
     }
 }
@@ -248,7 +288,7 @@ mod tests {
     fn what_is_used(#[case] resource: &str, #[case] expected: &str) {
         let quota = json!({"metadata": {"namespace": "d", "name": "q"}});
         assert!(is_watched(resource));
-        let used = used(&cache(), &quota);
+        let used = used(&cache(), &quota, Timestamp::UNIX_EPOCH);
         let amount = used.get(resource).copied().unwrap_or(Quantity::count(0));
         assert_eq!(amount.canonical(), expected);
     }
@@ -265,9 +305,50 @@ mod tests {
     #[case(json!({}), 2)]
     fn of_which_pods(#[case] spec: Value, #[case] expected: i64) {
         let quota = json!({"metadata": {"namespace": "d", "name": "q"}, "spec": spec});
-        let used = used(&cache(), &quota);
+        let used = used(&cache(), &quota, Timestamp::UNIX_EPOCH);
         let pods = used.get("pods").copied().unwrap_or(Quantity::count(0));
         assert_eq!(pods.canonical(), expected.to_string());
+    }
+
+    #[rstest]
+    #[case(Res::Pods, json!({}), json!({}), false)]
+    #[case(Res::Pods, json!({"status": {"phase": "Pending"}}), json!({"status": {"phase": "Running"}}), false)]
+    #[case(Res::Pods, json!({"status": {"phase": "Running"}}), json!({"status": {"phase": "Failed"}}), true)]
+    #[case(Res::Pods, json!({"status": {"phase": "Failed"}}), json!({"status": {"phase": "Succeeded"}}), false)]
+    #[case(Res::Pods, json!({"spec": {}}), json!({"spec": {"activeDeadlineSeconds": 3}}), true)]
+    #[case(Res::Pods, json!({"spec": {"activeDeadlineSeconds": 9}}), json!({"spec": {"activeDeadlineSeconds": 3}}), false)]
+    #[case(Res::Pods, told("a", "1"), told("a", "1"), false)]
+    #[case(Res::Pods, told("a", "1"), told("a", "2"), true)]
+    #[case(Res::Pods, told("a", ""), told("a", "2"), true)]
+    #[case::what_is_told_first(Res::Pods, json!({}), told("a", "1"), false)]
+    #[case::of_another_container(Res::Pods, told("a", "1"), told("b", "2"), false)]
+    #[case(Res::Services, typed("ClusterIP"), typed("NodePort"), true)]
+    #[case(Res::Services, typed("NodePort"), typed("LoadBalancer"), true)]
+    #[case(Res::Services, typed("ClusterIP"), typed("ExternalName"), false)]
+    #[case(Res::Services, typed("NodePort"), typed("NodePort"), false)]
+    #[case(Res::Claims, json!({}), json!({}), true)]
+    #[case(Res::Jobs, json!({}), json!({"status": {}}), false)]
+    #[case(Res::ResourceClaims, json!({}), json!({"status": {}}), false)]
+    fn what_is_counted_again(
+        #[case] res: Res,
+        #[case] old: Value,
+        #[case] new: Value,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(is_recounted(res, &old, &new), expected);
+    }
+
+    /// A pod whose container is given so many processors, or nobody knows.
+    fn told(name: &str, cpu: &str) -> Value {
+        let mut status = json!({"name": name});
+        if !cpu.is_empty() {
+            status["resources"] = json!({"requests": {"cpu": cpu}});
+        }
+        json!({"status": {"containerStatuses": [status]}})
+    }
+
+    fn typed(kind: &str) -> Value {
+        json!({"spec": {"type": kind}})
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod patches;
 mod pods;
 mod process;
 mod pull_rows;
+mod quota_rows;
 mod resizing;
 mod restart_rows;
 mod rules;
