@@ -66,9 +66,8 @@ pub(in crate::controllers) async fn claim(
     }
     let mut orphans = cx.cache.orphans(res, owner.namespace());
     orphans.retain(|object| {
-        !object.is_terminating()
-            && !(counts_running(owner_res) && is_over(object))
-            && belongs(owner_res, owner, res, object)
+        let passed_over = object.is_terminating() || (counts_running(owner_res) && is_over(object));
+        !passed_over && belongs(owner_res, owner, res, object)
     });
     for object in lost {
         let references = references(&object, |reference| text(reference, "uid") != owner.uid());
