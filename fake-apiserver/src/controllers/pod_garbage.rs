@@ -61,8 +61,21 @@ fn failed(pod: &Value, condition: Option<Value>) -> Option<Value> {
     if let Some(mut condition) = condition {
         condition["observedGeneration"] = json!(pod.generation());
         let mut conditions = list(pod, "status.conditions").to_vec();
-        conditions.retain(|known| known["type"] != condition["type"]);
-        conditions.push(condition);
+        match conditions
+            .iter_mut()
+            .find(|known| known["type"] == condition["type"])
+        {
+            // What has said so already has not changed since.
+            Some(known) => {
+                if known["status"] == condition["status"]
+                    && let Some(since) = known.get("lastTransitionTime")
+                {
+                    condition["lastTransitionTime"] = since.clone();
+                }
+                *known = condition;
+            }
+            None => conditions.push(condition),
+        }
         status["conditions"] = Value::from(conditions);
     }
     Some(status)
@@ -79,6 +92,20 @@ async fn remove(cx: &mut Cx<'_>, pod: &Value, condition: Option<Value>) -> Resul
         };
     }
     cx.delete_with(Res::Pods, pod, None, Some(0)).await
+}
+
+/// One that cannot be removed does not stop the others.
+async fn remove_all(
+    cx: &mut Cx<'_>,
+    pods: &[Arc<Value>],
+    condition: Option<&Value>,
+) -> Result<(), kube::Error> {
+    let mut result = Ok(());
+    for pod in pods {
+        let removed = remove(cx, pod, condition.cloned()).await;
+        result = result.and(removed);
+    }
+    result
 }
 
 #[async_trait]
@@ -143,9 +170,7 @@ impl Controller for PodGarbage {
                 .filter(|pod| is_over(pod))
                 .cloned()
                 .collect();
-            for pod in surplus(finished, FINISHED_MAX) {
-                remove(cx, &pod, None).await?;
-            }
+            remove_all(cx, &surplus(finished, FINISHED_MAX), None).await?;
             return Ok(Next::Change);
         }
         if cx.cache.get(Res::Nodes, "", &key.name).is_some() {
@@ -157,13 +182,11 @@ impl Controller for PodGarbage {
             .filter(|pod| text(pod, "spec.nodeName") == key.name)
             .cloned()
             .collect();
-        for pod in pods {
-            let condition = json!({
-                "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
-                "message": "PodGC: node no longer exists", "lastTransitionTime": cx.stamp(),
-            });
-            remove(cx, &pod, Some(condition)).await?;
-        }
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists", "lastTransitionTime": cx.stamp(),
+        });
+        remove_all(cx, &pods, Some(&condition)).await?;
         Ok(Next::Change)
     }
 }
@@ -251,10 +274,15 @@ mod tests {
 
     #[test]
     fn what_a_failed_pod_shows() {
-        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"});
-        let told = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "observedGeneration": 2});
+        let condition = |reason: &str, status: &str, time: &str| json!({"type": "DisruptionTarget", "status": status, "reason": reason, "lastTransitionTime": time});
+        let target = condition("DeletionByPodGC", "True", "now");
+        let told = |since: &str| {
+            let mut told = condition("DeletionByPodGC", "True", since);
+            told["observedGeneration"] = json!(2);
+            told
+        };
         let ready = json!({"type": "Ready", "status": "True"});
-        let before = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"});
+        let before = |status: &str| condition("EvictionByEvictionAPI", status, "before");
         for (phase, conditions, condition, expected) in [
             (
                 "Running",
@@ -266,13 +294,19 @@ mod tests {
                 "Pending",
                 json!([ready]),
                 Some(&target),
-                json!({"phase": "Failed", "observedGeneration": 2, "conditions": [ready, told]}),
+                json!({"phase": "Failed", "observedGeneration": 2, "conditions": [ready, told("now")]}),
             ),
             (
                 "Unknown",
-                json!([before, ready]),
+                json!([before("True"), ready]),
                 Some(&target),
-                json!({"phase": "Failed", "observedGeneration": 2, "conditions": [ready, told]}),
+                json!({"phase": "Failed", "observedGeneration": 2, "conditions": [told("before"), ready]}),
+            ),
+            (
+                "Unknown",
+                json!([before("False"), ready]),
+                Some(&target),
+                json!({"phase": "Failed", "observedGeneration": 2, "conditions": [told("now"), ready]}),
             ),
             ("Succeeded", json!([ready]), Some(&target), Value::Null),
             ("Failed", json!([]), Some(&target), Value::Null),

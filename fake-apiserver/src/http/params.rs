@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::status::ApiError;
+use crate::types::check_duration;
 
 /// What happens with fields the type does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Params {
     pub resource_version_match: String,
     pub limit: usize,
     pub continue_token: String,
+    /// How long the request may take, as given.
+    pub timeout: String,
     /// No time at all is one that is over.
     pub timeout_seconds: Option<u64>,
     pub allow_watch_bookmarks: bool,
@@ -98,6 +101,7 @@ impl Params {
                     Ok(seconds) => params.timeout_seconds = Some(u64::try_from(seconds).unwrap_or_default()),
                     Err(error) => params.wrong_list_number = Some(error),
                 },
+                "timeout" => params.timeout = value,
                 "allowWatchBookmarks" => params.allow_watch_bookmarks = flag(&value),
                 "sendInitialEvents" => params.send_initial_events = Some(flag(&value)),
                 "dryRun" => params.dry_run_given.push(value),
@@ -122,6 +126,19 @@ impl Params {
             }
         }
         Ok(params)
+    }
+
+    /// Checks what is said of how long a request may take. Nothing here takes long enough to be ended for it.
+    ///
+    /// # Errors
+    /// 400 for what is no duration.
+    pub(super) fn check_timeout(&self) -> Result<(), ApiError> {
+        if self.timeout.is_empty() {
+            return Ok(());
+        }
+        check_duration(&self.timeout).map_err(|why| {
+            ApiError::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+        })
     }
 }
 

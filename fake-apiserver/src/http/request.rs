@@ -102,6 +102,23 @@ pub(crate) enum Target {
     Nothing,
 }
 
+impl Target {
+    /// Whether a request may take as long as it likes: watches, and what goes on to a node.
+    pub(super) fn is_long_running(&self) -> bool {
+        match self {
+            Target::OldWatch(_) => true,
+            Target::Resource(request) => {
+                request.verb == Verb::Watch
+                    || matches!(
+                        request.subresource.as_str(),
+                        "attach" | "exec" | "log" | "portforward" | "proxy"
+                    )
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Takes a path apart, percent escapes undone. `watch` is whether the query asks for a watch.
 pub(crate) fn target(method: &Method, path: &str, watch: bool) -> Target {
     let path = path.strip_prefix('/').unwrap_or(path);

@@ -113,6 +113,9 @@ where
             .map_or(head.uri.path(), PathAndQuery::as_str);
         return Ok(respond::unfinished(asked));
     }
+    if !target.is_long_running() {
+        params.check_timeout()?;
+    }
     let agent = match header(head, &USER_AGENT) {
         "" => server.user_agent.unwrap_or_default(),
         said => said,

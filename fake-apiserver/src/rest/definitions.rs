@@ -5,12 +5,31 @@ use std::sync::Arc;
 use shared_json::Value;
 
 use crate::meta::at;
+use crate::patch::apply::{FieldSet, Operation, track_update};
 use crate::server::ServerState;
 use crate::store::{Change, GroupResource, Stored};
 use crate::strategy::crd;
+use crate::types;
 
 /// How many definitions one write may change.
 const ROUNDS_MAX: usize = 16;
+
+/// The server itself owns what it says of names.
+fn own(old: &Value, value: &mut Value, now: &str) {
+    let (group, version) = ("apiextensions.k8s.io", "v1");
+    let Some(schema) = types::builtin((group, version, "CustomResourceDefinition")) else {
+        return;
+    };
+    let operation = Operation {
+        manager: "kube-apiserver",
+        api_version: &format!("{group}/{version}"),
+        subresource: "status",
+        now,
+        reset_fields: &FieldSet::default(),
+        versions: None,
+    };
+    track_update(&schema, Some(old), value, &operation);
+}
 
 /// Says in the definitions of a group which names they have got, and serves those that have got theirs. The real server does so
 /// a moment after a definition was written or removed.
@@ -30,9 +49,11 @@ pub(super) fn settle(state: &ServerState, group: &str) {
             let taken: Vec<&Value> = others
                 .filter_map(|other| at(&other.value, "status.acceptedNames"))
                 .collect();
-            let Some(value) = crd::settled(&stored.value, &taken, &state.now()) else {
+            let now = state.now();
+            let Some(mut value) = crd::settled(&stored.value, &taken, &now) else {
                 continue;
             };
+            own(&stored.value, &mut value, &now);
             // It was read when it was written.
             let _defined = state.registry.define(&value, state.store.revision());
             let written = state

@@ -3,6 +3,8 @@
 use base64::Engine;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::duration::check_duration;
+
 /// Whether the text is of the format; true for formats that are not checked.
 pub(crate) fn fits(format: &str, text: &str) -> bool {
     match format {
@@ -122,7 +124,7 @@ fn is_social_security_number(text: &str) -> bool {
 
 /// Go's duration (`1h30m`, `1.5s`, `0`), or some text with a number of days, weeks and so on in it.
 fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || {
+    check_duration(text).is_ok() || {
         let mut numbers = text.match_indices(|c: char| c.is_ascii_digit());
         numbers.any(|(at, _)| {
             let rest = text.get(at..).unwrap_or_default();
@@ -140,32 +142,6 @@ fn is_unit(text: &str) -> bool {
         .unwrap_or(text.len());
     let unit = text.get(..end).unwrap_or_default().to_lowercase();
     SHORT.contains(&&*unit) || LONG.iter().any(|long| unit.starts_with(long))
-}
-
-fn is_go_duration(text: &str) -> bool {
-    const UNITS: [&str; 7] = ["ns", "us", "µs", "μs", "ms", "s", "m"];
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(digits);
-        let letters = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(letters);
-        if number.parse::<f64>().is_err() || !(unit == "h" || UNITS.contains(&unit)) {
-            return false;
-        }
-        rest = tail;
-    }
-    true
 }
 
 fn is_cidr(text: &str) -> bool {

@@ -12,6 +12,7 @@ mod builtin;
 mod canonical;
 mod decode;
 mod defaults;
+mod duration;
 mod enums;
 mod facts;
 mod fields;
@@ -31,6 +32,7 @@ mod validate;
 pub(crate) use builtin::field_description;
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
+pub(crate) use duration::check_duration;
 pub(crate) use format::fits as fits_format;
 pub(crate) use quantity::Quantity;
 pub use schema::{

@@ -1,5 +1,7 @@
 //! Schedules in cron's form, and what Kubernetes' parser says of those it cannot read.
 
+use crate::types::check_duration;
+
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
@@ -62,43 +64,7 @@ fn descriptor(spec: &str) -> Result<(), String> {
     let Some(duration) = spec.strip_prefix("@every ") else {
         return Err(format!("unrecognized descriptor: {spec}"));
     };
-    if is_duration(duration) {
-        return Ok(());
-    }
-    Err(format!(
-        "failed to parse duration {spec}: time: invalid duration {}",
-        crate::field_error::go_quote(duration)
-    ))
-}
-
-/// A duration in Go's form: `1h30m`, `1.5s`.
-pub(crate) fn is_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (number, after) = rest.split_at(end);
-        if number.is_empty() || number.matches('.').count() > 1 || !number.bytes().any(|b| b.is_ascii_digit())
-        {
-            return false;
-        }
-        let Some(unit) = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
-            .iter()
-            .filter(|unit| after.starts_with(**unit))
-            .max_by_key(|unit| unit.len())
-        else {
-            return false;
-        };
-        rest = after.strip_prefix(unit).unwrap_or_default();
-    }
-    true
+    check_duration(duration).map_err(|why| format!("failed to parse duration {spec}: {why}"))
 }
 
 fn number(text: &str, names: &[&str]) -> Result<i64, String> {
