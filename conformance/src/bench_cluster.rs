@@ -7,7 +7,7 @@ use fake_apiserver::Cluster;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use kube::core::Request;
+use kube::core::{PartialObjectMeta, Request};
 use kube::{Client, Resource as _};
 use shared_json::{Value, json};
 use tokio::time::Instant;
@@ -187,14 +187,15 @@ impl Maker {
                 });
                 post(client, &requests, &deployment).await?;
                 let api: Api<Deployment> = Api::default_namespaced(client.clone());
-                let made = |deployment: &Deployment| {
-                    let status = deployment.status.as_ref();
-                    status.and_then(|status| status.replicas) == i32::try_from(pods).ok()
-                };
-                while !api.get("bench").await.is_ok_and(|deployment| made(&deployment)) {
-                    tokio::time::sleep(STEP).await;
-                }
-                Ok(())
+                until_nothing_is_left(async || {
+                    let deployment = api.get("bench").await;
+                    let deployment = deployment.map_err(|error| defect("read the Deployment", error))?;
+                    let made = deployment.status.and_then(|status| status.replicas);
+                    let made = made.unwrap_or_default();
+                    let is_whole = u32::try_from(made).is_ok_and(|made| made == pods);
+                    Ok((!is_whole).then(|| format!("a Deployment that has {made} of {pods}")))
+                })
+                .await
             }
         }
     }
@@ -234,25 +235,32 @@ async fn post(client: &Client, requests: &Request, object: &Value) -> Result<(),
 
 /// Waits until no pod is selected any more.
 async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
-    let deadline = Instant::now() + VIRTUAL_LIMIT;
     let one = ListParams::default().fields(selector).limit(1);
-    loop {
-        let left = api
-            .list_metadata(&one)
-            .await
-            .map_err(|error| defect("list pods", error))?;
-        let Some(left) = left.items.first() else {
-            return Ok(());
-        };
+    until_nothing_is_left(async || {
+        let left = api.list_metadata(&one).await;
+        let left = left.map_err(|error| defect("list pods", error))?;
+        let name = |pod: &PartialObjectMeta<Pod>| pod.metadata.name.clone().unwrap_or_default();
+        Ok(left
+            .items
+            .first()
+            .map(|pod| format!("{} ({selector})", name(pod))))
+    })
+    .await
+}
+
+/// Asks again and again what is waited for, until there is nothing.
+async fn until_nothing_is_left(look: impl AsyncFn() -> Result<Option<String>, Error>) -> Result<(), Error> {
+    let deadline = Instant::now() + VIRTUAL_LIMIT;
+    while let Some(left) = look().await? {
         if Instant::now() > deadline {
-            let name = left.metadata.name.clone().unwrap_or_default();
             return Err(defect(
                 "wait for pods",
-                format!("an hour of virtual time was not enough for {name} ({selector})"),
+                format!("an hour of virtual time was not enough for {left}"),
             ));
         }
         tokio::time::sleep(STEP).await;
     }
+    Ok(())
 }
 
 /// So many nodes that the pods fit, with some room.

@@ -128,7 +128,7 @@ impl Params {
         Ok(params)
     }
 
-    /// Checks what is said of how long a request may take. Nothing here takes long enough to be ended for it.
+    /// Checks what is said of how long a request may take. None is ended for it.
     ///
     /// # Errors
     /// 400 for what is no duration.

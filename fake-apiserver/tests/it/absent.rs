@@ -157,3 +157,13 @@ fn what_is_beside_the_objects() {
         assert_eq!(code, 400, "{answer}");
     });
 }
+
+/// The real server answers 504.
+#[test]
+fn requests_take_the_time_they_take() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let (code, answer) = request(&cluster, "GET", "/api/v1/pods?timeout=1us", &Value::Null).await;
+        assert_eq!(code, 200, "{answer}");
+    });
+}

@@ -4,7 +4,7 @@ use fake_apiserver::Cluster;
 use shared_json::{Array, Value, json};
 
 use crate::support::{request, simulate};
-use crate::workloads::{APPS, CORE, get, items, post, run, template, workload};
+use crate::workloads::{CORE, deploy, get, items, post, run, template};
 
 #[test]
 fn services_know_their_pods() {
@@ -15,12 +15,7 @@ fn services_know_their_pods() {
             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
         });
         post(&cluster, &format!("{CORE}/services"), &service).await;
-        post(
-            &cluster,
-            &format!("{APPS}/deployments"),
-            &workload("Deployment", json!({"replicas": 2})),
-        )
-        .await;
+        deploy(&cluster, json!({"replicas": 2})).await;
         run(&cluster, 5).await;
         let slices = items(&get(&cluster, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Ds").await);
         assert_eq!(slices.len(), 1, "{slices:#?}");

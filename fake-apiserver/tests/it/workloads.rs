@@ -7,7 +7,7 @@ use shared_json::{Array, Value, json};
 
 use crate::support::{request, send, simulate};
 
-pub(crate) const APPS: &str = "/apis/apps/v1/namespaces/default";
+const APPS: &str = "/apis/apps/v1/namespaces/default";
 pub(crate) const CORE: &str = "/api/v1/namespaces/default";
 const BATCH: &str = "/apis/batch/v1/namespaces/default";
 
@@ -15,7 +15,7 @@ pub(crate) fn template() -> Value {
     json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a", "image": "web:1"}]}})
 }
 
-pub(crate) fn workload(kind: &str, spec: Value) -> Value {
+fn workload(kind: &str, spec: Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template()},
@@ -30,6 +30,12 @@ pub(crate) async fn post(cluster: &Cluster, path: &str, object: &Value) -> Value
     let (code, answer) = request(cluster, "POST", path, object).await;
     assert_eq!(code, 201, "{answer}");
     answer
+}
+
+/// Makes the Deployment `w` of pods of the label `app=web`.
+pub(crate) async fn deploy(cluster: &Cluster, spec: Value) {
+    let deployment = workload("Deployment", spec);
+    post(cluster, &format!("{APPS}/deployments"), &deployment).await;
 }
 
 pub(crate) async fn get(cluster: &Cluster, path: &str) -> Value {
@@ -67,12 +73,7 @@ pub(crate) async fn run(cluster: &Cluster, seconds: u64) {
 fn a_deployment_rolls_out_and_back() {
     simulate(|| async {
         let cluster = Cluster::builder().start().await.expect("a cluster");
-        post(
-            &cluster,
-            &format!("{APPS}/deployments"),
-            &workload("Deployment", json!({"replicas": 4})),
-        )
-        .await;
+        deploy(&cluster, json!({"replicas": 4})).await;
         run(&cluster, 5).await;
         let deployment = get(&cluster, &format!("{APPS}/deployments/w")).await;
         assert_eq!(deployment["status"]["availableReplicas"], 4, "{deployment:#}");
@@ -513,12 +514,7 @@ fn a_cron_job_makes_jobs_by_the_clock() {
 fn pods_leave_a_node_that_fails() {
     simulate(|| async {
         let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
-        post(
-            &cluster,
-            &format!("{APPS}/deployments"),
-            &workload("Deployment", json!({"replicas": 2})),
-        )
-        .await;
+        deploy(&cluster, json!({"replicas": 2})).await;
         run(&cluster, 5).await;
         let node = get(&cluster, "/api/v1/nodes/node1").await;
         let mut conditions = node["status"]["conditions"].clone();
@@ -618,12 +614,7 @@ fn a_pod_that_fits_nowhere_says_why_and_drives_others_away() {
 fn budgets_count_what_may_go() {
     simulate(|| async {
         let cluster = Cluster::builder().start().await.expect("a cluster");
-        post(
-            &cluster,
-            &format!("{APPS}/deployments"),
-            &workload("Deployment", json!({"replicas": 3})),
-        )
-        .await;
+        deploy(&cluster, json!({"replicas": 3})).await;
         let budget = json!({
             "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
             "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
