@@ -19,6 +19,7 @@ use crate::encode::Encoder;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
+use crate::rest::patch::PatchKind;
 use crate::rest::{
     conversion, create, delete, incoming, options, ownership, patch, posted, read, subresource, update, watch,
 };
@@ -252,7 +253,11 @@ async fn perform(
     let accepted = match &incoming.stream {
         // Streams have forms of their own.
         Some(_) => Accepted::default(),
-        None => accepted(&resource, &request, &incoming)?,
+        None => {
+            check_verb(&resource, &request)?;
+            check_patch_type(&resource, &request, &incoming)?;
+            accepted(&resource, &request, &incoming)?
+        }
     };
     let refusals = negotiated_encoding(&incoming);
     let Incoming {
@@ -267,9 +272,6 @@ async fn perform(
         stream,
         ..
     } = *incoming;
-    if stream.is_none() {
-        check_verb(&resource, &request)?;
-    }
     let media_type = content_type.split(';').next().unwrap_or_default();
     let is_apply = media_type.trim() == APPLY_TYPE;
     options::check(&mut params, request.verb, is_apply)?;
@@ -303,7 +305,19 @@ async fn perform(
     }
 }
 
-/// Whether anything answers this verb: found out before its options are read.
+/// Whether the patch is of a kind that is taken here: found out before the form of the answer and the options are.
+fn check_patch_type(
+    resource: &Resource,
+    request: &ResourceRequest,
+    incoming: &Incoming,
+) -> Result<(), ApiError> {
+    if request.verb == Verb::Patch {
+        PatchKind::of(&incoming.content_type, resource.is_custom())?;
+    }
+    Ok(())
+}
+
+/// Whether anything answers this verb: found out before the form of the answer and the options are.
 fn check_verb(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiError> {
     let verb = request.verb;
     let is_among = |verbs: &[String]| verbs.iter().any(|known| known == verb.as_str());
@@ -322,7 +336,13 @@ fn check_verb(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiE
         };
     }
     if is_among(&resource.verbs) {
-        return Ok(());
+        // Nothing built in is created under a name of its path.
+        let misplaced = verb == Verb::Create && !request.name.is_empty() && !resource.is_custom();
+        return if misplaced {
+            Err(ApiError::method_not_allowed())
+        } else {
+            Ok(())
+        };
     }
     // What is only ever created has no paths of its own.
     if !request.name.is_empty() && resource.verbs.iter().all(|verb| verb == "create") {
