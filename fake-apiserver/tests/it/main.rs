@@ -11,6 +11,7 @@ mod change_rows;
 mod collections;
 mod collector_rows;
 mod custom;
+mod deadline_rows;
 mod decisions;
 mod deletions;
 mod endings_rows;

@@ -35,33 +35,35 @@ impl Condition {
 }
 
 /// The conditions as they are to be shown, in the order in which the kubelet writes them.
-pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, now: &str) -> Vec<Value> {
+pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, early: bool, now: &str) -> Vec<Value> {
     let generation = pod.generation();
-    let own = conditions_of(record, pod, phase).into_iter().map(|condition| {
-        let status = if condition.met { "True" } else { "False" };
-        // The time stays while the status does; one that another writer left empty is filled in.
-        let since = condition_of(pod, condition.kind)
-            .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
-            .and_then(|old| old.get("lastTransitionTime"))
-            .and_then(Value::as_str)
-            .unwrap_or(now);
-        // In order: nothing has to make room.
-        let mut out = Map::with_capacity(7);
-        out.insert("lastProbeTime", Value::Null);
-        out.insert("lastTransitionTime", since.into());
-        if !condition.message.is_empty() {
-            out.insert("message", condition.message.into());
-        }
-        if generation > 0 {
-            out.insert("observedGeneration", generation.into());
-        }
-        if !condition.reason.is_empty() {
-            out.insert("reason", condition.reason.into());
-        }
-        out.insert("status", status.into());
-        out.insert("type", condition.kind.into());
-        Value::Object(out)
-    });
+    let own = conditions_of(record, pod, phase, early)
+        .into_iter()
+        .map(|condition| {
+            let status = if condition.met { "True" } else { "False" };
+            // The time stays while the status does; one that another writer left empty is filled in.
+            let since = condition_of(pod, condition.kind)
+                .filter(|old| old.get("status").and_then(Value::as_str) == Some(status))
+                .and_then(|old| old.get("lastTransitionTime"))
+                .and_then(Value::as_str)
+                .unwrap_or(now);
+            // In order: nothing has to make room.
+            let mut out = Map::with_capacity(7);
+            out.insert("lastProbeTime", Value::Null);
+            out.insert("lastTransitionTime", since.into());
+            if !condition.message.is_empty() {
+                out.insert("message", condition.message.into());
+            }
+            if generation > 0 {
+                out.insert("observedGeneration", generation.into());
+            }
+            if !condition.reason.is_empty() {
+                out.insert("reason", condition.reason.into());
+            }
+            out.insert("status", status.into());
+            out.insert("type", condition.kind.into());
+            Value::Object(out)
+        });
     resizing(record).into_iter().chain(own).collect()
 }
 
@@ -92,7 +94,7 @@ fn resizing(record: &PodRecord) -> Vec<Value> {
     pending.chain(progress).collect()
 }
 
-fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition> {
+fn conditions_of(record: &PodRecord, pod: &Value, phase: &str, early: bool) -> Vec<Condition> {
     let sandbox = if record.sandbox {
         Condition::met("PodReadyToStartContainers")
     } else {
@@ -129,7 +131,8 @@ fn conditions_of(record: &PodRecord, pod: &Value, phase: &str) -> Vec<Condition>
     if may_restart_all(pod) {
         all.push(restarting_all(record, pod, phase));
     }
-    if let Some(message) = &record.disrupted {
+    // Why it had to go is told with its last phase.
+    if let Some(message) = record.disrupted.as_ref().filter(|_| !early) {
         all.push(Condition {
             reason: "TerminationByKubelet",
             message: message.clone(),

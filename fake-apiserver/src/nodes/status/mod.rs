@@ -31,9 +31,11 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
         put("message", Value::from(message.clone()));
         return out;
     }
+    // A phase that is never left, and why, are told only when nothing of the pod runs any more.
+    let early = !record.over && is_final(phase) && !is_final(shown_phase(pod));
     put(
         "conditions",
-        Value::from(conditions::conditions(record, pod, phase, now)),
+        Value::from(conditions::conditions(record, pod, phase, early, now)),
     );
     for (field, kinds) in [
         ("initContainerStatuses", &[Kind::Init, Kind::Sidecar][..]),
@@ -45,8 +47,6 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
             put(field, Value::from(statuses));
         }
     }
-    // A phase that is never left is told only when nothing of the pod runs any more.
-    let early = !record.over && !record.failed && matches!(phase, "Succeeded" | "Failed");
     put(
         "phase",
         Value::from(if early {
@@ -71,6 +71,7 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
         put("podIPs", json!([{"ip": ip}]));
     }
     match &record.failure {
+        Some(_) if early => {}
         Some((reason, message)) => {
             put("reason", Value::from(reason.clone()));
             put("message", Value::from(message.clone()));
@@ -85,6 +86,18 @@ pub(super) fn status(record: &PodRecord, pod: &Value, now: &str) -> Map {
         }
     }
     out
+}
+
+/// Whether a phase is never left.
+fn is_final(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// The phase that the pod shows.
+fn shown_phase(pod: &Value) -> &str {
+    at(pod, "status.phase")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Whether the pod shares its node's network.
