@@ -4,6 +4,7 @@ mod apidiff;
 mod bench;
 mod ci;
 mod conformance;
+mod fuzz;
 mod histories;
 mod manifests;
 mod record;
@@ -41,6 +42,8 @@ enum Verb {
     Histories(histories::Arguments),
     /// Do the steps of a recording on a cluster, and write what happens there as a recording.
     Record(record::Arguments),
+    /// Fuzz the API server's decoders, patches, selectors, schemas and expressions (needs cargo-fuzz and a nightly toolchain).
+    Fuzz(fuzz::Arguments),
     /// Send random requests to a cluster with watches open, and check that all adds up.
     Soak(soak::Arguments),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::Histories(arguments) => histories::run(&arguments),
         Verb::Record(arguments) => record::run(arguments),
+        Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
     };
     match result {

@@ -230,7 +230,7 @@ impl Step {
 ///
 /// # Errors
 /// If a file cannot be read or is no case.
-pub(super) fn read_all(root: &Path) -> Result<Vec<Case>, Error> {
+pub fn read_all(root: &Path) -> Result<Vec<Case>, Error> {
     files::with_extension(root, "json")?
         .iter()
         .map(|path| Case::read(path))

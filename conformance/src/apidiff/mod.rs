@@ -13,12 +13,14 @@ mod pointer;
 mod reduce;
 mod report;
 mod request;
+mod seeds;
 mod suite;
 mod view;
 
-pub use case::{Case, Step};
+pub use case::{Case, Step, read_all};
 pub use compare::Difference;
 pub use play::{Server, play};
 pub use report::Counts;
 pub use report::{CaseResult, Outcome};
+pub use seeds::{Seeds, seeds, write_seeds};
 pub use suite::{ApidiffOptions, Target, known_failures, prune, run, surprises, totals};

@@ -6,6 +6,7 @@ mod broken;
 mod fixtures;
 mod foreign;
 mod histories;
+mod hostile;
 mod kubeconfig;
 mod manager;
 mod record;

@@ -2,6 +2,7 @@
 
 use shared_json::Value;
 
+use super::depth::deep;
 use super::rules::text;
 use super::ty::Ty;
 use super::types::{self, of, of_resource};
@@ -37,7 +38,7 @@ pub(crate) fn check(schema: &Schema, costs: bool, wrong: &[String]) -> Vec<Field
         times: Some(1),
         loose: None,
     };
-    visit(schema, &root, "", &mut out);
+    deep(|| visit(schema, &root, "", &mut out));
     let mut complaints = out.complaints;
     complaints.extend(out.costs.complaints());
     complaints

@@ -8,6 +8,7 @@
 pub(crate) mod authorizer;
 pub(crate) mod check;
 mod cost;
+mod depth;
 mod failures;
 mod field_path;
 mod folding;
@@ -32,10 +33,14 @@ use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, Value};
 
+use depth::{Depth, deep};
 use ty::Ty;
 use types::Wrong;
 
 use crate::types::Schema;
+
+/// The parser's own limit of brackets, above the one of [`depth`].
+const PARSER_DEPTH_MAX: u16 = 500;
 
 /// An expression that was read.
 #[derive(Debug)]
@@ -75,15 +80,17 @@ impl Expression {
     /// What is wrong with its syntax, as the real server prints it.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let mut tree = parse(text)?;
-        if let Some(error) = words::problem(text, &mut tree) {
-            return Err(error);
-        }
-        macros::expand(&mut tree);
-        let mut run = tree.clone();
-        let changed = macros::to_one_variable(&mut run) | library::lower(&mut run);
-        Ok(Self {
-            tree,
-            run: changed.then_some(run),
+        deep(|| {
+            if let Some(error) = words::problem(text, &mut tree) {
+                return Err(error);
+            }
+            macros::expand(&mut tree);
+            let mut run = tree.clone();
+            let changed = macros::to_one_variable(&mut run) | library::lower(&mut run);
+            Ok(Self {
+                tree,
+                run: changed.then_some(run),
+            })
         })
     }
 
@@ -113,7 +120,7 @@ impl Expression {
     /// The expression as it is evaluated for values of a schema.
     fn lowered(mut self, schema: &Schema) -> Self {
         let tree = self.run.as_ref().unwrap_or(&self.tree);
-        if let Some(lowered) = lists::lower(tree, &[("self", schema), ("oldSelf", schema)]) {
+        if let Some(lowered) = deep(|| lists::lower(tree, &[("self", schema), ("oldSelf", schema)])) {
             self.run = Some(lowered);
         }
         self
@@ -125,15 +132,15 @@ fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Resu
     for (name, value) in variables {
         context.add_variable_from_value(*name, value.clone());
     }
-    let value = Value::resolve(tree, &context);
+    let value = deep(|| Value::resolve(tree, &context));
     value.map_err(|error| Failure {
         text: failures::describe(&error),
     })
 }
 
 fn parse(text: &str) -> Result<IdedExpr, String> {
-    let parser = Parser::new().enable_optional_syntax(true);
-    parser.parse(text).map_err(|error| {
+    let parsed = Depth::of(text)?.parsing(|| parser().parse(text));
+    parsed.map_err(|error| {
         if text.is_empty() {
             // Nothing has no place.
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
@@ -143,15 +150,19 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
     })
 }
 
+fn parser() -> Parser {
+    Parser::new()
+        .enable_optional_syntax(true)
+        .max_recursion_depth(PARSER_DEPTH_MAX)
+}
+
 /// Where the nodes of an expression stand, by their ids: line and column, from 1.
 ///
 /// The parser tells that of what it cannot read only; so it is given the same with a character behind it that it cannot.
 fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
     let unreadable = format!("{text}\n\u{1}");
-    let errors = Parser::new()
-        .enable_optional_syntax(true)
-        .parse(&unreadable)
-        .err();
+    let depth = Depth::of(text).unwrap_or_default();
+    let errors = depth.parsing(|| parser().parse(&unreadable).err());
     let info = errors.and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));
     let text = text.to_owned();
     move |id| {
@@ -196,7 +207,7 @@ pub(crate) fn compile(expression: &str) -> Result<Expression, String> {
 /// What is wrong with an expression that chooses devices.
 pub(crate) fn device_selector(text: &str) -> Result<(), String> {
     let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
-    let checked = types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]);
+    let checked = deep(|| types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]));
     // What the fields of a device are is not known here; which names there are is.
     let is_name = |wrong: &Wrong| {
         wrong.what.starts_with("undeclared reference to") && !wrong.what.contains("'includes'")

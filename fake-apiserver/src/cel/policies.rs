@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::depth::deep;
 use super::ty::{Record, Shape, Ty};
 use super::{Expression, complaints, folding, types};
 
@@ -137,7 +138,7 @@ impl Names {
     fn check<'a>(&'a self, read: &Expression, wanted: Wanted) -> types::Checked<'a> {
         let params = self.params.then_some(Ty::Dyn);
         let names = environment(Ty::Dyn, params, self.variables.as_ref(), wanted);
-        types::check(&read.tree, names)
+        deep(|| types::check(&read.tree, names))
     }
 
     /// What is wrong with an expression, if anything is.
@@ -156,7 +157,7 @@ impl Names {
         if let Some(mismatch) = Self::mismatch(&checked.result, wanted) {
             return Some(Problem::Invalid(mismatch));
         }
-        let problem = folding::problem(&read.tree)?;
+        let problem = deep(|| folding::problem(&read.tree))?;
         Some(Problem::Internal(format!(
             "program instantiation failed: {problem}"
         )))

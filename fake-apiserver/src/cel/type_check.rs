@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::depth::deep;
 use super::policies::{Wanted, environment, lasting};
 use super::ty::{Shape, Ty};
 use super::{Expression, complaints, types};
@@ -52,7 +53,7 @@ fn check<'a>(
     let mut names = environment(described(typed.object), params, Some(variables), Wanted::Anything);
     // The real check forgets this one.
     names.retain(|(name, _)| name != "authorizer.requestResource");
-    types::check(&read.tree, names)
+    deep(|| types::check(&read.tree, names))
 }
 
 /// The type of a whole resource: its metadata is as its schema says.

@@ -84,8 +84,10 @@ fn equal(a: Option<&Value>, b: Option<&Value>, maps: bool) -> bool {
         b.filter(|value| !is_empty(value, maps)),
     ) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            let mut keys = a.keys().chain(b.keys());
-            keys.all(|key| equal(a.get(key), b.get(key), maps))
+            // Each pair is looked at once: what is in both stands deep within it again.
+            a.iter().all(|(key, a)| equal(Some(a), b.get(key), maps))
+                && b.iter()
+                    .all(|(key, b)| a.contains_key(key) || equal(None, Some(b), maps))
         }
         (Some(Value::Array(a)), Some(Value::Array(b))) => {
             let mut items = a.iter().zip(b);
@@ -101,5 +103,30 @@ fn is_empty(value: &Value, maps: bool) -> bool {
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => maps && map.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{same, same_in_definitions};
+    use rstest::rstest;
+    use shared_json::{Value, json};
+
+    /// So deep that whoever looks at each part twice never comes to an end.
+    fn deep(innermost: Value) -> Value {
+        (0..100).fold(innermost, |inner, _| json!({"a": inner}))
+    }
+
+    #[rstest]
+    #[case::alike(json!({"b": 1}), json!({"b": 1}), true)]
+    #[case::others(json!({"b": 1}), json!({"b": 2}), false)]
+    #[case::one_more(json!({"b": 1}), json!({"b": 1, "c": 1}), false)]
+    #[case::one_less(json!({"b": 1, "c": 1}), json!({"b": 1}), false)]
+    #[case::nothing_more(json!({"b": 1}), json!({"b": 1, "c": []}), true)]
+    #[case::nothing_less(json!({"b": 1, "c": null}), json!({"b": 1}), true)]
+    fn deep_within(#[case] a: Value, #[case] b: Value, #[case] equal: bool) {
+        let (a, b) = (deep(a), deep(b));
+        assert_eq!(same(Some(&a), Some(&b)), equal);
+        assert_eq!(same_in_definitions(Some(&a), Some(&b)), equal);
     }
 }
