@@ -209,8 +209,18 @@ impl ApiError {
     /// 504: what was asked may have been done, or not.
     #[must_use]
     pub fn timed_out() -> Self {
-        let message =
-            "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        Self::timeout(
+            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        )
+    }
+
+    /// 504 for a request that was not read in time.
+    #[must_use]
+    pub fn unread_in_time() -> Self {
+        Self::timeout("Timeout: request did not complete within the allotted timeout")
+    }
+
+    fn timeout(message: &str) -> Self {
         let mut error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
         error.details = Some(json!({}));
         error

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client_kit::LocalObjects;
@@ -35,6 +36,9 @@ use crate::openapi::{self, Document};
 use crate::resources::Registry;
 use crate::server::Server;
 use crate::status::ApiError;
+
+/// How long a client may take to send a request: the real server ends one that is not long-running after that.
+const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl<B> tower::Service<Request<B>> for Server
 where
@@ -134,9 +138,11 @@ where
         return Err(refusal);
     }
     let user = admit(&server, head, &path, &target, &params)?;
-    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+    let whole = Limited::new(body, BODY_BYTES_MAX).collect();
+    let body = match tokio::time::timeout(BODY_WAIT_MAX, whole).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+        Err(_) => return Err(ApiError::unread_in_time()),
     };
     let local = head.extensions.get::<LocalObjects>();
     let body = match local.and_then(|local| local.sent(&body)) {

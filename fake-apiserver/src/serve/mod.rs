@@ -6,6 +6,7 @@
 
 mod certificates;
 mod kubeconfig;
+mod patience;
 mod unread;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -28,6 +29,8 @@ use tower::ServiceExt as _;
 pub use certificates::{CertificateError, Identity};
 pub use kubeconfig::kubeconfig;
 
+use patience::Prompt;
+
 use crate::authn::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, Peer, User};
 use crate::server::Server;
 
@@ -35,6 +38,10 @@ use crate::server::Server;
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long a client may take to agree on a connection's encryption.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long nothing is accepted after that has failed: twice as long each time, as Go's server does.
+const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(5);
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How a server is reached and whom it believes.
 #[derive(Clone, Default)]
@@ -69,7 +76,7 @@ impl Transport {
 /// seconds for the requests under way.
 ///
 /// # Errors
-/// If the listener fails. A connection that fails ends alone.
+/// If the listener fails for good. A connection that fails ends alone, and where there are too many the next ones wait.
 pub async fn serve(
     server: Server,
     listener: TcpListener,
@@ -83,13 +90,25 @@ pub async fn serve(
     let peer = transport.peer();
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
+    let mut pause = ACCEPT_PAUSE_MIN;
     tokio::pin!(stop);
     loop {
-        let (stream, address) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = &mut stop => break,
-            accepted = listener.accept() => accepted?,
+            accepted = listener.accept() => accepted,
         };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if passes(&error) => {
+                tracing::warn!(%error, ?pause, "accept a connection");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        pause = ACCEPT_PAUSE_MIN;
         let connection = Connection {
             server: server.clone(),
             peer: peer.clone(),
@@ -105,6 +124,17 @@ pub async fn serve(
         tracing::debug!("close what is still open");
     }
     Ok(())
+}
+
+/// Whether accepting may succeed later: a connection was given up before it was accepted, or there are too many open files.
+fn passes(error: &io::Error) -> bool {
+    const TOO_MANY: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    let gone = [
+        io::ErrorKind::ConnectionAborted,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::Interrupted,
+    ];
+    gone.contains(&error.kind()) || error.raw_os_error().is_some_and(|code| TOO_MANY.contains(&code))
 }
 
 struct Connection {
@@ -149,10 +179,16 @@ impl Connection {
             request.map(unread::ReadToEnd::new)
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience::HEAD_WAIT_MAX);
         // Watches are streams: an HTTP/2 connection carries many.
         builder.http2().max_concurrent_streams(1000);
-        let connection =
-            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+        let connection = builder.serve_connection_with_upgrades(
+            TokioIo::new(Prompt::new(stream)),
+            TowerToHyperService::new(service),
+        );
         if let Err(error) = watcher.watch(connection.into_owned()).await {
             tracing::debug!(%error, peer = %address, "serve a connection");
         }

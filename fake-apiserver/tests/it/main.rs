@@ -39,6 +39,7 @@ mod rules;
 mod runtime;
 mod served;
 mod sharing;
+mod slow;
 mod streams;
 mod support;
 mod volume_rows;

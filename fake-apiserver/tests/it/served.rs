@@ -16,10 +16,10 @@ pub(crate) struct Served {
     kubeconfig: Value,
     stop: oneshot::Sender<()>,
     done: tokio::task::JoinHandle<std::io::Result<()>>,
-    _cluster: Cluster,
+    cluster: Cluster,
 }
 
-async fn start(encrypted: bool) -> Served {
+pub(crate) async fn start(encrypted: bool) -> Served {
     start_cluster(encrypted, Cluster::builder().nodes(0).controllers(false)).await
 }
 
@@ -32,6 +32,19 @@ pub(crate) async fn start_with_nodes(count: u32) -> Served {
 impl Served {
     pub(crate) async fn client(&self) -> Client {
         client(&self.kubeconfig).await
+    }
+
+    /// Where an unencrypted server listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let server = self.kubeconfig["clusters"][0]["cluster"]["server"].as_str();
+        let address = server.and_then(|url| url.strip_prefix("http://"));
+        address
+            .and_then(|address| address.parse().ok())
+            .expect("an address")
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 }
 
@@ -62,7 +75,7 @@ async fn start_cluster(encrypted: bool, cluster: ClusterBuilder) -> Served {
         kubeconfig,
         stop,
         done,
-        _cluster: cluster,
+        cluster,
     }
 }
 
@@ -355,11 +368,7 @@ async fn refused_while_sending(address: SocketAddr, length: usize) -> std::io::R
 #[tokio::test]
 async fn a_refusal_does_not_end_the_connection_of_who_still_sends() {
     let served = start(false).await;
-    let server = served.kubeconfig["clusters"][0]["cluster"]["server"].as_str();
-    let address = server
-        .and_then(|url| url.strip_prefix("http://"))
-        .expect("an address");
-    let address = address.parse().expect("an address");
+    let address = served.address();
     let answers = refused_while_sending(address, 200 << 10)
         .await
         .expect("both answers");

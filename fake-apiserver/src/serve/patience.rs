@@ -1,0 +1,89 @@
+//! How long a client may take to begin.
+//!
+//! The real server waits 32 seconds for the head of a request and 90 for the next one on the same connection. hyper counts both
+//! together, from the end of the request before; and it does not count before it knows which version of HTTP a connection speaks.
+//! That is what [`Prompt`] looks after: whoever connects and says nothing is let go.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+/// How long a client may take for the head of a request, and between two of them.
+pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(90);
+/// So many bytes tell the version of HTTP: the preface of HTTP/2.
+const PREFACE_BYTES: usize = 24;
+
+/// A connection that fails if its client does not begin in time.
+pub(super) struct Prompt<S> {
+    stream: S,
+    /// How many bytes are still awaited, and until when.
+    awaited: usize,
+    end: Pin<Box<Sleep>>,
+}
+
+impl<S> Prompt<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            awaited: PREFACE_BYTES,
+            end: Box::pin(tokio::time::sleep(HEAD_WAIT_MAX)),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.awaited == 0 {
+            return polled;
+        }
+        if polled.is_ready() {
+            let read = buffer.filled().len() - before;
+            self.awaited = self.awaited.saturating_sub(read);
+            return polled;
+        }
+        self.end
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
