@@ -69,7 +69,14 @@ static ORDER: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::ne
     lines
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.split_once(' '))
-        .map(|(name, fields)| (name, fields.split(' ').collect()))
+        .map(|(name, fields)| {
+            let mut fields: Vec<&str> = fields.split(' ').collect();
+            // The metadata of what has a kind of its own comes after that; of all else it comes first.
+            if fields.starts_with(&["kind", "apiVersion"]) {
+                fields.insert(2, "metadata");
+            }
+            (name, fields)
+        })
         .collect()
 });
 
@@ -128,6 +135,22 @@ mod tests {
     use shared_json::json;
 
     use super::*;
+
+    #[test]
+    fn structs_within_structs() {
+        let schema = crate::types::builtin(("apps", "v1", "StatefulSet")).expect("a type");
+        let set = json!({"spec": {
+            "volumeClaimTemplates": [
+                {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, "spec": {}, "status": {}},
+            ],
+            "template": {"metadata": {"labels": {}}, "spec": {}},
+        }});
+        assert_eq!(
+            go_json(&set, &json!({}), Some(&schema)),
+            "{\"spec\":{\"template\":{\"metadata\":{\"labels\":{}},\"spec\":{}},\"volumeClaimTemplates\":[{\"kind\":\
+             \"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":{},\"status\":{}}]}}"
+        );
+    }
 
     /// As Go's `%v` prints what a decoder made that keeps whole numbers of 64 bits.
     #[rstest]

@@ -242,6 +242,11 @@ fn prepare(context: &Context, object: &mut Value, read: &Value) {
     if strategy.has_generation() {
         object.set_meta("generation", 1);
     }
+    // These alone get a name if they have none.
+    let is_limit = context.table().resource == "limitranges" && !context.resource.is_custom();
+    if is_limit && object.name().is_empty() {
+        object.set_meta("name", context.state().new_uid());
+    }
     // What the strategy wrote takes the form in which Go's encoder would write it.
     if let Some(schema) = context
         .resource

@@ -273,6 +273,85 @@ fn account() -> Value {
         "body": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}})
 }
 
+/// What a scale says of its kind must be text before anybody asks which it is.
+#[test]
+fn kinds_of_scales() {
+    simulate(|| async {
+        let cluster = Cluster::builder()
+            .nodes(0)
+            .controllers(false)
+            .start()
+            .await
+            .expect("a cluster");
+        let sets = "/apis/apps/v1/namespaces/default/replicasets";
+        let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+        let (code, answer) = request(&cluster, "POST", sets, &set).await;
+        assert_eq!(code, 201, "{answer}");
+        let path = format!("{sets}/s/scale");
+        let why = "couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go struct field .kind of \
+                   type string";
+        let body = json!({"kind": false, "apiVersion": "x/v1"});
+        let (code, answer) = request(&cluster, "PUT", &path, &body).await;
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert_eq!(code, 400, "{answer}");
+        let begin = format!("the object provided is unrecognized (must be of type Scale): {why} (");
+        assert!(message.starts_with(&begin), "{message}");
+        let (code, answer) = crate::support::send(
+            &cluster,
+            "PATCH",
+            &path,
+            "application/merge-patch+json",
+            &json!({"kind": false}),
+        )
+        .await;
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert_eq!(code, 422, "{answer}");
+        assert!(message.ends_with(why), "{message}");
+    });
+}
+
+/// A LimitRange is not refused for want of a name: it gets one, in a dry run, too.
+#[test]
+fn limits_without_a_name() {
+    simulate(|| async {
+        let cluster = Cluster::builder()
+            .nodes(0)
+            .controllers(false)
+            .start()
+            .await
+            .expect("a cluster");
+        let path = "/api/v1/namespaces/default/limitranges";
+        for (query, metadata) in [
+            ("?dryRun=All", Value::Null),
+            ("", Value::Null),
+            ("", json!({"labels": {"a": "b"}})),
+        ] {
+            let mut limits = json!({"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": []}});
+            if !metadata.is_null() {
+                limits["metadata"] = metadata;
+            }
+            let (code, answer) = request(&cluster, "POST", &format!("{path}{query}"), &limits).await;
+            assert_eq!(code, 201, "{answer}");
+            let name = answer["metadata"]["name"].as_str().unwrap_or_default();
+            assert_eq!((name.len(), name.split('-').count()), (36, 5), "{answer}");
+            assert_ne!(answer["metadata"]["uid"], answer["metadata"]["name"], "{answer}");
+        }
+        let (_, list) = request(&cluster, "GET", path, &Value::Null).await;
+        assert_eq!(
+            list["items"].as_array().map(|items| items.len()),
+            Some(2),
+            "{list}"
+        );
+        let mut named = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"generateName": "l-"}, "spec": {"limits": []}});
+        named["metadata"]["labels"] = json!({"a": "b"});
+        let (_, answer) = request(&cluster, "POST", path, &named).await;
+        let name = answer["metadata"]["name"].as_str().unwrap_or_default();
+        assert!(name.starts_with("l-") && name.len() == 7, "{answer}");
+    });
+}
+
 /// The options of who creates an eviction say nothing of the pod.
 #[test]
 fn evictions_have_no_preconditions_in_their_query() {
