@@ -47,6 +47,7 @@ mod timer;
 pub mod types;
 mod validation;
 mod wire;
+mod zones;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};

@@ -39,7 +39,7 @@ pub(super) fn admit(server: &ServerState, attributes: &Attributes) -> Result<(),
     let name = &attributes.namespace;
     let mut error = ApiError::forbidden(
         &table,
-        &attributes.name,
+        attributes.shown_name(),
         &format!("unable to create new content in namespace {name} because it is being terminated"),
     );
     if let Some(details) = error.details.as_mut() {

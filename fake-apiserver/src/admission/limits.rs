@@ -124,7 +124,7 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
             many => format!("[{}]", many.join(", ")),
         };
         let resource = attributes.resource.group_resource();
-        return Err(ApiError::forbidden(&resource, &attributes.name, &text));
+        return Err(ApiError::forbidden(&resource, attributes.shown_name(), &text));
     }
     Ok(())
 }

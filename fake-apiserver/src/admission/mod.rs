@@ -100,9 +100,9 @@ pub(crate) fn own_kind(
 }
 
 impl Attributes {
-    /// The name that a refusal says; of a deletion of many none is known.
+    /// The name that a refusal says, which what is created need not have, and a deletion of many has not.
     fn shown_name(&self) -> &str {
-        if self.name.is_empty() && self.object.is_none() {
+        if self.name.is_empty() {
             return "Unknown";
         }
         &self.name

@@ -10,7 +10,7 @@ use crate::store::{GroupResource, ObjectKey};
 
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let pods = attributes.resource.group_resource();
-    let name = attributes.name.clone();
+    let name = attributes.shown_name().to_owned();
     let Some(spec) = attributes
         .object
         .as_mut()

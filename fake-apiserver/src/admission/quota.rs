@@ -140,7 +140,7 @@ fn room(
     let (group, plural) = (&attributes.resource.group, &attributes.resource.plural);
     let refuse = |why: String| {
         let resource = attributes.resource.group_resource();
-        ApiError::forbidden(&resource, &attributes.name, &why)
+        ApiError::forbidden(&resource, attributes.shown_name(), &why)
     };
     let mut concerned = vec![false; quotas.len()];
     for (quota, concerned) in quotas.iter().zip(&mut concerned) {

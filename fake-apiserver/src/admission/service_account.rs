@@ -31,7 +31,7 @@ static PROJECTED: LazyLock<Value> = LazyLock::new(|| {
 
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let pods = attributes.resource.group_resource();
-    let (namespace, name) = (attributes.namespace.clone(), attributes.name.clone());
+    let (namespace, name) = (attributes.namespace.clone(), attributes.shown_name().to_owned());
     let Some(pod) = attributes.object.as_mut() else {
         return Ok(());
     };

@@ -129,7 +129,7 @@ pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiErro
     if request.is_some_and(masters) {
         let resource = attributes.resource.group_resource();
         let why = format!("use of {SIGNER} signer with system:masters group is not allowed");
-        return Err(ApiError::forbidden(&resource, &attributes.name, &why));
+        return Err(ApiError::forbidden(&resource, attributes.shown_name(), &why));
     }
     Ok(())
 }
@@ -153,7 +153,7 @@ pub(super) fn claim_resize(server: &ServerState, attributes: &Attributes) -> Res
     }
     let refuse = |why: &str| {
         let resource = attributes.resource.group_resource();
-        Err(ApiError::forbidden(&resource, &attributes.name, why))
+        Err(ApiError::forbidden(&resource, attributes.shown_name(), why))
     };
     if at(old, "status.phase").and_then(Value::as_str) != Some("Bound") {
         return refuse("Only bound persistent volume claims can be expanded");
@@ -208,7 +208,7 @@ pub(super) fn taint_node(attributes: &mut Attributes) {
 /// RuntimeClass: pods get the overhead and the nodes of their class.
 pub(super) fn runtime_class(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {
     let resource = attributes.resource.group_resource();
-    let name = attributes.name.clone();
+    let name = attributes.shown_name().to_owned();
     let refuse = |why: String| Err(ApiError::forbidden(&resource, &name, &why));
     let Some(pod) = attributes.object.as_mut() else {
         return Ok(());
@@ -294,7 +294,7 @@ pub(super) fn pod_overhead(server: &ServerState, attributes: &Attributes) -> Res
         (None, None) => return Ok(()),
     };
     let resource = attributes.resource.group_resource();
-    Err(ApiError::forbidden(&resource, &attributes.name, why))
+    Err(ApiError::forbidden(&resource, attributes.shown_name(), why))
 }
 
 /// Tolerations without those that others among them include.

@@ -92,6 +92,17 @@ pub(crate) fn check(state: &ServerState, user: &User, act: &Act) -> Result<(), A
     Err(error)
 }
 
+/// Whether a user may do something, and why or why not, where there is something to say of it.
+pub(crate) fn decision(state: &ServerState, user: &User, act: &Act) -> (bool, String) {
+    if is_master(user) || node::decide(state, user, act) == Some(Ok(())) {
+        return (true, String::new());
+    }
+    match rbac::reason(state, user, act) {
+        Some(reason) => (true, reason),
+        None => (false, why_not(state, user, act).unwrap_or_default()),
+    }
+}
+
 /// Why a user may not do something, as far as anything is known of it.
 fn why_not(state: &ServerState, user: &User, act: &Act) -> Option<String> {
     let of_node = node::decide(state, user, act).and_then(Result::err);

@@ -2,7 +2,7 @@
 
 use shared_json::{Array, Map, Name, Value, json};
 
-use super::{Act, is_master, node, rbac};
+use super::{Act, decision, is_master, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
 use crate::http::payload::Payload;
@@ -380,15 +380,11 @@ fn access(context: &Context, review: &Value, user: &User) -> Value {
             }
         }
     };
-    let mut status = match rbac::reason(context.state(), user, &act) {
-        _ if is_master(user) => json!({"allowed": true}),
-        _ if node::decide(context.state(), user, &act) == Some(Ok(())) => json!({"allowed": true}),
-        Some(reason) => json!({"allowed": true, "reason": reason}),
-        None => match super::why_not(context.state(), user, &act) {
-            Some(reason) => json!({"allowed": false, "reason": reason}),
-            None => json!({"allowed": false}),
-        },
-    };
+    let (allowed, reason) = decision(context.state(), user, &act);
+    let mut status = json!({"allowed": allowed});
+    if !reason.is_empty() {
+        status["reason"] = Value::from(reason);
+    }
     if let Some(error) = resource.and_then(unread_selectors) {
         status["evaluationError"] = Value::from(error);
     }

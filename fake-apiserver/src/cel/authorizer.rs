@@ -26,6 +26,9 @@ const PARTS: [(&str, &str); 7] = [
 ];
 /// The namespace and name of the service account that is asked about, if it is not the one who makes the request.
 const ACCOUNT: &str = "@account";
+/// What an answer says.
+const ALLOWED: &str = "@allowed";
+const REASON: &str = "@reason";
 
 /// The value of `authorizer` for a request.
 pub(crate) fn value(request: &Act) -> Value {
@@ -55,6 +58,7 @@ impl Scope {
                     with(&this, part, Value::String(text))
                 });
         }
+        // Nobody who decides here looks at labels.
         scope
             .root
             .add_function("labelSelector", |This(this): This<Value>, _text: Arc<String>| {
@@ -80,18 +84,23 @@ impl Scope {
         scope
             .root
             .add_function("check", move |This(this): This<Value>, verb: Arc<String>| {
-                let allowed = may(&server, &user, &this, &verb);
-                Ok::<_, ExecutionError>(values::map([("@allowed".to_owned(), Value::Bool(allowed))]))
+                let (allowed, reason) = decided(&server, &user, &this, &verb);
+                Ok::<_, ExecutionError>(values::map([
+                    (ALLOWED.to_owned(), Value::Bool(allowed)),
+                    (REASON.to_owned(), values::text(&reason)),
+                ]))
             });
         scope.root.add_function("allowed", |This(this): This<Value>| {
-            let allowed = entry(&this, "@allowed").is_some_and(|value| value == Value::Bool(true));
+            let allowed = entry(&this, ALLOWED).is_some_and(|value| value == Value::Bool(true));
             Ok::<_, ExecutionError>(Value::Bool(allowed))
         });
-        for method in ["reason", "error"] {
-            scope.root.add_function(method, |This(_): This<Value>| {
-                Ok::<_, ExecutionError>(values::text(""))
-            });
-        }
+        scope.root.add_function("reason", |This(this): This<Value>| {
+            Ok::<_, ExecutionError>(entry(&this, REASON).unwrap_or_else(|| values::text("")))
+        });
+        // Nobody who decides here fails at it.
+        scope.root.add_function("error", |This(_): This<Value>| {
+            Ok::<_, ExecutionError>(values::text(""))
+        });
         scope.root.add_function("errored", |This(_): This<Value>| {
             Ok::<_, ExecutionError>(Value::Bool(false))
         });
@@ -117,7 +126,8 @@ fn with(of: &Value, name: &str, value: Value) -> Result<Value, ExecutionError> {
     }))
 }
 
-fn may(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> bool {
+/// Whether it is allowed, and what is said of that.
+fn decided(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> (bool, String) {
     let text = |name: &str| match entry(asked, name) {
         Some(Value::String(text)) => text.to_string(),
         _ => String::new(),
@@ -130,7 +140,7 @@ fn may(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> bool {
         namespace: text("namespace"),
         name: text("name"),
         path: text("path"),
-        ..Act::default()
+        field_selector: text("fieldSelector"),
     };
     let account = text(ACCOUNT);
     let user = match account.split_once(':') {
@@ -145,5 +155,5 @@ fn may(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> bool {
         }),
         None => user,
     };
-    authz::is_master(user) || authz::allows(&server.state, user, &act)
+    authz::decision(&server.state, user, &act)
 }

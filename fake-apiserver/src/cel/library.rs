@@ -12,6 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, Value};
 
 use super::objects::parts;
 use super::values;
+use crate::zones;
 
 type Outcome = Result<Value, ExecutionError>;
 
@@ -351,7 +352,8 @@ fn in_zone(time: Time, zone: &[Value]) -> Result<Time, ExecutionError> {
         [Value::String(name)] => name.as_str(),
         _ => "UTC",
     };
-    if matches!(name, "UTC" | "") {
+    // The machine of a server keeps no time of its own.
+    if matches!(name, "UTC" | "" | "Local") {
         return Ok(time.with_timezone(&utc));
     }
     let offset = name.split_once(':').and_then(|(hours, minutes)| {
@@ -359,13 +361,20 @@ fn in_zone(time: Time, zone: &[Value]) -> Result<Time, ExecutionError> {
         let seconds = hours.abs() * 3600 + minutes * 60;
         FixedOffset::east_opt(if name.starts_with('-') { -seconds } else { seconds })
     });
-    match offset {
+    match offset.or_else(|| offset_of(name, &time)) {
         Some(offset) => Ok(time.with_timezone(&offset)),
         None => {
             let why = format!("unknown time zone {name}");
             Err(ExecutionError::function_error("timestamp", why))
         }
     }
+}
+
+/// How far a zone that has a name is from UTC at a time.
+fn offset_of(name: &str, time: &Time) -> Option<FixedOffset> {
+    let zone = zones::named(name)?;
+    let moment = jiff::Timestamp::from_second(time.timestamp()).ok()?;
+    FixedOffset::east_opt(zone.to_offset(moment).seconds())
 }
 
 /// How many whole hours, minutes, seconds or milliseconds a duration has.
@@ -401,6 +410,12 @@ mod tests {
         "timestamp('2024-02-29T12:30:45Z').getHours() == 12 && timestamp('2024-02-29T12:30:45Z').getHours('-02:00') == 10"
     )]
     #[case(
+        "timestamp('2024-02-29T12:30:45Z').getHours('America/New_York') == 7 && timestamp('2024-07-29T12:30:45Z').getHours('America/New_York') == 8"
+    )]
+    #[case(
+        "timestamp('2024-02-29T23:30:45Z').getDate('Asia/Kolkata') == 1 && timestamp('2024-02-29T12:30:45Z').getMinutes('Asia/Kolkata') == 0"
+    )]
+    #[case(
         "timestamp('2024-02-29T12:30:45Z').getDate() == 29 && timestamp('2024-02-29T12:30:45Z').getMonth() == 1"
     )]
     #[case("duration('90m').getHours() == 1 && duration('1.5s').getMilliseconds() == 1500")]
@@ -421,11 +436,13 @@ mod tests {
         assert_eq!(value, Value::Bool(true));
     }
 
-    #[test]
-    fn zones_have_no_names_here() {
-        let rule = "timestamp('2024-02-29T12:30:45Z').getHours('America/New_York') == 7";
-        let read = Expression::read(rule).expect("an expression");
+    #[rstest]
+    #[case("America/Nowhere")]
+    #[case("america/new_york")]
+    fn zones_that_are_none(#[case] name: &str) {
+        let rule = format!("timestamp('2024-02-29T12:30:45Z').getHours('{name}') == 7");
+        let read = Expression::read(&rule).expect("an expression");
         let failure = read.value(&Scope::new(), &[]).expect_err("no value");
-        assert_eq!(failure.text, "unknown time zone America/New_York");
+        assert_eq!(failure.text, format!("unknown time zone {name}"));
     }
 }

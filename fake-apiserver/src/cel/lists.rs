@@ -9,7 +9,7 @@ use shared_json::{Value as Json, json};
 use std::sync::Arc;
 
 use super::objects::parts;
-use super::values::unescape;
+use super::values::{escape, is_reserved, unescape};
 use crate::types::{Kind, ListType, Schema};
 
 const SAME: &str = "@same";
@@ -153,7 +153,12 @@ fn plan(schema: &Schema) -> Option<Json> {
             let fields: shared_json::Map = object
                 .fields
                 .iter()
-                .filter_map(|(name, field)| Some((super::values::escape(name), plan(&field.schema)?)))
+                .filter_map(|(name, field)| Some((name, plan(&field.schema)?)))
+                .flat_map(|(name, plan)| {
+                    // Both names of a field that is called by a reserved word.
+                    let other = is_reserved(name).then(|| (name.to_string(), plan.clone()));
+                    std::iter::once((escape(name), plan)).chain(other)
+                })
                 .collect();
             let values = object.additional.as_deref().and_then(plan);
             match (fields.is_empty(), values) {
@@ -204,7 +209,7 @@ fn identity(item: &Value, keys: &Json) -> String {
     };
     let keys = keys.as_array().into_iter().flatten().filter_map(Json::as_str);
     let values = keys.map(|wanted| {
-        let wanted = super::values::escape(wanted);
+        let wanted = escape(wanted);
         let found = map.map.iter().find(|(key, _)| key.to_string() == wanted);
         format!("{:?}", found.map(|(_, value)| value))
     });

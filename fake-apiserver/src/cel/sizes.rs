@@ -1,6 +1,6 @@
 //! How large values can be that a schema describes, as far as the largest request allows.
 
-use super::values::escape;
+use super::values::is_called;
 use crate::types::{Kind, Object, Schema};
 
 /// The largest request, which no object is larger than.
@@ -31,7 +31,7 @@ pub(super) fn size_at(schema: &Schema, path: &[String]) -> Option<u64> {
             }),
         ) if rest.is_empty() => Some(0),
         (name, Kind::Object(object)) if object.additional.is_none() => {
-            let (_, field) = object.fields.iter().find(|(field, _)| escape(field) == name)?;
+            let (_, field) = object.fields.iter().find(|(field, _)| is_called(field, name))?;
             size_at(&field.schema, rest)
         }
         _ => None,

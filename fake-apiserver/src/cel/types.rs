@@ -8,7 +8,7 @@ use kube_cel::cel::common::ast::{
 
 use super::functions::{overloads, parse};
 use super::ty::{Found, Record, Shape, Ty};
-use super::values::{escape, is_reserved};
+use super::values::{is_called, is_reserved};
 use crate::types::{Kind, Schema};
 
 /// The name whose presence says that an expression may make objects and patches.
@@ -135,7 +135,7 @@ fn field<'a>(shape: Shape<'a>, name: &str) -> Option<Ty<'a>> {
                 _ => {}
             }
             let fields = &schema.as_object()?.fields;
-            let (_, field) = fields.iter().find(|(field, _)| escape(field) == name)?;
+            let (_, field) = fields.iter().find(|(field, _)| is_called(field, name))?;
             of(&field.schema)
         }
     }

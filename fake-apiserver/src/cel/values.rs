@@ -55,6 +55,11 @@ pub(crate) fn escape(name: &str) -> String {
         .replace('\u{0}', "__underscores__")
 }
 
+/// Whether expressions reach a declared field by this name: reserved words are taken after a dot as they are, too.
+pub(super) fn is_called(field: &str, name: &str) -> bool {
+    escape(field) == name || field == name && is_reserved(name)
+}
+
 /// The field's own name, of the name by which expressions reach it.
 pub(super) fn unescape(name: &str) -> String {
     let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
@@ -181,13 +186,18 @@ pub(crate) fn typed(json: &Json, schema: &Schema) -> Value {
         (Kind::Object(object), Json::Object(fields)) => {
             // A declared field that is null counts as absent.
             let set = |(name, value): &(&Name, &Json)| !value.is_null() || !object.fields.contains_key(name);
-            map(fields.iter().filter(set).map(|(name, value)| {
-                match (object.fields.get(name), &object.additional) {
+            let entries = fields.iter().filter(set).flat_map(|(name, value)| {
+                let (escaped, value) = match (object.fields.get(name), &object.additional) {
                     (Some(field), _) => (escape(name), typed(value, &field.schema)),
                     (None, Some(values)) => (name.to_string(), typed(value, values)),
                     (None, None) => (name.to_string(), plain(value)),
-                }
-            }))
+                };
+                // A field that is called by a reserved word can be written either way.
+                let other =
+                    (is_reserved(name) && escaped != **name).then(|| (name.to_string(), value.clone()));
+                std::iter::once((escaped, value)).chain(other)
+            });
+            map(entries)
         }
         (Kind::Array(array), Json::Array(items)) => Value::List(Arc::new(
             items.iter().map(|item| typed(item, &array.items)).collect(),
@@ -267,6 +277,19 @@ pub(super) fn duration(given: &str) -> Option<chrono::Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reserved_words_are_names_after_a_dot() {
+        for (field, name, expected) in [
+            ("namespace", "namespace", true),
+            ("namespace", "__namespace__", true),
+            ("a-b", "a-b", false),
+            ("a", "a", true),
+            ("a", "b", false),
+        ] {
+            assert_eq!(is_called(field, name), expected, "{field} {name}");
+        }
+    }
 
     #[test]
     fn names_are_escaped_as_expressions_must_write_them() {

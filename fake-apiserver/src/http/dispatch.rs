@@ -102,18 +102,6 @@ fn accepted(
     if incoming.pretty && accepted.encoding == Encoding::Json && request.verb != Verb::Watch {
         accepted.encoding = Encoding::PrettyJson;
     }
-    if accepted.view == View::Table
-        && !matches!(
-            incoming.params.include_object.as_str(),
-            "" | "None" | "Metadata" | "Object"
-        )
-    {
-        let given = &incoming.params.include_object;
-        return Err(ApiError::bad_request(format!(
-            "Unable to convert to Table as requested: includeObject: Invalid value: {given:?}: must be 'Metadata', 'Object', \
-             'None', or empty"
-        )));
-    }
     Ok(accepted)
 }
 
@@ -142,8 +130,16 @@ fn has_tables(resource: &Resource, request: &ResourceRequest) -> bool {
     !verbs.iter().any(|verb| verb == request.verb.as_str())
 }
 
-/// What is answered must be of the form that was asked for: a list or not. Found out where it is encoded.
+/// What is answered must be of the form that was asked for: a list or not. Found out where it is encoded, when what was asked is done;
+/// what rows of tables have with them is looked at there, too.
 fn check_view(context: &Context) -> Result<(), ApiError> {
+    let given = context.params.include_object.as_str();
+    if context.accepted.view == View::Table && !matches!(given, "" | "None" | "Metadata" | "Object") {
+        return Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {given:?}: must be 'Metadata', 'Object', \
+             'None', or empty"
+        )));
+    }
     let verb = context.request.verb;
     let lists = matches!(verb, Verb::List | Verb::DeleteCollection);
     let (asked, is_not) = match context.accepted.view {
@@ -230,9 +226,51 @@ pub(super) async fn resource_request(
     }
 }
 
-/// Whether the refusal says that nothing is there to handle the request.
+/// Answers a method that stands for no verb.
+pub(super) fn unanswered_method(
+    server: &Server,
+    request: &ResourceRequest,
+    accept: &str,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let registry = &server.state.registry;
+    let resource = registry.find(&request.group, &request.version, &request.resource);
+    let Some(resource) = resource.filter(|resource| {
+        resource.is_custom() || resource.has_path(&request.namespace, &request.name, &request.subresource)
+    }) else {
+        return if registry.is_builtin_group(&request.group) {
+            Err(ApiError::no_such_resource())
+        } else {
+            Ok(page_not_found())
+        };
+    };
+    if !resource.is_custom() {
+        return Err(ApiError::method_not_allowed());
+    }
+    if resource.namespaced == request.namespace.is_empty() {
+        return Ok(page_not_found());
+    }
+    // The handler of custom resources says what it knows of the method as a verb: nothing.
+    let subresource = &request.subresource;
+    let error = if subresource.is_empty() || resource.subresources.contains_key(subresource) {
+        ApiError::not_supported("", &resource.group_resource())
+    } else {
+        ApiError::not_found(&resource.group_resource(), &request.name)
+    };
+    let Some(warning) = resource.deprecation.clone() else {
+        return Err(error);
+    };
+    let accepted = negotiate::accept(accept, Offer::ERRORS).unwrap_or_default();
+    Ok(respond::warned_failure(&error, accepted.encoding, &[warning]))
+}
+
+/// Whether the refusal says that nothing is there to handle the request: no route leads to a handler that would tell anything
+/// besides.
 fn is_unhandled(error: &ApiError) -> bool {
-    *error == ApiError::method_not_allowed() || *error == ApiError::no_such_resource()
+    *error == ApiError::method_not_allowed()
+        || *error == ApiError::no_such_resource()
+        || ["406: ", "415: "]
+            .iter()
+            .any(|code| error.message.starts_with(code))
 }
 
 /// The encoding in which the client would read a refusal.
@@ -256,6 +294,7 @@ async fn perform(
         None => {
             check_verb(&resource, &request)?;
             check_patch_type(&resource, &request, &incoming)?;
+            check_named(&resource, &request)?;
             accepted(&resource, &request, &incoming)?
         }
     };
@@ -313,6 +352,15 @@ fn check_patch_type(
 ) -> Result<(), ApiError> {
     if request.verb == Verb::Patch {
         PatchKind::of(&incoming.content_type, resource.is_custom())?;
+    }
+    Ok(())
+}
+
+/// Whether a change of a custom resource says of which one: its handler is the same for collections and for what is in them.
+fn check_named(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiError> {
+    let changes = matches!(request.verb, Verb::Update | Verb::Patch);
+    if resource.is_custom() && changes && request.name.is_empty() {
+        return Err(ApiError::bad_request("name must be provided"));
     }
     Ok(())
 }
@@ -383,7 +431,6 @@ async fn act(
             respond::warn(&mut answer, &warnings(context));
             return Ok(answer);
         }
-        Verb::Create if !context.request.name.is_empty() => return Err(ApiError::method_not_allowed()),
         // A binding is no object of its own: it is the pod's of that name.
         Verb::Create if context.resource.kind == "Binding" => {
             subresource::create_binding(context, body).await?
@@ -404,6 +451,8 @@ async fn act(
             delete::delete(context, &options).await?
         }
         Verb::DeleteCollection => {
+            // What is to be deleted is read before how.
+            read::Selection::parse(context, false)?;
             let options = DeleteOptions::read(context, body)?;
             let page = delete::delete_collection(context, &options).await?;
             conversion::ready(context.state(), &context.resource, &page.items).await?;

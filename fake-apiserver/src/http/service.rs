@@ -19,13 +19,13 @@ use shared_json::Value;
 
 use super::body::ResponseBody;
 use super::decode::BODY_BYTES_MAX;
-use super::dispatch::{Incoming, resource_request};
+use super::dispatch::{Incoming, resource_request, unanswered_method};
 use super::health::health;
 use super::metrics::metrics;
 use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
 use super::params::{self, Params};
 use super::payload::Payload;
-use super::request::{Target, Verb, target};
+use super::request::{ResourceRequest, Target, Verb, target};
 use super::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
 use super::streams;
 use crate::authn::{self, Peer, TokenSigner, User};
@@ -110,6 +110,7 @@ where
     let params = Params::parse(query)?;
     let path = params::unescape_path(head.uri.path());
     let target = routed(target(&head.method, &path, params.watch), &server.state.registry);
+    let target = read_by_custom_handler(target, head, params.watch, &server.state.registry);
     if target == Target::Unfinished {
         let asked = head
             .uri
@@ -152,21 +153,7 @@ where
     match target {
         Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
         Target::WrongMethod => Err(ApiError::method_not_allowed()),
-        Target::WrongMethodOf(request) => {
-            let registry = &server.state.registry;
-            let resource = registry.find(&request.group, &request.version, &request.resource);
-            let served = resource.is_some_and(|resource| {
-                resource.is_custom()
-                    || resource.has_path(&request.namespace, &request.name, &request.subresource)
-            });
-            if served {
-                Err(ApiError::method_not_allowed())
-            } else if registry.is_builtin_group(&request.group) {
-                Err(ApiError::no_such_resource())
-            } else {
-                Ok(respond::page_not_found())
-            }
-        }
+        Target::WrongMethodOf(request) => unanswered_method(&server, &request, header(head, &ACCEPT)),
         Target::NoNamespace => Err(ApiError::bad_request("Namespace parameter required.")),
         Target::Nothing => Ok(respond::page_not_found()),
         Target::NoRoute => Err(ApiError::no_such_resource()),
@@ -284,6 +271,28 @@ fn routed(target: Target, registry: &Registry) -> Target {
             }
         }
         target => target,
+    }
+}
+
+/// The handler of custom resources reads HEAD as GET, and finds out by itself that a change needs a name. The routes of built-in
+/// resources have nothing for either.
+fn read_by_custom_handler(target: Target, head: &Parts, watch: bool, registry: &Registry) -> Target {
+    let Target::WrongMethodOf(request) = target else {
+        return target;
+    };
+    let verb = match (head.method.as_str(), request.name.is_empty()) {
+        ("HEAD", false) => Verb::Get,
+        ("HEAD", true) if watch => Verb::Watch,
+        ("HEAD", true) => Verb::List,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        _ => return Target::WrongMethodOf(request),
+    };
+    let found = registry.find(&request.group, &request.version, &request.resource);
+    if found.is_some_and(|resource| resource.is_custom()) {
+        Target::Resource(ResourceRequest { verb, ..request })
+    } else {
+        Target::WrongMethodOf(request)
     }
 }
 

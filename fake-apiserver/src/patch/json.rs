@@ -23,22 +23,8 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
         Value::Array(operations) => operations,
         other => return Err(wrong_type(other, "[]handlers.jsonPatchOp")),
     };
-    if let Some(stray) = operations
-        .iter()
-        .find(|operation| !operation.is_object() && !operation.is_null())
-    {
-        return Err(wrong_type(stray, "handlers.jsonPatchOp"));
-    }
-    let texts = operations.iter().flat_map(|operation| {
-        ["op", "from", "path"].map(|field| (field, operation.get(field).unwrap_or(&Value::Null)))
-    });
-    for (field, value) in texts {
-        if !value.is_string() && !value.is_null() {
-            let found = json_type(value);
-            return Err(PatchError::Malformed(format!(
-                "error decoding patch: json: cannot unmarshal {found} into Go struct field jsonPatchOp.{field} of type string"
-            )));
-        }
+    for operation in operations {
+        check(operation)?;
     }
     if operations.len() > OPERATIONS_MAX {
         return Err(PatchError::TooLarge(format!(
@@ -51,6 +37,54 @@ pub fn apply(doc: &Value, patch: &Value) -> Result<Value, PatchError> {
         perform(&mut patched, operation).map_err(PatchError::DoesNotApply)?;
     }
     Ok(patched)
+}
+
+/// Whether an operation is one, with texts where there must be texts.
+fn check(operation: &Value) -> Result<(), PatchError> {
+    if !operation.is_object() && !operation.is_null() {
+        return Err(wrong_type(operation, "handlers.jsonPatchOp"));
+    }
+    for field in ["op", "from", "path"] {
+        let value = operation.get(field).unwrap_or(&Value::Null);
+        if !value.is_string() && !value.is_null() {
+            let found = json_type(value);
+            return Err(PatchError::Malformed(format!(
+                "error decoding patch: json: cannot unmarshal {found} into Go struct field jsonPatchOp.{field} of type string"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The operations for one who does not want to be told what is wrong with fields: nobody looks at them before they are applied. What
+/// is not written as it must be then is an operation that nobody knows.
+///
+/// # Errors
+/// What is no list of objects, in the words of the library that applies it.
+pub(crate) fn unchecked(mut patch: Value) -> Result<Value, PatchError> {
+    let refuse = |found: &Value, wanted: &str| {
+        let found = json_type(found);
+        Err(PatchError::Malformed(format!(
+            "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
+        )))
+    };
+    let operations = match &mut patch {
+        Value::Null => return Ok(patch),
+        Value::Array(operations) => operations,
+        other => return refuse(other, "Patch"),
+    };
+    for operation in operations.iter_mut() {
+        if operation.is_null() {
+            continue;
+        }
+        if !operation.is_object() {
+            return refuse(operation, "Operation");
+        }
+        if check(operation).is_err() {
+            *operation = shared_json::json!({});
+        }
+    }
+    Ok(patch)
 }
 
 fn wrong_type(found: &Value, wanted: &str) -> PatchError {

@@ -143,9 +143,10 @@ fn attributes(context: &Context, object: Value) -> Attributes {
         resource: context.resource.clone(),
         subresource: String::new(),
         namespace: context.request.namespace.clone(),
-        name: match object.name() {
-            "" => object.meta_str("generateName").to_owned(),
-            name => name.to_owned(),
+        // A path may name a custom resource that is created: admission is told that name, and the object keeps its own.
+        name: match (context.request.name.as_str(), object.name()) {
+            ("", "") => object.meta_str("generateName").to_owned(),
+            ("", name) | (name, _) => name.to_owned(),
         },
         object: Some(object),
         old: None,
@@ -241,6 +242,11 @@ fn prepare(context: &Context, object: &mut Value, read: &Value) {
     if strategy.has_generation() {
         object.set_meta("generation", 1);
     }
+    // These alone get a name if they have none.
+    let is_limit = context.table().resource == "limitranges" && !context.resource.is_custom();
+    if is_limit && object.name().is_empty() {
+        object.set_meta("name", context.state().new_uid());
+    }
     // What the strategy wrote takes the form in which Go's encoder would write it.
     if let Some(schema) = context
         .resource
@@ -262,9 +268,8 @@ fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), Api
     if errors.is_empty() || !resource.group.is_empty() {
         errors.extend(metadata::validate(resource, object));
     }
-    let (complaints, _) = schema_rules::check(resource, object, None);
+    let (complaints, _) = schema_rules::check(resource, "", (object, None), &errors);
     errors.extend(complaints);
-    errors.extend(schema_rules::scale(resource, object, false));
     if resource.is_custom() {
         errors.extend(resource.strategy.validate_create(object));
     } else {

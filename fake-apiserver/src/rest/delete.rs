@@ -91,15 +91,21 @@ impl DeleteOptions {
         // A body leaves the query unread.
         let query = if given {
             Params::default()
+        } else if let Some(wrong) = &context.params.wrong_grace_period {
+            return Err(wrong.clone());
         } else {
             context.params.clone()
         };
         Self::from_parts(&query, &body)
     }
 
-    /// Reads options that are given as a value; `Null` is none.
+    /// Reads options that are given as a part of what is created, `Null` for none: the query says only whether it is for show.
     pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
-        Self::from_parts(&context.params, body)
+        let query = Params {
+            dry_run_given: context.params.dry_run_given.clone(),
+            ..Params::default()
+        };
+        Self::from_parts(&query, body)
     }
 
     fn from_parts(params: &Params, body: &Value) -> Result<Self, ApiError> {

@@ -50,10 +50,20 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
                 kind,
                 version,
                 complaint,
-            } => ApiError::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {}: {complaint}",
-                resource.kind
-            )),
+            } => {
+                // A custom resource is read into an object that takes over what it says of itself.
+                let expected = if resource.is_custom() {
+                    &kind
+                } else {
+                    &resource.kind
+                };
+                ApiError::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {expected}: {complaint}"
+                ))
+            }
+            Mismatch::Unversioned(_) => {
+                ApiError::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+            }
             Mismatch::CustomKind(kind) => {
                 let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));
                 let name = crate::meta::ObjectMeta::name(&object);
@@ -97,9 +107,9 @@ pub(crate) const KIND_MISSING: &str = "Object 'Kind' is missing in";
 /// Checks that what a patch made is still of the kind that the path serves. The error says what Go's decoder would.
 pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(), Patched> {
     check(resource, object).map_err(|mismatch| match mismatch {
-        Mismatch::Unrecognized(complaint) | Mismatch::Kind { complaint, .. } => {
-            Patched::Undecodable(complaint)
-        }
+        Mismatch::Unrecognized(complaint)
+        | Mismatch::Kind { complaint, .. }
+        | Mismatch::Unversioned(complaint) => Patched::Undecodable(complaint),
         Mismatch::KindMissing => Patched::Undecodable(KIND_MISSING.to_owned()),
         Mismatch::Group(given) if resource.is_custom() => {
             let detail = format!("must be {}", resource.api_version());

@@ -25,6 +25,8 @@ pub(super) enum Mismatch {
         version: String,
         complaint: String,
     },
+    /// A custom resource that does not say its version, and what is wrong besides.
+    Unversioned(String),
     /// A custom resource of another kind.
     CustomKind(String),
 }
@@ -53,7 +55,7 @@ pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Misma
     // A group without a name is the core one.
     let given_version = given_version.strip_prefix('/').unwrap_or(&given_version);
     if resource.is_custom() {
-        check_custom(resource, given_version, &given_kind)?;
+        check_custom(resource, given_version, &given_kind, map)?;
     } else {
         check_builtin(resource, given_version, &given_kind, map)?;
     }
@@ -62,9 +64,34 @@ pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Misma
     Ok(())
 }
 
-fn check_custom(resource: &Resource, given_version: &str, given_kind: &str) -> Result<(), Mismatch> {
+fn check_custom(
+    resource: &Resource,
+    given_version: &str,
+    given_kind: &str,
+    object: &Map,
+) -> Result<(), Mismatch> {
     if given_kind.is_empty() {
         return Err(Mismatch::KindMissing);
+    }
+    if object.get("apiVersion").is_some_and(Value::is_null) {
+        let complaint = ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
+        return Err(Mismatch::Unversioned(complaint.to_owned()));
+    }
+    // The metadata is read before anybody compares kinds. Of the right kind it is read with the rest.
+    let is_other = (given_version, given_kind) != (&resource.api_version(), &resource.kind);
+    if is_other
+        && let Some(metadata) = object.get("metadata")
+        && let Err(error) = types::object_meta().check_types(metadata)
+    {
+        let complaint = error.to_string();
+        return Err(match given_version.rsplit('/').next() {
+            None | Some("") => Mismatch::Unversioned(complaint),
+            Some(version) => Mismatch::Kind {
+                kind: given_kind.to_owned(),
+                version: version.to_owned(),
+                complaint,
+            },
+        });
     }
     if given_version != resource.api_version() {
         return Err(Mismatch::Group(given_version.to_owned()));

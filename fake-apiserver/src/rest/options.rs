@@ -19,15 +19,10 @@ pub(crate) fn check(params: &mut Params, verb: Verb, apply: bool) -> Result<(), 
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
         // A number that is none matters only to who would read it.
-        Verb::List | Verb::Watch => return params.wrong_list_number.take().map_or(Ok(()), Err),
-        Verb::DeleteCollection => {
-            let wrong = params.wrong_list_number.take();
-            return wrong
-                .or_else(|| params.wrong_grace_period.take())
-                .map_or(Ok(()), Err);
+        Verb::List | Verb::Watch | Verb::DeleteCollection => {
+            return params.wrong_list_number.take().map_or(Ok(()), Err);
         }
-        Verb::Delete => return params.wrong_grace_period.take().map_or(Ok(()), Err),
-        Verb::Get => return Ok(()),
+        Verb::Get | Verb::Delete => return Ok(()),
     };
     let mut errors = Vec::new();
     if verb == Verb::Patch && apply && params.field_manager.is_empty() {

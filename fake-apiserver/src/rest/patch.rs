@@ -157,13 +157,21 @@ pub(super) fn read(
     body: &Payload,
 ) -> Result<(Value, Vec<String>), ApiError> {
     let blind = is_read_blindly(context, kind);
+    let unchecked = kind == PatchKind::Json && context.params.field_validation == FieldValidation::Ignore;
     let json::Document { value, duplicates } = body.untyped().map_err(|error| match kind {
         _ if blind => ApiError::bad_request(NO_PATCH),
+        _ if unchecked => ApiError::bad_request(error),
         _ => malformed(kind, &error),
     })?;
     let nothing = value.is_null() || blind && !value.is_object() && !value.is_array();
     if kind == PatchKind::Merge && nothing {
         return Err(ApiError::bad_request(NO_PATCH));
+    }
+    if unchecked {
+        return Ok((
+            json_patch::unchecked(value).map_err(|error| refused(&error))?,
+            Vec::new(),
+        ));
     }
     let mut repeated = repeated(kind, &duplicates);
     if kind == PatchKind::Json {

@@ -9,7 +9,7 @@ use http::StatusCode;
 use shared_json::{Array, Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
-use super::kind_check::SCHEME;
+use super::kind_check::{self, SCHEME};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
 use super::posted::Taken;
@@ -106,8 +106,9 @@ pub(super) fn take(context: &Context, object: &mut Value, scale: &Value) {
     set_at(object, &path, Value::from(replicas.unwrap_or_default()));
 }
 
-/// Whether there is such a kind as the scale says that it is.
+/// Whether what the scale says of its kind can be read, and there is such a kind.
 fn registered(scale: &Value) -> Result<(), String> {
+    kind_check::readable(scale)?;
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
         (SCALE_VERSION, "Scale") => Ok(()),
@@ -157,6 +158,9 @@ fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
     }
     // What is sent is read before anybody looks for the object.
     let scale = body.options(&context.content_type)?;
+    if let Err(complaint) = kind_check::readable(&scale) {
+        return Err(incoming::unrecognized(SCALE.kind, &complaint, body));
+    }
     check_version(&scale)?;
     let scale = posted::take(context, scale, body, SCALE)?;
     check_name(context, &scale)?;

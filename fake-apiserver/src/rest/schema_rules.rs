@@ -22,8 +22,13 @@ const BLOCKED: &str = "some validation rules were not checked because the object
                        errors to complete validation";
 
 /// Complaints about an object, new or changed, and warnings: what is wrong and was so before is none of the writer's
-/// business.
-pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
+/// business. `metadata` are the complaints that come before these.
+pub(crate) fn check(
+    resource: &Resource,
+    subresource: &str,
+    (new, old): (&Value, Option<&Value>),
+    metadata: &[FieldError],
+) -> (Vec<FieldError>, Vec<String>) {
     let Some(schema) = resource.schema() else {
         return (Vec::new(), Vec::new());
     };
@@ -39,6 +44,9 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
             errors.retain(|error| !is_twice(error));
         }
     }
+    // The numbers of the scale are looked at after the schema and before all else, the lists of the schema included.
+    let lists = errors.partition_point(|error| error.kind != FieldErrorKind::Duplicate);
+    errors.splice(lists..lists, scale(resource, new, subresource == "status"));
     if custom.embeds {
         // Who they are is looked at after the schema and before the lists, and anew with every write.
         let lists = errors.partition_point(|error| error.kind != FieldErrorKind::Duplicate);
@@ -47,7 +55,10 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
     if custom.rules.is_empty() {
         return (errors, Vec::new());
     }
-    if errors.iter().any(|error| BLOCKING.contains(&error.kind)) {
+    // That a change takes the name away is found before the rules of the kind are asked.
+    let counts = |error: &&FieldError| old.is_none() || error.path != "metadata.name";
+    let before = metadata.iter().filter(counts);
+    if before.chain(&errors).any(|error| BLOCKING.contains(&error.kind)) {
         errors.push(FieldError::invalid("<nil>", Value::Null, BLOCKED));
         return (errors, Vec::new());
     }
@@ -58,7 +69,10 @@ pub(crate) fn check(resource: &Resource, new: &Value, old: Option<&Value>) -> (V
 
 /// The same of a change of the status, at which nothing else is looked: its fields are named as those of a whole.
 pub(crate) fn of_status(mut errors: Vec<FieldError>) -> Vec<FieldError> {
-    errors.retain(|error| error.path == "<nil>" || error.path.starts_with("status"));
+    // What is said of the scale begins with a dot, and has been chosen already.
+    errors.retain(|error| {
+        error.path == "<nil>" || error.path.starts_with(['.']) || error.path.starts_with("status")
+    });
     for error in &mut errors {
         let Some(rest) = error.detail.strip_prefix("status") else {
             continue;
@@ -73,7 +87,7 @@ pub(crate) fn of_status(mut errors: Vec<FieldError>) -> Vec<FieldError> {
 }
 
 /// What is wrong with the numbers that the scale of a custom resource shows: of the status alone where that alone changes.
-pub(crate) fn scale(resource: &Resource, object: &Value, status_only: bool) -> Vec<FieldError> {
+fn scale(resource: &Resource, object: &Value, status_only: bool) -> Vec<FieldError> {
     let scale = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let Some(scale) = scale else {
         return Vec::new();

@@ -7,7 +7,7 @@ use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;
 use super::posted::{self, Taken};
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, eviction, incoming, scale, sent};
+use super::{conversion, eviction, incoming, read, scale, sent};
 use crate::admission::{self, Attributes, Operation};
 use crate::field_error::{FieldError, aggregate};
 use crate::http::payload::Payload;
@@ -19,6 +19,9 @@ use crate::strategy::copy_field;
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let request = &context.request;
+    if request.verb == Verb::Get {
+        read::check_get_version(context)?;
+    }
     match (
         request.resource.as_str(),
         request.subresource.as_str(),

@@ -501,14 +501,11 @@ fn validate(
         old,
     ));
     let subresource = context.request.subresource.as_str();
-    let (mut complaints, warnings) = schema_rules::check(resource, object, Some(old));
+    let (mut complaints, warnings) = schema_rules::check(resource, subresource, (object, Some(old)), &errors);
     if resource.is_custom() && subresource == "status" {
         complaints = schema_rules::of_status(complaints);
     }
     errors.extend(complaints);
-    if subresource != "scale" || resource.is_custom() {
-        errors.extend(schema_rules::scale(resource, object, subresource == "status"));
-    }
     if resource.is_custom() {
         if subresource.is_empty() {
             errors.extend(resource.strategy.validate_update(object, old));

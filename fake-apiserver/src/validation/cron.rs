@@ -1,6 +1,7 @@
 //! Schedules in cron's form, and what Kubernetes' parser says of those it cannot read.
 
 use crate::types::check_duration;
+use crate::zones;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -126,19 +127,9 @@ fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<(), String
     Ok(())
 }
 
-/// Go looks for a file of that name: capital letters count.
-fn known_zone(name: &str) -> bool {
-    jiff::tz::db()
-        .get(name)
-        .is_ok_and(|zone| zone.iana_name() == Some(name))
-}
-
-/// Whether there is such a time zone; what Go says if not. Where the system knows no zones, any is taken.
+/// Whether there is such a time zone; what Go says if not.
 pub(super) fn zone_exists(name: &str) -> Result<(), String> {
-    if matches!(name, "" | "UTC" | "Local") || known_zone(name) {
-        return Ok(());
-    }
-    if jiff::tz::db().get("Europe/Berlin").is_err() {
+    if matches!(name, "" | "UTC" | "Local") || zones::named(name).is_some() {
         return Ok(());
     }
     Err(format!("unknown time zone {name}"))

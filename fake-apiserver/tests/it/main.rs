@@ -33,6 +33,7 @@ mod pods;
 mod process;
 mod pull_rows;
 mod quota_rows;
+mod refusal_rows;
 mod resizing;
 mod restart_rows;
 mod rules;

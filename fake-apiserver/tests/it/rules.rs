@@ -20,6 +20,7 @@ fn definition(rules: Value) -> Value {
                 "type": "object", "properties": {"spec": {
                     "type": "object", "x-kubernetes-validations": rules,
                     "properties": {"n": {"type": "integer"}, "max": {"type": "integer"}, "a-b": {"type": "string"},
+                        "namespace": {"type": "string"},
                         "at": {"type": "string", "format": "date-time"},
                         "tags": {"type": "array", "items": {"type": "string"}}},
                 }},
@@ -65,6 +66,14 @@ fn cause(field: &str, message: &str) -> Value {
 ]))]
 #[case::a_message_that_is_made(ruled(json!([{"rule": "self.n < 5", "messageExpression": "'not ' + self.a__dash__b"}]), &[
     widget(json!({"n": 7, "a-b": "so"}), 422, cause("spec", "Invalid value: not so")),
+]))]
+#[case::reserved_words(ruled(json!([{"rule": "has(self.namespace) && self.namespace == 'a'", "message": "not a"}]), &[
+    widget(json!({"namespace": "b"}), 422, cause("spec", "Invalid value: not a")),
+    widget(json!({"namespace": "a"}), 201, json!({})),
+]))]
+#[case::zones_by_name(ruled(json!([{"rule": "self.at.getHours('America/New_York') == 8", "message": "too soon"}]), &[
+    widget(json!({"at": "2024-02-01T12:00:00Z"}), 422, cause("spec", "Invalid value: too soon")),
+    widget(json!({"at": "2024-07-01T12:00:00Z"}), 201, json!({})),
 ]))]
 #[case::a_transition(ruled(json!([{"rule": "self.n >= oldSelf.n", "message": "n only grows"}]), &[
     widget(json!({"n": 3}), 201, json!({})),
@@ -261,6 +270,71 @@ fn a_policy_asks_who_may_do_what() {
             {"do": format!("POST {POLICIES}/validatingadmissionpolicybindings"), "body": binding, "code": 201},
             create("configmaps", map, 422, json!({"/message": "configmaps \"a\" is forbidden: \
                 ValidatingAdmissionPolicy 'p' with binding 'b' denied request: the account may not"})),
+        ]),
+    );
+}
+
+/// Whoever decides says why: which binding allows it, or which role is missing.
+#[test]
+fn a_policy_asks_why() {
+    let asked = |verb: &str| {
+        format!(
+            "authorizer.serviceAccount('default', 'a').group('').resource('configmaps').namespace('default').check('{verb}')"
+        )
+    };
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let of_group = |kind: &str, name: &str, more: Value| {
+        let mut object =
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            object[field] = value.clone();
+        }
+        object
+    };
+    let bound = |name: &str, role: &str| {
+        of_group(
+            "RoleBinding",
+            name,
+            json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}]}),
+        )
+    };
+    let allowed = "RBAC: allowed by RoleBinding \"b/default\" of Role \"r\" to ServiceAccount \"a/default\"";
+    let missing = "RBAC: role.rbac.authorization.k8s.io \"none\" not found";
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+    "metadata": {"name": "p"}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["*"],
+            "operations": ["CREATE"], "resources": ["configmaps"]}]},
+        "validations": [
+            {"expression": format!("{}.reason() == '{allowed}'", asked("get")), "message": "why it is allowed"},
+            {"expression": format!("{0}.reason() == '{missing}' && !{0}.errored() && {0}.error() == ''", asked("delete")),
+                "message": "why it is not"},
+            {"expression": "authorizer.path('/healthz').check('get').reason() == ''", "message": "why all is"},
+        ]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let role = of_group(
+        "Role",
+        "r",
+        json!({"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}),
+    );
+    let denied = |why: &str| {
+        json!({"/message": format!("configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with \
+        binding 'b' denied request: {why}")})
+    };
+    play(
+        false,
+        json!([
+            {"do": format!("POST {POLICIES}/validatingadmissionpolicies"), "body": policy, "code": 201},
+            {"do": format!("POST {POLICIES}/validatingadmissionpolicybindings"), "body": binding, "code": 201},
+            {"do": format!("POST {rbac}/roles"), "body": role, "code": 201},
+            create("configmaps", map("a"), 422, denied("why it is allowed")),
+            {"do": format!("POST {rbac}/rolebindings"), "body": bound("b", "r"), "code": 201},
+            create("configmaps", map("a"), 422, denied("why it is not")),
+            {"do": format!("POST {rbac}/rolebindings"), "body": bound("c", "none"), "code": 201},
+            create("configmaps", map("a"), 201, json!({})),
         ]),
     );
 }

@@ -102,7 +102,7 @@ impl Order {
                 Err(_) => Err(format!("cannot convert {} to {}", go_type(value), target(schema))),
             },
             // Only whole numbers could be texts; other values are of no kind that Go would convert.
-            (Kind::String, Value::Number(number)) if !number.is_f64() => {
+            (Kind::String, Value::Number(number)) if number.as_i64().is_some() => {
                 Err(format!("cannot convert {} to {}", go_type(value), target(schema)))
             }
             _ => Err(format!("unrecognized type: {}", basic(schema))),
