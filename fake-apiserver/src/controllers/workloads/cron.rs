@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
 use crate::server::rfc3339;
+use crate::zones;
 
 /// How far ahead a next time is looked for.
 const YEARS_MAX: i16 = 5;
@@ -38,7 +39,7 @@ impl Schedule {
         let zone = if zone.is_empty() {
             TimeZone::UTC
         } else {
-            TimeZone::get(zone).ok()?
+            zones::named(zone)?
         };
         let text = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -117,8 +118,8 @@ impl Schedule {
 
 /// A time as it is in a zone: `2026-01-01T09:00:00+09:00`; in UTC without one, or where nobody knows it.
 pub(super) fn written(at: Timestamp, zone: &str) -> String {
-    match TimeZone::get(zone) {
-        Ok(zone) if zone.to_offset(at).seconds() != 0 => {
+    match zones::named(zone) {
+        Some(zone) if zone.to_offset(at).seconds() != 0 => {
             at.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
         }
         _ => rfc3339(at),
