@@ -1,18 +1,19 @@
 //! Empties namespaces that are being deleted, and lets them go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::SharedClock;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
+use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
 use super::runtime::{Queue, is_not_found};
-use super::watching::{Change, ServedKind, served_kinds, watch};
+use super::watching::{Change, Served, ServedKind, served_kinds, watch, words};
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 use crate::strategy::namespace::FINALIZER;
@@ -24,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const FINALIZERS_SECONDS: u64 = 15;
 /// The longest wait after a failure.
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
+/// The condition that tells whether all kinds were found.
+const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 /// Whom the writes are by.
 const USER_AGENT: &str = "kube-controller-manager";
 
@@ -82,7 +85,7 @@ impl NamespaceController {
         if !namespace.is_terminating() || !is_held(&namespace) {
             return Ok(None);
         }
-        let left = self.delete_content(&namespace).await?;
+        let left = self.delete_content(&namespace).await;
         let stamp = rfc3339(self.clock.now_seconds());
         let conditions = with_conditions(at(&namespace, "status.conditions"), &left.conditions(), &stamp);
         let mut changed = namespace.clone();
@@ -93,8 +96,9 @@ impl NamespaceController {
                 tracing::debug!(%error, name, "tell what is left in a namespace");
             }
         }
-        if !left.errors.is_empty() {
-            return Err(Failure::Content(left.errors.join(", ")));
+        let errors: Vec<String> = left.undiscovered.into_iter().chain(left.errors).collect();
+        if !errors.is_empty() {
+            return Err(Failure::Content(errors.join(", ")));
         }
         if left.seconds > 0 {
             return Ok(Some(left.seconds));
@@ -104,9 +108,7 @@ impl NamespaceController {
         for field in ["resourceVersion", "managedFields"] {
             body.metadata_mut().remove(field);
         }
-        if let Some(list) = body.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
-            list.retain(|entry| entry != FINALIZER);
-        }
+        body["spec"]["finalizers"] = json!(without_own(&body));
         match self.send("PUT", &format!("{path}/finalize"), Some(&body)).await {
             Err(error) if is_not_found(&error) => Ok(None),
             other => Ok(other.map(|_| None)?),
@@ -125,10 +127,13 @@ impl NamespaceController {
     }
 
     /// Asks for the deletion of everything in the namespace, of pods first: while there are any, nothing else goes.
-    async fn delete_content(&self, namespace: &Value) -> Result<Left, kube::Error> {
+    async fn delete_content(&self, namespace: &Value) -> Left {
         let mut left = Left::default();
-        let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) = served_kinds(&self.client)
-            .await?
+        let served = served_kinds(&self.client).await;
+        left.undiscovered = undiscovered(&served);
+        let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) = served
+            .unwrap_or_default()
+            .kinds
             .into_iter()
             .filter(|kind| kind.namespaced)
             .partition(is_pods);
@@ -144,7 +149,7 @@ impl NamespaceController {
             left.kinds.clear();
             left.finalizers.clear();
         }
-        Ok(left)
+        left
     }
 
     async fn delete_kind(&self, namespace: &Value, kind: &ServedKind, left: &mut Left) {
@@ -152,10 +157,7 @@ impl NamespaceController {
             Api::namespaced_with(self.client.clone(), namespace.name(), &*kind.resource);
         match self.delete_objects(namespace, kind, &api).await {
             Ok((objects, seconds)) => left.note(namespace.name(), kind, &objects, seconds),
-            Err(error) => left.errors.push(match error {
-                kube::Error::Api(status) => status.message,
-                other => other.to_string(),
-            }),
+            Err(error) => left.errors.push(words(&error)),
         }
     }
 
@@ -166,7 +168,9 @@ impl NamespaceController {
         kind: &ServedKind,
         api: &Api<DynamicObject>,
     ) -> Result<(Vec<Vec<String>>, u64), kube::Error> {
-        if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
+        // Where there is nothing, nothing is to be done; what cannot be told now is found out on the way.
+        let there = api.list_metadata(&ListParams::default()).await;
+        if there.is_ok_and(|there| there.items.is_empty()) {
             return Ok((Vec::new(), 0));
         }
         let seconds = if is_pods(kind) {
@@ -181,11 +185,19 @@ impl NamespaceController {
         } else {
             0
         };
-        api.delete_collection(&DeleteParams::background(), &ListParams::default())
-            .await?;
-        let items = api.list_metadata(&ListParams::default()).await?.items;
-        let finalizers = items
+        let background = DeleteParams::background();
+        let at_once = api.delete_collection(&background, &ListParams::default()).await;
+        if supported(at_once)?.is_none() {
+            // One by one, where not all at once.
+            let there = supported(api.list_metadata(&ListParams::default()).await)?;
+            for object in there.into_iter().flat_map(|there| there.items) {
+                supported(api.delete(&object.name_any(), &background).await)?;
+            }
+        }
+        let left = supported(api.list_metadata(&ListParams::default()).await)?;
+        let finalizers = left
             .into_iter()
+            .flat_map(|left| left.items)
             .map(|item| item.metadata.finalizers.unwrap_or_default());
         Ok((finalizers.collect(), seconds))
     }
@@ -200,9 +212,46 @@ enum Failure {
     Content(String),
 }
 
+/// Whether anybody still has to let a namespace go: for as long as that is so, it is emptied and told of, even if it is others.
 fn is_held(namespace: &Value) -> bool {
     let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER))
+    finalizers.is_some_and(|list| !list.is_empty())
+}
+
+/// Who has to let a namespace go but for this controller: each once, in the order of the alphabet.
+fn without_own(namespace: &Value) -> BTreeSet<&str> {
+    let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
+    let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    names.filter(|name| *name != FINALIZER).collect()
+}
+
+/// What came of a request, if what was asked for can be asked for at all: a kind that is not there has nothing to delete, and one that does not
+/// know the verb is asked otherwise.
+fn supported<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match outcome {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// What is said if not all kinds could be found.
+fn undiscovered(served: &Result<Served, kube::Error>) -> Option<String> {
+    match served {
+        Err(error) => Some(words(error)),
+        Ok(served) if served.failed.is_empty() => None,
+        Ok(served) => {
+            let failed: Vec<String> = served
+                .failed
+                .iter()
+                .map(|(version, why)| format!("{version}: {why}"))
+                .collect();
+            Some(format!(
+                "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
+                failed.len(),
+                failed.join(", ")
+            ))
+        }
+    }
 }
 
 fn is_pods(kind: &ServedKind) -> bool {
@@ -229,6 +278,8 @@ fn time_since(namespace: &Value, now: Timestamp) -> u64 {
 /// What is still in a namespace.
 #[derive(Debug, Default)]
 struct Left {
+    /// Why not all kinds were found.
+    undiscovered: Option<String>,
     /// How many objects there are, by `plural.group`.
     kinds: BTreeMap<String, usize>,
     /// How many of them each finalizer holds.
@@ -278,11 +329,14 @@ impl Left {
         };
         let fine = |kind, reason, message: &str| (kind, "False", reason, message.to_owned());
         vec![
-            fine(
-                "NamespaceDeletionDiscoveryFailure",
-                "ResourcesDiscovered",
-                "All resources successfully discovered",
-            ),
+            match &self.undiscovered {
+                None => fine(
+                    DISCOVERY,
+                    "ResourcesDiscovered",
+                    "All resources successfully discovered",
+                ),
+                Some(why) => (DISCOVERY, "True", "DiscoveryFailed", why.clone()),
+            },
             fine(
                 "NamespaceDeletionGroupVersionParsingFailure",
                 "ParsedGroupVersions",
@@ -454,6 +508,102 @@ mod tests {
             ["", &pods, &format!("{HELD}e.com/f in 1 resource instances")],
             3,
         );
+    }
+
+    #[test]
+    fn what_is_not_found_is_told() {
+        let failed = |failed: &[(&str, &str)]| {
+            let failed = failed
+                .iter()
+                .map(|(version, why)| ((*version).to_owned(), (*why).to_owned()));
+            Ok(Served {
+                failed: failed.collect(),
+                ..Served::default()
+            })
+        };
+        let some = |count: u8, rest: &str| {
+            format!(
+                "Discovery failed for some groups, {count} failing: unable to retrieve the complete list of server APIs: {rest}"
+            )
+        };
+        for (served, expected) in [
+            (failed(&[]), String::new()),
+            (failed(&[("e.com/v1", "broken")]), some(1, "e.com/v1: broken")),
+            (
+                failed(&[("e.com/v1", "broken"), ("a.com/v2", "gone")]),
+                some(2, "a.com/v2: gone, e.com/v1: broken"),
+            ),
+            (
+                Err(kube::Error::Api(
+                    kube::core::Status::failure("no", "InternalError").boxed(),
+                )),
+                "no".to_owned(),
+            ),
+        ] {
+            let left = Left {
+                undiscovered: undiscovered(&served),
+                ..Left::default()
+            };
+            let conditions = left.conditions();
+            let (kind, status, reason, message) = &conditions[0];
+            let (is, why, text) = match expected.as_str() {
+                "" => (
+                    "False",
+                    "ResourcesDiscovered",
+                    "All resources successfully discovered",
+                ),
+                text => ("True", "DiscoveryFailed", text),
+            };
+            assert_eq!(
+                (*kind, *status, *reason, message.as_str()),
+                (DISCOVERY, is, why, text)
+            );
+            assert!(conditions[1..].iter().all(|(_, status, ..)| *status == "False"));
+        }
+    }
+
+    #[test]
+    fn who_is_left_to_let_it_go() {
+        for (finalizers, held, left) in [
+            (json!(null), false, ""),
+            (json!([]), false, ""),
+            (json!(["kubernetes"]), true, ""),
+            (
+                json!(["e.com/b", "kubernetes", "e.com/a"]),
+                true,
+                "e.com/a e.com/b",
+            ),
+            (json!(["e.com/b", "e.com/a"]), true, "e.com/a e.com/b"),
+            (
+                json!(["e.com/a", "kubernetes", "e.com/a", "kubernetes"]),
+                true,
+                "e.com/a",
+            ),
+        ] {
+            let namespace = json!({"spec": {"finalizers": finalizers}});
+            let found: Vec<&str> = without_own(&namespace).into_iter().collect();
+            assert_eq!(
+                (is_held(&namespace), found.join(" ").as_str()),
+                (held, left),
+                "{namespace}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_can_be_asked_for() {
+        let error = |code: u16| {
+            let mut status = kube::core::Status::failure("no", "Reason");
+            status.code = code;
+            Err::<u8, _>(kube::Error::Api(status.boxed()))
+        };
+        assert_eq!(supported(Ok(1)).ok(), Some(Some(1)));
+        for (code, is_asked_otherwise) in [(404, true), (405, true), (403, false), (409, false), (500, false)]
+        {
+            let found = supported(error(code));
+            assert_eq!(matches!(found, Ok(None)), is_asked_otherwise, "{code}");
+            assert_eq!(found.is_err(), !is_asked_otherwise, "{code}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{JsonChange, watch_json};
@@ -85,12 +86,35 @@ pub(super) async fn kind_of(
     }))
 }
 
-/// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
-pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kube::Error> {
-    let mut out: Vec<ServedKind> = Vec::new();
+/// The kinds of a server, as far as it tells of them.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
+    pub kinds: Vec<ServedKind>,
+    /// What was said instead of the kinds in some versions of groups.
+    pub failed: BTreeMap<String, String>,
+}
+
+/// What an API says of an error, or what happened on the way there.
+pub(super) fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Which kinds there are. A version that cannot be asked about does not keep the others from being found.
+///
+/// # Errors
+/// The server does not even say which versions there are.
+pub(super) async fn served_kinds(client: &Client) -> Result<Served, kube::Error> {
+    let mut out = Served::default();
     let mut lists = Vec::new();
     for version in client.list_core_api_versions().await?.versions {
-        lists.push(client.list_core_api_resources(&version).await?);
+        match client.list_core_api_resources(&version).await {
+            Ok(list) => lists.push(list),
+            Err(error) => drop(out.failed.insert(version, words(&error))),
+        }
     }
     for group in client.list_api_groups().await?.groups {
         // Events are served twice; the core group has them.
@@ -98,7 +122,10 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
             continue;
         }
         for version in group.versions {
-            lists.push(client.list_api_group_resources(&version.group_version).await?);
+            match client.list_api_group_resources(&version.group_version).await {
+                Ok(list) => lists.push(list),
+                Err(error) => drop(out.failed.insert(version.group_version, words(&error))),
+            }
         }
     }
     for list in lists {
@@ -111,6 +138,7 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 .iter()
                 .all(|verb| entry.verbs.iter().any(|v| v == verb));
             let known = out
+                .kinds
                 .iter()
                 .any(|kind| kind.resource.group == group && kind.resource.plural == entry.name);
             if !all || known || entry.name.contains('/') {
@@ -123,7 +151,7 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 kind: entry.kind,
                 plural: entry.name,
             };
-            out.push(ServedKind {
+            out.kinds.push(ServedKind {
                 resource: Arc::new(resource),
                 namespaced: entry.namespaced,
             });

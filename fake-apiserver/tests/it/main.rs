@@ -25,6 +25,7 @@ mod lives;
 mod lives_rows;
 mod lost_rows;
 mod metrics;
+mod namespace_rows;
 mod needs_rows;
 mod nodes;
 mod nominations;
