@@ -87,6 +87,14 @@ impl Controller for Volumes {
                 {
                     keys.push(Key::new("", volume));
                 }
+                // It has taken a volume: what else is kept for it is free again.
+                if old.is_some_and(|old| text(old, "spec.volumeName").is_empty()) && !volume.is_empty() {
+                    let kept = cache.all(Res::Volumes).filter(|kept| {
+                        let claim = at(kept, "spec.claimRef");
+                        kept.name() != volume && claim.is_some_and(|claim| text(claim, "uid") == object.uid())
+                    });
+                    keys.extend(kept.map(|kept| Key::new("", kept.name())));
+                }
                 keys
             }
             Res::Volumes => {
@@ -160,6 +168,7 @@ impl Controller for Volumes {
             }
             return Ok(Next::Change);
         }
+        let claim = protected(cx, Res::Claims, claim, CLAIM_FINALIZER).await?;
         let volume = text(&claim, "spec.volumeName");
         if annotation(&claim, BIND_COMPLETED).is_empty() {
             bind(cx, &claim).await?;
@@ -190,6 +199,22 @@ async fn unprotect(cx: &mut Cx<'_>, res: Res, object: &Value, finalizer: &str) -
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(|_| ()),
     }
+}
+
+/// Gives a finalizer back to an object that somebody has taken it from.
+async fn protected(
+    cx: &mut Cx<'_>,
+    res: Res,
+    object: Arc<Value>,
+    finalizer: &str,
+) -> Result<Arc<Value>, kube::Error> {
+    let mut finalizers = object.finalizers();
+    if finalizers.contains(&finalizer) {
+        return Ok(object);
+    }
+    finalizers.push(finalizer);
+    let patch = json!({"metadata": {"finalizers": finalizers}});
+    cx.patch(res, &object, "", patch).await.map(Arc::new)
 }
 
 /// Why a claim that was bound has no volume any more, if it has none.
@@ -438,9 +463,12 @@ impl Volumes {
 }
 
 async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
-    let Some(volume) = cx.cache.get(Res::Volumes, "", &key.name).cloned() else {
+    let Some(mut volume) = cx.cache.get(Res::Volumes, "", &key.name).cloned() else {
         return Ok(Next::Change);
     };
+    if !volume.is_terminating() {
+        volume = protected(cx, Res::Volumes, volume, VOLUME_FINALIZER).await?;
+    }
     let reference = at(&volume, "spec.claimRef").filter(|reference| reference.is_object());
     let claim = reference.and_then(|reference| {
         cx.cache
@@ -448,9 +476,9 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
             .filter(|claim| text(reference, "uid").is_empty() || claim.uid() == text(reference, "uid"))
     });
     let phase = text(&volume, "status.phase");
-    if volume.is_terminating() {
-        let used = claim.is_some_and(|claim| text(claim, "spec.volumeName") == volume.name());
-        if !used && volume.finalizers().contains(&VOLUME_FINALIZER) {
+    // One that goes is used for as long as it is told so.
+    if volume.is_terminating() && phase != "Bound" {
+        if volume.finalizers().contains(&VOLUME_FINALIZER) {
             unprotect(cx, Res::Volumes, &volume, VOLUME_FINALIZER).await?;
         }
         return Ok(Next::Change);

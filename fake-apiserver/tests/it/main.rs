@@ -32,6 +32,7 @@ mod nominations;
 mod patches;
 mod pods;
 mod process;
+mod protection_rows;
 mod pull_rows;
 mod quota_rows;
 mod resizing;
