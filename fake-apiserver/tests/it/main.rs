@@ -37,6 +37,7 @@ mod pull_rows;
 mod quota_rows;
 mod resizing;
 mod restart_rows;
+mod revision_rows;
 mod rules;
 mod runtime;
 mod served;
