@@ -164,10 +164,14 @@ pub(super) async fn without_doubles(
     pods: &mut [Arc<Value>],
     hash_label: &str,
 ) -> Result<Vec<Arc<Value>>, kube::Error> {
+    let is_labelled = |revision: &Arc<Value>| string_map(revision, "labels").contains_key(hash_label);
+    if revisions.len() < 2 && revisions.iter().all(is_labelled) {
+        return Ok(revisions);
+    }
     let wanted = go_json(&data(object));
     let (mut present, mut rest) = (Vec::new(), Vec::new());
     for mut revision in revisions {
-        if !string_map(&revision, "labels").contains_key(hash_label) {
+        if !is_labelled(&revision) {
             let labels = json!({"metadata": {"labels": {hash_label: revision.name()}}});
             revision = Arc::new(cx.patch(Res::Revisions, &revision, "", labels).await?);
         }
