@@ -159,3 +159,96 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Served, kube::Error>
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
+    use shared_json::json;
+
+    use super::*;
+
+    /// What a server says of itself that has two versions of a group `e.com`; what is asked below `broken` it answers with an error.
+    fn answer(path: &str, broken: &str) -> (StatusCode, Value) {
+        let versions = |versions: &[&str]| -> Vec<Value> {
+            let of = |version: &&str| json!({"groupVersion": format!("e.com/{version}"), "version": version});
+            versions.iter().map(of).collect()
+        };
+        let kinds = |group_version: &str, names: &[(&str, &[&str])]| {
+            let resources: Vec<Value> = names
+                .iter()
+                .map(|(name, verbs)| {
+                    json!({"name": name, "singularName": "", "kind": name, "namespaced": true, "verbs": verbs})
+                })
+                .collect();
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources})
+        };
+        let all: &[&str] = &["list", "watch", "delete"];
+        let found = match path {
+            _ if !broken.is_empty() && path.starts_with(broken) => {
+                let status =
+                    json!({"status": "Failure", "message": "no", "reason": "InternalError", "code": 500});
+                return (StatusCode::INTERNAL_SERVER_ERROR, status);
+            }
+            "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+            "/api/v1" => kinds(
+                "v1",
+                &[
+                    ("pods", all),
+                    ("pods/status", &["get"]),
+                    ("bindings", &["create"]),
+                ],
+            ),
+            "/apis" => json!({"kind": "APIGroupList", "groups": [
+                {"name": "e.com", "versions": versions(&["v2", "v1"]), "preferredVersion": versions(&["v2"])[0]},
+            ]}),
+            "/apis/e.com/v2" => kinds("e.com/v2", &[("flakes", all)]),
+            _ => kinds("e.com/v1", &[("flakes", all), ("old", all)]),
+        };
+        (StatusCode::OK, found)
+    }
+
+    async fn found(broken: &'static str) -> String {
+        let service = tower::service_fn(move |request: Request<Body>| async move {
+            let (code, body) = answer(request.uri().path(), broken);
+            let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = code;
+            Ok::<_, Infallible>(response)
+        });
+        match served_kinds(&Client::new(service, "default")).await {
+            Err(error) => words(&error),
+            Ok(served) => {
+                let kind =
+                    |kind: &ServedKind| format!("{}/{}", kind.resource.api_version, kind.resource.plural);
+                let mut out: Vec<String> = served.kinds.iter().map(kind).collect();
+                out.extend(
+                    served
+                        .failed
+                        .iter()
+                        .map(|(version, why)| format!("{version}: {why}")),
+                );
+                out.join(", ")
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn which_kinds_there_are() {
+        for (broken, expected) in [
+            ("", "v1/pods, e.com/v2/flakes, e.com/v1/old"),
+            (
+                "/apis/e.com/v2",
+                "v1/pods, e.com/v1/flakes, e.com/v1/old, e.com/v2: no",
+            ),
+            ("/apis/e.com/v1", "v1/pods, e.com/v2/flakes, e.com/v1: no"),
+            ("/apis/e.com", "v1/pods, e.com/v1: no, e.com/v2: no"),
+            ("/api/v1", "e.com/v2/flakes, e.com/v1/old, v1: no"),
+            ("/apis", "no"),
+            ("/api", "no"),
+        ] {
+            assert_eq!(found(broken).await, expected, "{broken}");
+        }
+    }
+}

@@ -35,6 +35,7 @@ mod patches;
 mod pods;
 mod process;
 mod protection_rows;
+mod provision_rows;
 mod pull_rows;
 mod quota_rows;
 mod removal_rows;
