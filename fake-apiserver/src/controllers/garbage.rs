@@ -85,7 +85,11 @@ impl GarbageCollector {
                 return;
             }
         };
-        for kind in served {
+        // What is not told of is looked for with the next definition; what was found before stays.
+        for (version, why) in &served.failed {
+            tracing::debug!(%version, %why, "discover what to collect");
+        }
+        for kind in served.kinds {
             // Events own nothing and are owned by nothing, and there are many of them.
             let is_event = kind.resource.group.is_empty() && kind.resource.plural == "events";
             if is_event || self.kinds.contains(&kind) {

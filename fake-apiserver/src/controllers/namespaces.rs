@@ -1,18 +1,19 @@
 //! Empties namespaces that are being deleted, and lets them go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::SharedClock;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
+use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
 use super::runtime::{Queue, is_not_found};
-use super::watching::{Change, ServedKind, served_kinds, watch};
+use super::watching::{Change, Served, ServedKind, served_kinds, watch, words};
 use crate::meta::{ObjectMeta, at};
 use crate::server::rfc3339;
 use crate::strategy::namespace::FINALIZER;
@@ -24,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const FINALIZERS_SECONDS: u64 = 15;
 /// The longest wait after a failure.
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
+/// The condition that tells whether all kinds were found.
+const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 /// Whom the writes are by.
 const USER_AGENT: &str = "kube-controller-manager";
 
@@ -82,7 +85,7 @@ impl NamespaceController {
         if !namespace.is_terminating() || !is_held(&namespace) {
             return Ok(None);
         }
-        let left = self.delete_content(&namespace).await?;
+        let left = self.delete_content(&namespace).await;
         let stamp = rfc3339(self.clock.now_seconds());
         let conditions = with_conditions(at(&namespace, "status.conditions"), &left.conditions(), &stamp);
         let mut changed = namespace.clone();
@@ -93,8 +96,9 @@ impl NamespaceController {
                 tracing::debug!(%error, name, "tell what is left in a namespace");
             }
         }
-        if !left.errors.is_empty() {
-            return Err(Failure::Content(left.errors.join(", ")));
+        let errors: Vec<String> = left.undiscovered.into_iter().chain(left.errors).collect();
+        if !errors.is_empty() {
+            return Err(Failure::Content(errors.join(", ")));
         }
         if left.seconds > 0 {
             return Ok(Some(left.seconds));
@@ -104,9 +108,7 @@ impl NamespaceController {
         for field in ["resourceVersion", "managedFields"] {
             body.metadata_mut().remove(field);
         }
-        if let Some(list) = body.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
-            list.retain(|entry| entry != FINALIZER);
-        }
+        body["spec"]["finalizers"] = json!(without_own(&body));
         match self.send("PUT", &format!("{path}/finalize"), Some(&body)).await {
             Err(error) if is_not_found(&error) => Ok(None),
             other => Ok(other.map(|_| None)?),
@@ -125,10 +127,13 @@ impl NamespaceController {
     }
 
     /// Asks for the deletion of everything in the namespace, of pods first: while there are any, nothing else goes.
-    async fn delete_content(&self, namespace: &Value) -> Result<Left, kube::Error> {
+    async fn delete_content(&self, namespace: &Value) -> Left {
         let mut left = Left::default();
-        let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) = served_kinds(&self.client)
-            .await?
+        let served = served_kinds(&self.client).await;
+        left.undiscovered = undiscovered(&served);
+        let (pods, others): (Vec<ServedKind>, Vec<ServedKind>) = served
+            .unwrap_or_default()
+            .kinds
             .into_iter()
             .filter(|kind| kind.namespaced)
             .partition(is_pods);
@@ -144,7 +149,7 @@ impl NamespaceController {
             left.kinds.clear();
             left.finalizers.clear();
         }
-        Ok(left)
+        left
     }
 
     async fn delete_kind(&self, namespace: &Value, kind: &ServedKind, left: &mut Left) {
@@ -152,10 +157,7 @@ impl NamespaceController {
             Api::namespaced_with(self.client.clone(), namespace.name(), &*kind.resource);
         match self.delete_objects(namespace, kind, &api).await {
             Ok((objects, seconds)) => left.note(namespace.name(), kind, &objects, seconds),
-            Err(error) => left.errors.push(match error {
-                kube::Error::Api(status) => status.message,
-                other => other.to_string(),
-            }),
+            Err(error) => left.errors.push(words(&error)),
         }
     }
 
@@ -166,7 +168,9 @@ impl NamespaceController {
         kind: &ServedKind,
         api: &Api<DynamicObject>,
     ) -> Result<(Vec<Vec<String>>, u64), kube::Error> {
-        if api.list_metadata(&ListParams::default()).await?.items.is_empty() {
+        // Where there is nothing, nothing is to be done; what cannot be told now is found out on the way.
+        let there = api.list_metadata(&ListParams::default()).await;
+        if there.is_ok_and(|there| there.items.is_empty()) {
             return Ok((Vec::new(), 0));
         }
         let seconds = if is_pods(kind) {
@@ -181,11 +185,19 @@ impl NamespaceController {
         } else {
             0
         };
-        api.delete_collection(&DeleteParams::background(), &ListParams::default())
-            .await?;
-        let items = api.list_metadata(&ListParams::default()).await?.items;
-        let finalizers = items
+        let background = DeleteParams::background();
+        let at_once = api.delete_collection(&background, &ListParams::default()).await;
+        if supported(at_once)?.is_none() {
+            // One by one, where not all at once.
+            let there = supported(api.list_metadata(&ListParams::default()).await)?;
+            for object in there.into_iter().flat_map(|there| there.items) {
+                supported(api.delete(&object.name_any(), &background).await)?;
+            }
+        }
+        let left = supported(api.list_metadata(&ListParams::default()).await)?;
+        let finalizers = left
             .into_iter()
+            .flat_map(|left| left.items)
             .map(|item| item.metadata.finalizers.unwrap_or_default());
         Ok((finalizers.collect(), seconds))
     }
@@ -200,9 +212,46 @@ enum Failure {
     Content(String),
 }
 
+/// Whether anybody still has to let a namespace go: for as long as that is so, it is emptied and told of, even if it is others.
 fn is_held(namespace: &Value) -> bool {
     let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|list| list.iter().any(|entry| entry == FINALIZER))
+    finalizers.is_some_and(|list| !list.is_empty())
+}
+
+/// Who has to let a namespace go but for this controller: each once, in the order of the alphabet.
+fn without_own(namespace: &Value) -> BTreeSet<&str> {
+    let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
+    let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    names.filter(|name| *name != FINALIZER).collect()
+}
+
+/// What came of a request, if what was asked for can be asked for at all: a kind that is not there has nothing to delete, and one that does not
+/// know the verb is asked otherwise.
+fn supported<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match outcome {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// What is said if not all kinds could be found.
+fn undiscovered(served: &Result<Served, kube::Error>) -> Option<String> {
+    match served {
+        Err(error) => Some(words(error)),
+        Ok(served) if served.failed.is_empty() => None,
+        Ok(served) => {
+            let failed: Vec<String> = served
+                .failed
+                .iter()
+                .map(|(version, why)| format!("{version}: {why}"))
+                .collect();
+            Some(format!(
+                "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
+                failed.len(),
+                failed.join(", ")
+            ))
+        }
+    }
 }
 
 fn is_pods(kind: &ServedKind) -> bool {
@@ -229,6 +278,8 @@ fn time_since(namespace: &Value, now: Timestamp) -> u64 {
 /// What is still in a namespace.
 #[derive(Debug, Default)]
 struct Left {
+    /// Why not all kinds were found.
+    undiscovered: Option<String>,
     /// How many objects there are, by `plural.group`.
     kinds: BTreeMap<String, usize>,
     /// How many of them each finalizer holds.
@@ -278,11 +329,14 @@ impl Left {
         };
         let fine = |kind, reason, message: &str| (kind, "False", reason, message.to_owned());
         vec![
-            fine(
-                "NamespaceDeletionDiscoveryFailure",
-                "ResourcesDiscovered",
-                "All resources successfully discovered",
-            ),
+            match &self.undiscovered {
+                None => fine(
+                    DISCOVERY,
+                    "ResourcesDiscovered",
+                    "All resources successfully discovered",
+                ),
+                Some(why) => (DISCOVERY, "True", "DiscoveryFailed", why.clone()),
+            },
             fine(
                 "NamespaceDeletionGroupVersionParsingFailure",
                 "ParsedGroupVersions",
@@ -360,160 +414,5 @@ fn with_conditions(old: Option<&Value>, new: &[Condition], stamp: &str) -> Value
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FAILED: &str = "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: n for gvr: ";
-
-    /// What is left of kinds (plural, group, the finalizers of each object, for how many seconds), the conditions `ContentFailure`,
-    /// `ContentRemaining` and `FinalizersRemaining`, and how long all that may take.
-    #[track_caller]
-    fn check(left: &[(&str, &str, &[&[&str]], u64)], expected: [&str; 3], seconds: u64) {
-        let mut found = Left::default();
-        for (plural, group, objects, seconds) in left {
-            let resource = ApiResource {
-                group: (*group).to_owned(),
-                version: "v1".to_owned(),
-                api_version: "v1".to_owned(),
-                kind: String::new(),
-                plural: (*plural).to_owned(),
-            };
-            let kind = ServedKind {
-                resource: std::sync::Arc::new(resource),
-                namespaced: true,
-            };
-            let objects: Vec<Vec<String>> = objects
-                .iter()
-                .map(|finalizers| finalizers.iter().map(|name| (*name).to_owned()).collect())
-                .collect();
-            found.note("n", &kind, &objects, *seconds);
-        }
-        let said: Vec<String> = found
-            .conditions()
-            .into_iter()
-            .skip(2)
-            .map(|(_, status, _, text)| if status == "True" { text } else { String::new() })
-            .collect();
-        assert_eq!(said, expected, "{left:?}");
-        assert_eq!(found.seconds, seconds, "{left:?}");
-    }
-
-    #[test]
-    fn what_is_left_is_told() {
-        const REMAIN: &str = "Some resources are remaining: ";
-        const HELD: &str = "Some content in the namespace has finalizers remaining: ";
-        check(&[], ["", "", ""], 0);
-        check(&[("configmaps", "", &[], 0)], ["", "", ""], 0);
-        let one = format!("{REMAIN}configmaps. has 1 resource instances");
-        check(
-            &[("configmaps", "", &[&["e.com/f"]], 0)],
-            ["", &one, &format!("{HELD}e.com/f in 1 resource instances")],
-            15,
-        );
-        check(
-            &[("configmaps", "", &[&["e.com/f", "e.com/g"], &["e.com/f"], &[]], 0)],
-            [
-                "",
-                &format!("{REMAIN}configmaps. has 3 resource instances"),
-                &format!("{HELD}e.com/f in 2 resource instances, e.com/g in 1 resource instances"),
-            ],
-            15,
-        );
-        check(
-            &[
-                ("jobs", "batch", &[&["orphan"], &["orphan"]], 0),
-                ("configmaps", "", &[&["e.com/f"]], 0),
-            ],
-            [
-                "",
-                &format!("{REMAIN}configmaps. has 1 resource instances, jobs.batch has 2 resource instances"),
-                &format!("{HELD}e.com/f in 1 resource instances, orphan in 2 resource instances"),
-            ],
-            15,
-        );
-        // What nothing holds should have gone.
-        check(
-            &[("configmaps", "", &[&[]], 0)],
-            [&format!("{FAILED}/v1, Resource=configmaps"), &one, ""],
-            0,
-        );
-        check(
-            &[("jobs", "batch", &[&[]], 0)],
-            [
-                &format!("{FAILED}batch/v1, Resource=jobs"),
-                &format!("{REMAIN}jobs.batch has 1 resource instances"),
-                "",
-            ],
-            0,
-        );
-        // What ends gracefully takes its time, whatever holds it.
-        let pods = format!("{REMAIN}pods. has 1 resource instances");
-        check(&[("pods", "", &[&[]], 30)], ["", &pods, ""], 30);
-        check(
-            &[("pods", "", &[&["e.com/f"]], 3)],
-            ["", &pods, &format!("{HELD}e.com/f in 1 resource instances")],
-            3,
-        );
-    }
-
-    #[test]
-    fn how_long_pods_may_take() {
-        let pod = |phase: &str, seconds: Value| json!({"status": {"phase": phase}, "spec": {"terminationGracePeriodSeconds": seconds}});
-        for (phase, seconds, expected) in [
-            ("Running", json!(30), Some(30)),
-            ("Pending", json!(0), Some(0)),
-            ("Unknown", json!(7), Some(7)),
-            ("Succeeded", json!(30), None),
-            ("Failed", json!(30), None),
-            ("Running", Value::Null, None),
-        ] {
-            assert_eq!(grace(&pod(phase, seconds.clone())), expected, "{phase} {seconds}");
-        }
-        let namespace = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:10Z"}});
-        for (now, expected) in [
-            ("00:00:09", 0),
-            ("00:00:10", 0),
-            ("00:00:15", 5),
-            ("00:02:00", 110),
-        ] {
-            let now: Timestamp = format!("2026-01-01T{now}Z").parse().unwrap();
-            assert_eq!(time_since(&namespace, now), expected, "{now}");
-        }
-    }
-
-    #[test]
-    fn conditions_change_where_they_are() {
-        let condition = |kind: &str, status: &str, reason: &str, time: &str| {
-            json!({
-                "type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": time,
-            })
-        };
-        let new: [Condition; 1] = [("A", "True", "New", "m".to_owned())];
-        for (old, expected) in [
-            (Value::Null, json!([condition("A", "True", "New", "now")])),
-            (
-                json!([condition("A", "True", "Old", "then")]),
-                json!([condition("A", "True", "New", "then")]),
-            ),
-            (
-                json!([
-                    condition("A", "False", "Old", "then"),
-                    condition("B", "True", "Mine", "then")
-                ]),
-                json!([
-                    condition("A", "True", "New", "now"),
-                    condition("B", "True", "Mine", "then")
-                ]),
-            ),
-            (
-                json!([condition("B", "True", "Mine", "then")]),
-                json!([
-                    condition("B", "True", "Mine", "then"),
-                    condition("A", "True", "New", "now")
-                ]),
-            ),
-        ] {
-            assert_eq!(with_conditions(Some(&old), &new, "now"), expected, "{old}");
-        }
-    }
-}
+#[path = "namespaces_tests.rs"]
+mod tests;

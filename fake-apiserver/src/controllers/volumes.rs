@@ -1,16 +1,19 @@
 //! Claims and volumes: binds the ones to the others, makes volumes for storage classes, and lets both go when nothing
 //! uses them any more.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use client_kit::{EventRecorder, EventType};
+use jiff::Timestamp;
 use shared_json::{Value, json};
 
 use super::binding::{
     annotation, choose, class_of, default_class, fits, in_use, is_bound_to, mismatch, mode, size, waiting,
 };
-use super::runtime::{Cache, Controller, Cx, Key, Next, Res, involved, list, text};
+use super::runtime::{Cache, Controller, Cx, Key, Next, Res, involved, list, text, until};
 use crate::meta::{ObjectMeta as _, at};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -20,6 +23,8 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
+/// How long it takes until a finalizer that somebody has taken away is back.
+const MOMENT: Duration = Duration::from_millis(100);
 /// What calls itself so tells of claims that grow.
 const EXPANDER: &str = "volume_expand";
 /// What says that a class makes no volumes.
@@ -30,6 +35,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 pub(super) struct Volumes {
     /// Tells of claims that grow, in a name of its own.
     expander: Option<EventRecorder>,
+    /// Since when claims and volumes have been without their finalizer.
+    bare: BTreeMap<Key, Timestamp>,
 }
 
 /// The volume that a provisioner would make for a claim.
@@ -49,6 +56,9 @@ fn provisioned(class: &Value, claim: &Value) -> Value {
             "hostPath": {"path": format!("/var/lib/volumes/pvc-{}", claim.uid()), "type": "DirectoryOrCreate"},
         },
     });
+    if !list(class, "mountOptions").is_empty() {
+        volume["spec"]["mountOptions"] = json!(list(class, "mountOptions"));
+    }
     let node = annotation(claim, SELECTED_NODE);
     if !node.is_empty() {
         volume["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [
@@ -86,6 +96,14 @@ impl Controller for Volumes {
                     && !volume.is_empty()
                 {
                     keys.push(Key::new("", volume));
+                }
+                // It has taken a volume: what else is kept for it is free again.
+                if old.is_some_and(|old| text(old, "spec.volumeName").is_empty()) && !volume.is_empty() {
+                    let kept = cache.all(Res::Volumes).filter(|kept| {
+                        let claim = at(kept, "spec.claimRef");
+                        kept.name() != volume && claim.is_some_and(|claim| text(claim, "uid") == object.uid())
+                    });
+                    keys.extend(kept.map(|kept| Key::new("", kept.name())));
                 }
                 keys
             }
@@ -148,17 +166,55 @@ impl Controller for Volumes {
     }
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+        let later = self.protect(cx, key).await?;
         if key.namespace.is_empty() {
-            return volume(cx, key).await;
+            volume(cx, key).await?;
+        } else {
+            self.claim(cx, key).await?;
         }
+        Ok(later.into())
+    }
+}
+
+impl Volumes {
+    /// Gives a finalizer back to what somebody has taken it from, a moment later: whoever deletes it at once is quicker, as with the real one.
+    /// Says how long that still is.
+    async fn protect(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Option<Duration>, kube::Error> {
+        let (res, finalizer) = if key.namespace.is_empty() {
+            (Res::Volumes, VOLUME_FINALIZER)
+        } else {
+            (Res::Claims, CLAIM_FINALIZER)
+        };
+        let object = cx.cache.get(res, &key.namespace, &key.name).cloned();
+        let is_bare =
+            |object: &Arc<Value>| !object.is_terminating() && !object.finalizers().contains(&finalizer);
+        let Some(object) = object.filter(is_bare) else {
+            self.bare.remove(key);
+            return Ok(None);
+        };
+        let now = cx.now();
+        let since = *self.bare.entry(key.clone()).or_insert(now);
+        let left = since.saturating_add(MOMENT).ok().and_then(|at| until(at, now));
+        if left.is_some() {
+            return Ok(left);
+        }
+        let mut finalizers = object.finalizers();
+        finalizers.push(finalizer);
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        cx.patch(res, &object, "", patch).await?;
+        self.bare.remove(key);
+        Ok(None)
+    }
+
+    async fn claim(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<(), kube::Error> {
         let Some(claim) = cx.cache.get(Res::Claims, &key.namespace, &key.name).cloned() else {
-            return Ok(Next::Change);
+            return Ok(());
         };
         if claim.is_terminating() {
             if claim.finalizers().contains(&CLAIM_FINALIZER) && !in_use(cx.cache, &claim) {
                 unprotect(cx, Res::Claims, &claim, CLAIM_FINALIZER).await?;
             }
-            return Ok(Next::Change);
+            return Ok(());
         }
         let volume = text(&claim, "spec.volumeName");
         if annotation(&claim, BIND_COMPLETED).is_empty() {
@@ -173,7 +229,7 @@ impl Controller for Volumes {
         } else {
             self.resize(cx, &claim).await?;
         }
-        Ok(Next::Change)
+        Ok(())
     }
 }
 
@@ -437,9 +493,9 @@ impl Volumes {
     }
 }
 
-async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
+async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<(), kube::Error> {
     let Some(volume) = cx.cache.get(Res::Volumes, "", &key.name).cloned() else {
-        return Ok(Next::Change);
+        return Ok(());
     };
     let reference = at(&volume, "spec.claimRef").filter(|reference| reference.is_object());
     let claim = reference.and_then(|reference| {
@@ -448,12 +504,12 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
             .filter(|claim| text(reference, "uid").is_empty() || claim.uid() == text(reference, "uid"))
     });
     let phase = text(&volume, "status.phase");
-    if volume.is_terminating() {
-        let used = claim.is_some_and(|claim| text(claim, "spec.volumeName") == volume.name());
-        if !used && volume.finalizers().contains(&VOLUME_FINALIZER) {
+    // One that goes is used for as long as it is told so.
+    if volume.is_terminating() && phase != "Bound" {
+        if volume.finalizers().contains(&VOLUME_FINALIZER) {
             unprotect(cx, Res::Volumes, &volume, VOLUME_FINALIZER).await?;
         }
-        return Ok(Next::Change);
+        return Ok(());
     }
     match reference {
         // One that is kept for a claim that has not come yet is available as well: to that claim.
@@ -484,7 +540,7 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         }
         _ => {}
     }
-    Ok(Next::Change)
+    Ok(())
 }
 
 /// Brings a volume that a claim has been given in line with what the claim says.

@@ -1,5 +1,6 @@
 //! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{JsonChange, watch_json};
@@ -85,12 +86,35 @@ pub(super) async fn kind_of(
     }))
 }
 
-/// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
-pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kube::Error> {
-    let mut out: Vec<ServedKind> = Vec::new();
+/// The kinds of a server, as far as it tells of them.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
+    pub kinds: Vec<ServedKind>,
+    /// What was said instead of the kinds in some versions of groups.
+    pub failed: BTreeMap<String, String>,
+}
+
+/// What an API says of an error, or what happened on the way there.
+pub(super) fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Which kinds there are. A version that cannot be asked about does not keep the others from being found.
+///
+/// # Errors
+/// The server does not even say which versions there are.
+pub(super) async fn served_kinds(client: &Client) -> Result<Served, kube::Error> {
+    let mut out = Served::default();
     let mut lists = Vec::new();
     for version in client.list_core_api_versions().await?.versions {
-        lists.push(client.list_core_api_resources(&version).await?);
+        match client.list_core_api_resources(&version).await {
+            Ok(list) => lists.push(list),
+            Err(error) => drop(out.failed.insert(version, words(&error))),
+        }
     }
     for group in client.list_api_groups().await?.groups {
         // Events are served twice; the core group has them.
@@ -98,7 +122,10 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
             continue;
         }
         for version in group.versions {
-            lists.push(client.list_api_group_resources(&version.group_version).await?);
+            match client.list_api_group_resources(&version.group_version).await {
+                Ok(list) => lists.push(list),
+                Err(error) => drop(out.failed.insert(version.group_version, words(&error))),
+            }
         }
     }
     for list in lists {
@@ -111,6 +138,7 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 .iter()
                 .all(|verb| entry.verbs.iter().any(|v| v == verb));
             let known = out
+                .kinds
                 .iter()
                 .any(|kind| kind.resource.group == group && kind.resource.plural == entry.name);
             if !all || known || entry.name.contains('/') {
@@ -123,11 +151,104 @@ pub(super) async fn served_kinds(client: &Client) -> Result<Vec<ServedKind>, kub
                 kind: entry.kind,
                 plural: entry.name,
             };
-            out.push(ServedKind {
+            out.kinds.push(ServedKind {
                 resource: Arc::new(resource),
                 namespaced: entry.namespaced,
             });
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
+    use shared_json::json;
+
+    use super::*;
+
+    /// What a server says of itself that has two versions of a group `e.com`; what is asked below `broken` it answers with an error.
+    fn answer(path: &str, broken: &str) -> (StatusCode, Value) {
+        let versions = |versions: &[&str]| -> Vec<Value> {
+            let of = |version: &&str| json!({"groupVersion": format!("e.com/{version}"), "version": version});
+            versions.iter().map(of).collect()
+        };
+        let kinds = |group_version: &str, names: &[(&str, &[&str])]| {
+            let resources: Vec<Value> = names
+                .iter()
+                .map(|(name, verbs)| {
+                    json!({"name": name, "singularName": "", "kind": name, "namespaced": true, "verbs": verbs})
+                })
+                .collect();
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources})
+        };
+        let all: &[&str] = &["list", "watch", "delete"];
+        let found = match path {
+            _ if !broken.is_empty() && path.starts_with(broken) => {
+                let status =
+                    json!({"status": "Failure", "message": "no", "reason": "InternalError", "code": 500});
+                return (StatusCode::INTERNAL_SERVER_ERROR, status);
+            }
+            "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+            "/api/v1" => kinds(
+                "v1",
+                &[
+                    ("pods", all),
+                    ("pods/status", &["get"]),
+                    ("bindings", &["create"]),
+                ],
+            ),
+            "/apis" => json!({"kind": "APIGroupList", "groups": [
+                {"name": "e.com", "versions": versions(&["v2", "v1"]), "preferredVersion": versions(&["v2"])[0]},
+            ]}),
+            "/apis/e.com/v2" => kinds("e.com/v2", &[("flakes", all)]),
+            _ => kinds("e.com/v1", &[("flakes", all), ("old", all)]),
+        };
+        (StatusCode::OK, found)
+    }
+
+    async fn found(broken: &'static str) -> String {
+        let service = tower::service_fn(move |request: Request<Body>| async move {
+            let (code, body) = answer(request.uri().path(), broken);
+            let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = code;
+            Ok::<_, Infallible>(response)
+        });
+        match served_kinds(&Client::new(service, "default")).await {
+            Err(error) => words(&error),
+            Ok(served) => {
+                let kind =
+                    |kind: &ServedKind| format!("{}/{}", kind.resource.api_version, kind.resource.plural);
+                let mut out: Vec<String> = served.kinds.iter().map(kind).collect();
+                out.extend(
+                    served
+                        .failed
+                        .iter()
+                        .map(|(version, why)| format!("{version}: {why}")),
+                );
+                out.join(", ")
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn which_kinds_there_are() {
+        for (broken, expected) in [
+            ("", "v1/pods, e.com/v2/flakes, e.com/v1/old"),
+            (
+                "/apis/e.com/v2",
+                "v1/pods, e.com/v1/flakes, e.com/v1/old, e.com/v2: no",
+            ),
+            ("/apis/e.com/v1", "v1/pods, e.com/v2/flakes, e.com/v1: no"),
+            ("/apis/e.com", "v1/pods, e.com/v1: no, e.com/v2: no"),
+            ("/api/v1", "e.com/v2/flakes, e.com/v1/old, v1: no"),
+            ("/apis", "no"),
+            ("/api", "no"),
+        ] {
+            assert_eq!(found(broken).await, expected, "{broken}");
+        }
+    }
 }

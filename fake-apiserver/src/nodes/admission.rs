@@ -126,6 +126,18 @@ mod tests {
     #[case::dots_within_parts(&["net/ipv4/conf/eth0.1/forwarding"], json!({}), "\"net.ipv4.conf.eth0/1.forwarding\" not allowlisted")]
     #[case::shared_network(&["net.ipv4.tcp_wmem"], json!({"hostNetwork": true}), "\"net.ipv4.tcp_wmem\" not allowed with host Net enabled")]
     #[case::shared_network_does_not_matter(&["kernel.shm_rmid_forced"], json!({"hostNetwork": true}), "")]
+    #[case::shared_ipc_does_not_matter(&["net.ipv4.tcp_keepalive_time"], json!({"hostIPC": true}), "")]
+    #[case::not_shared(&["net.ipv4.tcp_wmem", "kernel.shm_rmid_forced"], json!({"hostNetwork": false, "hostIPC": false}), "")]
+    #[case::unsafe_and_shared(&["net.core.somaxconn"], json!({"hostNetwork": true}), "\"net.core.somaxconn\" not allowlisted")]
+    #[case::shared_before_an_unsafe_one(&["net.ipv4.tcp_wmem", "kernel.msgmax"], json!({"hostNetwork": true}),
+        "\"net.ipv4.tcp_wmem\" not allowed with host Net enabled")]
+    #[case::several_safe_ones(&["net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.tcp_fin_timeout"], json!({}), "")]
+    #[case::reserved_ports(&["net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes"], json!({}), "")]
+    #[case::of_no_namespace(&["vm.swappiness"], json!({}), "\"vm.swappiness\" not allowlisted")]
+    #[case::safe_ones_of_memory_shared(&["net.ipv4.tcp_rmem"], json!({"hostNetwork": true}), "\"net.ipv4.tcp_rmem\" not allowed with host Net enabled")]
+    #[case::beginning_of_a_safe_one(&["net.ipv4"], json!({}), "\"net.ipv4\" not allowlisted")]
+    #[case::shared_with_slashes(&["net/ipv4/tcp_syncookies"], json!({"hostNetwork": true}),
+        "\"net.ipv4.tcp_syncookies\" not allowed with host Net enabled")]
     #[case::shared_ipc(&["kernel.shm_rmid_forced"], json!({"hostIPC": true}), "\"kernel.shm_rmid_forced\" not allowed with host IPC enabled")]
     fn settings_of_the_kernel(#[case] names: &[&str], #[case] spec: Value, #[case] expected: &str) {
         let mut pod = json!({"spec": spec});

@@ -35,6 +35,7 @@ pub(crate) use node::OS_IMAGE;
 pub use node::{NodeSpec, Taint};
 pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
 pub(crate) use programs::{Session, Wants, failure};
+pub(crate) use resources::asked;
 pub use scheduler::Scheduler;
 pub(crate) use scheduler::{node_matches, tolerates, tolerates_all};
 pub use timing::Timing;

@@ -106,6 +106,11 @@ pub(super) fn requests(pod: &Value, count: Count) -> Amounts {
     total
 }
 
+/// How much of a resource a pod asks for, in parts of 10^-9; none if it does not ask for it.
+pub(crate) fn asked(pod: &Value, resource: &str) -> Option<i128> {
+    requests(pod, Count::Asked).get(resource).copied()
+}
+
 /// Processors and memory that a pod is taken to need where nodes are compared: each container that does not say counts for a
 /// tenth of a core, or 200 MiB (the real one's).
 pub(super) fn scored(pod: &Value) -> [i128; 2] {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
+use fake_apiserver::faults::{Effect, Fault, Requests};
 use shared_json::{Value, json};
 
 use crate::support::{request, send, simulate};
@@ -168,4 +169,43 @@ fn what_cannot_be_scaled_is_told() {
         );
         assert_eq!(replicas(&cluster).await, 1);
     });
+}
+
+/// How often the target's new size is refused because somebody else has changed the target, and what comes of it: it is tried five times.
+#[test]
+fn a_target_that_others_change() {
+    for (times, size, reason) in [
+        (0, 2, "SuccessfulRescale"),
+        (1, 2, "SuccessfulRescale"),
+        (4, 2, "SuccessfulRescale"),
+        (5, 1, "FailedRescale"),
+    ] {
+        simulate(move || async move {
+            let cluster = Cluster::builder().start().await.expect("a cluster");
+            let load = json!({"metrics.fake-apiserver/cpu": "900m"});
+            post(&cluster, DEPLOYMENTS, deployment(load)).await;
+            post(&cluster, AUTOSCALERS, autoscaler("Deployment")).await;
+            let requests = Requests::all().verbs(["update"]).resources(["deployments/scale"]);
+            let conflict = Fault::new(Effect::refuse(409, "Conflict"))
+                .on(requests)
+                .times(times);
+            if times > 0 {
+                cluster.faults().add(conflict);
+            }
+            cluster.run_for(Duration::from_secs(16)).await;
+            assert_eq!(replicas(&cluster).await, size, "{times}");
+            let told = events(&cluster).await;
+            let is_told = |line: &&String| line.starts_with(&format!("{reason}: New size: 2; reason: "));
+            assert_eq!(told.iter().filter(is_told).count(), 1, "{told:#?}");
+            assert_eq!(told.len(), 1, "{told:#?}");
+            let able = match reason {
+                "FailedRescale" => "AbleToScale=False FailedUpdateScale",
+                _ => "AbleToScale=True SucceededRescale",
+            };
+            assert!(conditions(&cluster).await.contains(&able.to_owned()));
+            // The next pass finds nobody in its way.
+            cluster.run_for(Duration::from_secs(15)).await;
+            assert!(replicas(&cluster).await > size, "{times}");
+        });
+    }
 }

@@ -4,11 +4,11 @@ use shared_json::{Value, json};
 
 use crate::support::play;
 
-const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
-const VOLUMES: &str = "/api/v1/persistentvolumes";
+pub(crate) const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+pub(crate) const VOLUMES: &str = "/api/v1/persistentvolumes";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
 
-fn volume(name: &str, more: Value) -> Value {
+pub(crate) fn volume(name: &str, more: Value) -> Value {
     let mut body = json!({
         "metadata": {"name": name},
         "spec": {
@@ -20,7 +20,7 @@ fn volume(name: &str, more: Value) -> Value {
     json!({"do": format!("POST {VOLUMES}"), "body": body, "code": 201, "wait": 1})
 }
 
-fn claim(name: &str, more: Value) -> Value {
+pub(crate) fn claim(name: &str, more: Value) -> Value {
     let mut body = json!({
         "metadata": {"name": name},
         "spec": {
@@ -33,7 +33,7 @@ fn claim(name: &str, more: Value) -> Value {
 
 /// A volume `v` and a claim `c` are bound; then the steps are done, and some seconds later a path is asked for.
 #[track_caller]
-fn check(steps: &[Value], path: &str, code: u16, has: Value) {
+pub(crate) fn check(steps: &[Value], path: &str, code: u16, has: Value) {
     let bound = json!({
         "wait": 2, "do": format!("GET {CLAIMS}/c"), "has": {"/status/phase": "Bound"}, "save": {"uid": "/metadata/uid"},
     });
@@ -143,6 +143,53 @@ fn volumes_whose_claim_has_another() {
         &format!("{CLAIMS}/c"),
         200,
         json!({"/status/phase": "Bound", "/spec/volumeName": "v"}),
+    );
+}
+
+/// A volume that is kept for a claim and too small for it, and what becomes of it once the claim has another. (The real one finds out with its
+/// next look at all volumes, within fifteen seconds.)
+#[test]
+fn volumes_whose_claim_takes_another() {
+    let mut waiting = claim("d", json!({"spec": {"storageClassName": "t"}}));
+    waiting["save"] = json!({"waiting": "/metadata/uid"});
+    let small = |annotations: Value, uid: &str| {
+        let reference =
+            json!({"kind": "PersistentVolumeClaim", "namespace": "default", "name": "d", "uid": uid});
+        let spec = json!({"storageClassName": "t", "capacity": {"storage": "1Mi"}, "claimRef": reference});
+        volume(
+            "w",
+            json!({"metadata": {"annotations": annotations}, "spec": spec}),
+        )
+    };
+    let large = || volume("x", json!({"spec": {"storageClassName": "t"}}));
+    let (w, d) = (format!("{VOLUMES}/w"), format!("{CLAIMS}/d"));
+    let none = || json!({});
+    let bound = || json!({"pv.kubernetes.io/bound-by-controller": "yes"});
+    let steps = |annotations: Value, uid: &str| [waiting.clone(), small(annotations, uid), large()];
+    check(
+        &steps(none(), "$waiting"),
+        &d,
+        200,
+        json!({"/status/phase": "Bound", "/spec/volumeName": "x"}),
+    );
+    check(
+        &steps(none(), "$waiting"),
+        &w,
+        200,
+        json!({"/status/phase": "Available", "/spec/claimRef/name": "d", "/spec/claimRef/uid": null}),
+    );
+    check(
+        &steps(bound(), "$waiting"),
+        &w,
+        200,
+        json!({"/status/phase": "Available", "/spec/claimRef": null}),
+    );
+    // One that is kept for a claim of that name and of another identity has been released.
+    check(
+        &steps(none(), "other"),
+        &w,
+        200,
+        json!({"/status/phase": "Released", "/spec/claimRef/uid": "other"}),
     );
 }
 

@@ -319,3 +319,47 @@ fn several_budgets() {
         "1 1/0/1, NoPods of b",
     );
 }
+
+/// A change of a pod concerns all of its budgets; that there are several is told of while it is there. (In the real one it concerns one of them, and all are
+/// told of when it is deleted, too.)
+#[test]
+fn budgets_that_share_a_pod() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        for name in ["b", "c"] {
+            make(&cluster, name, at_least(json!(0))).await;
+        }
+        let healthy = async |cluster: &Cluster| {
+            let (_, list) = request(cluster, "GET", BUDGETS, &Value::Null).await;
+            let budgets = list["items"].as_array().cloned().unwrap_or_default();
+            let counts = budgets
+                .iter()
+                .map(|budget| budget["status"]["currentHealthy"].to_string());
+            counts.collect::<Vec<String>>().join(" ")
+        };
+        let told = async |cluster: &Cluster| {
+            let path = "/api/v1/namespaces/default/events?fieldSelector=reason=MultiplePodDisruptionBudgets";
+            let (_, list) = request(cluster, "GET", path, &Value::Null).await;
+            let events = list["items"].as_array().cloned().unwrap_or_default();
+            events
+                .iter()
+                .map(|event| event["count"].as_i64().unwrap_or(1))
+                .sum::<i64>()
+        };
+        for step in ["unready p", "phase p Running"] {
+            act(&cluster, step).await;
+            cluster.run_for(Duration::from_secs(2)).await;
+        }
+        assert_eq!(healthy(&cluster).await, "0 0");
+        let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+        say(&cluster, &format!("{PODS}/p"), ready).await;
+        cluster.run_for(Duration::from_secs(2)).await;
+        assert_eq!(healthy(&cluster).await, "1 1");
+        let before = told(&cluster).await;
+        assert!(before > 0);
+        act(&cluster, "delete p").await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        assert_eq!(healthy(&cluster).await, "0 0");
+        assert_eq!(told(&cluster).await, before);
+    });
+}

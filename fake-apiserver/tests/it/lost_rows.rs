@@ -195,3 +195,32 @@ fn what_is_done_to_pods_of_lost_nodes() {
         &format!("{LOST}, no pod"),
     );
 }
+
+/// A pod that somebody deletes while it waits to be evicted. (The real one says then that its deletion is cancelled.)
+#[test]
+fn what_is_said_of_pods_that_are_deleted_meanwhile() {
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(2).start().await.expect("a cluster");
+        for name in ["p", "q"] {
+            let pod = json!({
+                "metadata": {"name": name}, "spec": {"nodeName": "node1", "containers": [{"name": "a", "image": "nginx:1"}]},
+            });
+            request(&cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+        }
+        cluster.run_for(Duration::from_secs(10)).await;
+        cluster.disconnect_node("node1").await.expect("a node");
+        cluster.run_for(Duration::from_secs(60)).await;
+        request(&cluster, "DELETE", POD, &json!({"gracePeriodSeconds": 0})).await;
+        cluster.run_for(Duration::from_secs(5)).await;
+        cluster.reconnect_node("node1").expect("a node");
+        cluster.run_for(Duration::from_secs(60)).await;
+        let path = "/api/v1/namespaces/default/events?fieldSelector=reason=TaintManagerEviction";
+        let (_, list) = request(&cluster, "GET", path, &Value::Null).await;
+        let events = list["items"].as_array().cloned().unwrap_or_default();
+        let said: Vec<&str> = events
+            .iter()
+            .filter_map(|event| event["message"].as_str())
+            .collect();
+        assert_eq!(said, ["Cancelling deletion of Pod default/q"]);
+    });
+}

@@ -22,6 +22,9 @@ use crate::selector::LabelSelector;
 /// How often a workload is looked at (the real default).
 const PERIOD: Duration = Duration::from_secs(15);
 
+/// How often a size is written where others write, too (client-go's default).
+const WRITES_MAX: u8 = 5;
+
 /// The controller.
 #[derive(Default)]
 pub(super) struct Autoscalers {
@@ -52,6 +55,21 @@ fn told(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
+    }
+}
+
+/// Sets a target's size. Where somebody else has changed the target meanwhile it is looked at again.
+async fn resize(cx: &Cx<'_>, path: &str, mut scale: Value, size: i64) -> Result<(), kube::Error> {
+    let mut left = WRITES_MAX;
+    loop {
+        scale["spec"]["replicas"] = Value::from(size);
+        left -= 1;
+        match cx.write(path, &scale).await {
+            Err(kube::Error::Api(status)) if status.reason == "Conflict" && left > 0 => {
+                scale = cx.read(path).await?;
+            }
+            other => return other,
+        }
     }
 }
 
@@ -102,7 +120,7 @@ impl Autoscalers {
             metrics: list(autoscaler, "status.currentMetrics").to_vec(),
             rescaled: false,
         };
-        let (path, mut scale) = match self.scale(cx, autoscaler).await {
+        let (path, scale) = match self.scale(cx, autoscaler).await {
             Ok(found) => found,
             Err(why) => {
                 cx.warning(Res::Autoscalers, autoscaler, "FailedGetScale", why.clone());
@@ -221,8 +239,7 @@ impl Autoscalers {
         }
         pass.desired = size;
         if size != wanted {
-            scale["spec"]["replicas"] = Value::from(size);
-            if let Err(error) = cx.write(&path, &scale).await {
+            if let Err(error) = resize(cx, &path, scale, size).await {
                 let why = told(&error);
                 let message = format!("New size: {size}; reason: {reason}; error: {why}");
                 cx.warning(Res::Autoscalers, autoscaler, "FailedRescale", message);

@@ -10,6 +10,7 @@ use shared_json::Value;
 
 use crate::controllers::runtime::{condition, list, text, time};
 use crate::meta::{ObjectMeta as _, at};
+use crate::nodes::asked as asked_of_node;
 use crate::types::Quantity;
 
 /// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.
@@ -147,28 +148,51 @@ fn groups(pods: &[Arc<Value>], metric: &str, key: &str, now: Timestamp) -> Group
     groups
 }
 
-/// The request of each pod, in thousandths.
+/// Whether a pod asks for something as a whole. Only for these it can.
+fn asks_as_a_whole(pod: &Value) -> bool {
+    let asked = at(pod, "spec.resources.requests").and_then(Value::as_object);
+    asked.is_some_and(|asked| {
+        asked
+            .keys()
+            .any(|name| matches!(&**name, "cpu" | "memory") || name.starts_with("hugepages-"))
+    })
+}
+
+/// The request of each pod, in thousandths: its own, if it asks as a whole, and otherwise that of its containers.
 fn requests(pods: &[Arc<Value>], metric: &str) -> Result<BTreeMap<String, i64>, String> {
-    let mut out = BTreeMap::new();
-    for pod in pods {
-        let mut sum = 0_i64;
-        let sidecars = list(pod, "spec.initContainers")
-            .iter()
-            .filter(|container| text(container, "restartPolicy") == "Always");
-        for container in list(pod, "spec.containers").iter().chain(sidecars) {
-            let request = at(container, &format!("resources.requests.{metric}"));
-            let Some(request) = request else {
-                return Err(format!(
-                    "missing request for {metric} in container {} of Pod {}",
-                    text(container, "name"),
-                    pod.name()
-                ));
-            };
-            sum = sum.saturating_add(thousandths(Quantity::of(request)));
+    let of = |pod: &Value| {
+        if asks_as_a_whole(pod) {
+            let asked = requests_of_pod(pod, metric);
+            asked.ok_or_else(|| format!("missing pod-level request for {metric} in Pod {}", pod.name()))
+        } else {
+            requests_of_containers(pod, metric)
         }
-        out.insert(pod.name().to_owned(), sum);
+    };
+    let all = pods.iter().map(|pod| Ok((pod.name().to_owned(), of(pod)?)));
+    all.collect()
+}
+
+fn requests_of_pod(pod: &Value, metric: &str) -> Option<i64> {
+    let nanos = asked_of_node(pod, metric)?;
+    i64::try_from((nanos + 999_999).div_euclid(1_000_000)).ok()
+}
+
+fn requests_of_containers(pod: &Value, metric: &str) -> Result<i64, String> {
+    let mut sum = 0_i64;
+    let sidecars = list(pod, "spec.initContainers")
+        .iter()
+        .filter(|container| text(container, "restartPolicy") == "Always");
+    for container in list(pod, "spec.containers").iter().chain(sidecars) {
+        let Some(request) = at(container, &format!("resources.requests.{metric}")) else {
+            return Err(format!(
+                "missing request for {metric} in container {} of Pod {}",
+                text(container, "name"),
+                pod.name()
+            ));
+        };
+        sum = sum.saturating_add(thousandths(Quantity::of(request)));
     }
-    Ok(out)
+    Ok(sum)
 }
 
 /// The ratio of what is used to what should be, the utilization in percent if that is the measure, and the average.
@@ -372,5 +396,44 @@ mod tests {
         )
         .map(|proposal| proposal.replicas);
         assert_eq!(got, expected.map_err(str::to_owned));
+    }
+
+    /// What a pod asks for where that is what its use is held against, or what is said of it. `$` stands for a container of 100m.
+    #[rstest]
+    #[case::of_its_containers(json!({"containers": ["$", "$"]}), Ok(200))]
+    #[case::and_of_sidecars(json!({"containers": ["$"], "initContainers": [{"name": "s", "restartPolicy": "Always",
+        "resources": {"requests": {"cpu": "50m"}}}]}), Ok(150))]
+    #[case::not_of_init_containers(json!({"containers": ["$"], "initContainers": [{"name": "i",
+        "resources": {"requests": {"cpu": "5"}}}]}), Ok(100))]
+    #[case::not_of_overhead(json!({"containers": ["$"], "overhead": {"cpu": "7m"}}), Ok(100))]
+    #[case::one_asks_for_nothing(json!({"containers": ["$", {"name": "d"}]}),
+        Err("missing request for cpu in container d of Pod p"))]
+    #[case::a_sidecar_asks_for_nothing(json!({"containers": ["$"], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}),
+        Err("missing request for cpu in container s of Pod p"))]
+    #[case::as_a_whole(json!({"resources": {"requests": {"cpu": "500m"}}, "containers": ["$"]}), Ok(500))]
+    #[case::as_a_whole_alone(json!({"resources": {"requests": {"cpu": "500m"}}, "containers": [{"name": "c"}]}), Ok(500))]
+    #[case::as_a_whole_with_overhead(
+        json!({"resources": {"requests": {"cpu": "500m"}}, "containers": ["$"], "overhead": {"cpu": "7m"}}), Ok(507))]
+    #[case::something_else_as_a_whole(json!({"resources": {"requests": {"memory": "1Gi"}}, "containers": ["$", "$"]}), Ok(200))]
+    #[case::something_else_as_a_whole_and_one_asks_for_nothing(
+        json!({"resources": {"requests": {"memory": "1Gi"}}, "containers": ["$", {"name": "d"}]}), Ok(100))]
+    #[case::something_else_as_a_whole_and_init_containers(
+        json!({"resources": {"requests": {"memory": "1Gi"}}, "containers": ["$"], "initContainers": [{"name": "i",
+            "resources": {"requests": {"cpu": "5"}}}]}), Ok(5000))]
+    #[case::nobody_asks(json!({"resources": {"requests": {"memory": "1Gi"}}, "containers": [{"name": "d"}]}),
+        Err("missing pod-level request for cpu in Pod p"))]
+    #[case::limits_as_a_whole(json!({"resources": {"limits": {"cpu": "1"}}, "containers": ["$"]}), Ok(100))]
+    #[case::nothing_as_a_whole(json!({"resources": {"requests": {}}, "containers": ["$"]}), Ok(100))]
+    #[case::huge_pages_as_a_whole(
+        json!({"resources": {"requests": {"hugepages-2Mi": "4Mi"}}, "containers": ["$", {"name": "d"}]}), Ok(100))]
+    fn what_pods_ask_for(#[case] mut spec: Value, #[case] expected: Result<i64, &str>) {
+        for container in spec["containers"].as_array_mut().into_iter().flatten() {
+            if *container == "$" {
+                *container = json!({"name": "c", "resources": {"requests": {"cpu": "100m"}}});
+            }
+        }
+        let pod = Arc::new(json!({"metadata": {"name": "p"}, "spec": spec}));
+        let found = requests(&[pod], "cpu").map(|all| all["p"]);
+        assert_eq!(found, expected.map_err(str::to_owned));
     }
 }

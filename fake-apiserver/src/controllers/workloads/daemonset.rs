@@ -11,8 +11,8 @@ use shared_json::{Value, json};
 use super::claim::{claim, concerned};
 use super::pod_control::{self, SlowStart};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
-use super::revisions::truncate;
-use super::statefulset::history;
+use super::revisions::{ensure, truncate, without_doubles};
+use super::statefulset::claimed;
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::{node_matches, tolerates_all};
@@ -606,8 +606,10 @@ impl Controller for DaemonSets {
         if set.is_terminating() {
             return Ok(Next::Change);
         }
-        let pods = claim(cx, Res::DaemonSets, &set, Res::Pods).await?;
-        let history = history(cx, Res::DaemonSets, &set).await?;
+        let mut pods = claim(cx, Res::DaemonSets, &set, Res::Pods).await?;
+        let revisions = claimed(cx, Res::DaemonSets, &set).await?;
+        let revisions = without_doubles(cx, &set, revisions, &mut pods, REVISION_LABEL).await?;
+        let history = ensure(cx, Res::DaemonSets, &set, revisions, REVISION_LABEL).await?;
         let hash = hash_of(&history.update).to_owned();
         let nodes: Vec<Arc<Value>> = cx.cache.all(Res::Nodes).cloned().collect();
         let now = cx.now();

@@ -226,6 +226,16 @@ impl View<'_> {
         None
     }
 
+    /// How often containers were started again, in all pods that have not ended: those that go count, too.
+    fn restarts(&self) -> i64 {
+        let pods = self.pods.iter().filter(|pod| !is_over(pod));
+        let statuses = pods.flat_map(|pod| {
+            let own = list(pod, "status.containerStatuses").iter();
+            own.chain(list(pod, "status.initContainerStatuses"))
+        });
+        statuses.map(|status| number(status, "restartCount", 0)).sum()
+    }
+
     pub(super) fn plan(&self) -> Plan {
         let job = self.job;
         let mut plan = Plan {
@@ -244,7 +254,6 @@ impl View<'_> {
         let by_index = is_limited_by_index(job);
         let per_index = number(job, "spec.backoffLimitPerIndex", i64::MAX);
         let mut broken = None;
-        let mut restarts = 0;
         let mut active: Vec<&Arc<Value>> = Vec::new();
         for pod in self.pods {
             let failed = self.has_failed(pod);
@@ -282,11 +291,6 @@ impl View<'_> {
                     }
                 }
             } else {
-                restarts += list(pod, "status.containerStatuses")
-                    .iter()
-                    .chain(list(pod, "status.initContainerStatuses"))
-                    .map(|status| number(status, "restartCount", 0))
-                    .sum::<i64>();
                 plan.ready += i64::from(is_ready(pod));
                 active.push(pod);
             }
@@ -314,7 +318,7 @@ impl View<'_> {
         let limit = number(job, "spec.backoffLimit", 6);
         let only_restarts = text(job, "spec.template.spec.restartPolicy") == "OnFailure";
         // Containers that are restarted where they are have reached the limit, and need not exceed it.
-        let restarted = only_restarts && restarts >= limit.max(1);
+        let restarted = only_restarts && self.restarts() >= limit.max(1);
         plan.end = if let Some(end) = self.decided() {
             Some(end)
         } else if let Some(message) = broken {

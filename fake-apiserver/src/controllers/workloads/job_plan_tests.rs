@@ -5,7 +5,8 @@ use rstest::rstest;
 use super::*;
 
 /// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
-/// node, an exit code behind `!` (and the second of its end behind `@`), failures before it behind `~`.
+/// node, an exit code behind `!` (and the second of its end behind `@`), failures before it behind `~`, restarts of its containers behind `x`, of
+/// its init containers behind `i`.
 fn pod(short: &str) -> Arc<Value> {
     let mut parts = short.split(' ');
     let (name, phase) = (parts.next().unwrap(), parts.next().unwrap());
@@ -23,6 +24,12 @@ fn pod(short: &str) -> Arc<Value> {
             let at = Timestamp::from_second(at).unwrap().to_string();
             pod["status"]["containerStatuses"] =
                 json!([{"name": "m", "state": {"terminated": {"exitCode": code, "finishedAt": at}}}]);
+        } else if let Some(restarts) = part.strip_prefix('x') {
+            let restarts: i64 = restarts.parse().unwrap();
+            pod["status"]["containerStatuses"] = json!([{"name": "m", "restartCount": restarts}]);
+        } else if let Some(restarts) = part.strip_prefix('i') {
+            let restarts: i64 = restarts.parse().unwrap();
+            pod["status"]["initContainerStatuses"] = json!([{"name": "i", "restartCount": restarts}]);
         } else if let Some(failures) = part.strip_prefix('~') {
             pod["metadata"]["annotations"][FAILURES] = json!(failures);
         } else {
@@ -152,6 +159,46 @@ fn plans(#[case] spec: Value, #[case] status: Value, #[case] pods: &[&str], #[ca
     }
     .plan();
     assert_eq!(shown(&plan), expected);
+}
+
+/// Restarts where they are, with this limit: pods that run or are about to, those that go included.
+#[rstest]
+#[case::below(3, &["a Running x2"], "")]
+#[case::reached(3, &["a Running x3"], "bad")]
+#[case::together(3, &["a Running x1", "b Running x2"], "bad")]
+#[case::of_init_containers(3, &["a Pending i3"], "bad")]
+#[case::of_both(3, &["a Running x2 i1"], "bad")]
+#[case::of_one_that_goes(3, &["a Running x3 t"], "bad")]
+#[case::of_one_that_goes_and_another(3, &["a Running x2 t", "b Running x1"], "bad")]
+#[case::of_one_that_goes_below(3, &["a Running x1 t", "b Running x1"], "")]
+#[case::of_one_that_has_failed(3, &["a Failed c x3", "b Running x1"], "")]
+#[case::of_one_that_has_succeeded(3, &["a Succeeded c x3", "b Running x1"], "")]
+#[case::none_are_allowed(0, &["a Running x1"], "bad")]
+#[case::none_are_allowed_and_none_are_there(0, &["a Running"], "")]
+#[case::one_is_allowed(1, &["a Running x1"], "bad")]
+fn restarts_that_count(#[case] limit: i64, #[case] pods: &[&str], #[case] expected: &str) {
+    for (policy, expected) in [("OnFailure", expected), ("Never", "")] {
+        let spec = json!({
+            "completions": 9, "parallelism": 9, "backoffLimit": limit, "podReplacementPolicy": "TerminatingOrFailed",
+            "template": {"spec": {"restartPolicy": policy}},
+        });
+        let job = json!({"metadata": {"name": "j"}, "spec": spec});
+        let pods: Vec<Arc<Value>> = pods.iter().map(|short| pod(short)).collect();
+        let now = Timestamp::from_second(300).unwrap();
+        let plan = View {
+            job: &job,
+            pods: &pods,
+            now,
+            known: Failures::default(),
+        }
+        .plan();
+        let failed =
+            matches!(&plan.end, Some(End::Failed { reason, .. }) if reason == "BackoffLimitExceeded");
+        // A pod that goes is a failure by itself.
+        let goes = i64::try_from(pods.iter().filter(|pod| pod.is_terminating()).count()).unwrap();
+        assert!(goes <= limit || expected == "bad");
+        assert_eq!(failed, expected == "bad", "{policy}");
+    }
 }
 
 #[rstest]

@@ -155,6 +155,52 @@ pub(super) async fn ensure(
     }
 }
 
+/// Of a DaemonSet's revisions those that stay: of several that are its present template only the newest, whose label all of its pods get then,
+/// whatever they were made of. A revision without a label has its name for one.
+pub(super) async fn without_doubles(
+    cx: &mut Cx<'_>,
+    object: &Value,
+    revisions: Vec<Arc<Value>>,
+    pods: &mut [Arc<Value>],
+    hash_label: &str,
+) -> Result<Vec<Arc<Value>>, kube::Error> {
+    let is_labelled = |revision: &Arc<Value>| string_map(revision, "labels").contains_key(hash_label);
+    if revisions.len() < 2 && revisions.iter().all(is_labelled) {
+        return Ok(revisions);
+    }
+    let wanted = go_json(&data(object));
+    let (mut present, mut rest) = (Vec::new(), Vec::new());
+    for mut revision in revisions {
+        if !is_labelled(&revision) {
+            let labels = json!({"metadata": {"labels": {hash_label: revision.name()}}});
+            revision = Arc::new(cx.patch(Res::Revisions, &revision, "", labels).await?);
+        }
+        let is_present = revision.get("data").map(go_json).as_ref() == Some(&wanted);
+        if is_present { &mut present } else { &mut rest }.push(revision);
+    }
+    present.sort_by_key(|revision| (number(revision, "revision", 0), revision.name().to_owned()));
+    let Some(newest) = present.pop() else {
+        return Ok(rest);
+    };
+    if !present.is_empty() {
+        let label = string_map(&newest, "labels")
+            .get(hash_label)
+            .cloned()
+            .unwrap_or_default();
+        for pod in pods {
+            if string_map(pod, "labels").get(hash_label) != Some(&label) {
+                let labels = json!({"metadata": {"labels": {hash_label: label}}});
+                *pod = Arc::new(cx.patch(Res::Pods, pod, "", labels).await?);
+            }
+        }
+    }
+    for double in present {
+        cx.delete(Res::Revisions, &double, None).await?;
+    }
+    rest.push(newest);
+    Ok(rest)
+}
+
 /// Deletes the oldest revisions beyond the limit that are not `live`: of which there are no pods. Whether those that are live
 /// count is up to the kind.
 pub(super) async fn truncate(

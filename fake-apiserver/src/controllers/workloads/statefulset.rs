@@ -429,7 +429,7 @@ impl Controller for StatefulSets {
             .into_iter()
             .filter(|pod| ordinal(&set, pod).is_some())
             .collect();
-        let history = history(cx, Res::StatefulSets, &set).await?;
+        let history = history(cx, &set).await?;
         let collisions = history.collisions.unwrap_or_default();
         let current = match text(&set, "status.currentRevision") {
             "" => history.update.name().to_owned(),
@@ -477,7 +477,17 @@ impl Controller for StatefulSets {
 }
 
 /// The revisions of a set: its own, and those without an owner that its selector matches.
-pub(super) async fn history(cx: &mut Cx<'_>, res: Res, object: &Value) -> Result<History, kube::Error> {
+pub(super) async fn history(cx: &mut Cx<'_>, object: &Value) -> Result<History, kube::Error> {
+    let revisions = claimed(cx, Res::StatefulSets, object).await?;
+    ensure(cx, Res::StatefulSets, object, revisions, HASH_LABEL).await
+}
+
+/// The revisions that an object has, after those that nobody has and that it selects were adopted.
+pub(super) async fn claimed(
+    cx: &mut Cx<'_>,
+    res: Res,
+    object: &Value,
+) -> Result<Vec<Arc<Value>>, kube::Error> {
     let mut revisions = cx.cache.owned(Res::Revisions, object.uid());
     let orphans: Vec<Arc<Value>> = cx
         .cache
@@ -500,12 +510,7 @@ pub(super) async fn history(cx: &mut Cx<'_>, res: Res, object: &Value) -> Result
             .await?;
         revisions.push(Arc::new(adopted));
     }
-    let label = if res == Res::DaemonSets {
-        REVISION_LABEL
-    } else {
-        HASH_LABEL
-    };
-    ensure(cx, res, object, revisions, label).await
+    Ok(revisions)
 }
 
 #[cfg(test)]

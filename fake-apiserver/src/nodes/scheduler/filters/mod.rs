@@ -223,3 +223,7 @@ const FILTERS: [(Filter, Concerns, Refuse); 14] = [
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "volume_tests.rs"]
+mod volume_tests;

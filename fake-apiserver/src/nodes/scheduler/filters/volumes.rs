@@ -27,6 +27,14 @@ pub(in super::super) fn claims_of(pod: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Those of them that the pod names.
+fn named(pod: &Value) -> impl Iterator<Item = &str> {
+    let names = list(pod, "spec.volumes").iter();
+    names
+        .map(|volume| text(volume, "persistentVolumeClaim.claimName"))
+        .filter(|name| !name.is_empty())
+}
+
 fn claim<'a>(cluster: &'a Cluster, pod: &Value, name: &str) -> Option<&'a Value> {
     cluster.claims.get(&(pod.namespace().to_owned(), name.to_owned()))
 }
@@ -50,10 +58,7 @@ pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), (Filter, Str
     let mut unbound = false;
     for name in &pod.claims {
         let Some(claim) = claim(cluster, &pod.object, name) else {
-            let named = list(&pod.object, "spec.volumes")
-                .iter()
-                .any(|volume| text(volume, "persistentVolumeClaim.claimName") == name);
-            return Err(if named {
+            return Err(if named(&pod.object).any(|named| named == name) {
                 let why = format!("persistentvolumeclaim \"{name}\" not found");
                 (Filter::VolumeInUse, why)
             } else {
@@ -74,13 +79,15 @@ pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), (Filter, Str
             let why = format!("persistentvolumeclaim \"{name}\" is being deleted");
             return Err((Filter::VolumeBinding, why));
         }
-        unbound |= !is_bound(claim) && !waits_for_consumer(cluster, claim);
+        // One that names its volume does not wait for a pod, whatever its class says.
+        let is_named = !text(claim, "spec.volumeName").is_empty();
+        unbound |= !is_bound(claim) && (is_named || !waits_for_consumer(cluster, claim));
     }
     if unbound {
         let why = "pod has unbound immediate PersistentVolumeClaims".to_owned();
         return Err((Filter::VolumeBinding, why));
     }
-    for name in &pod.claims {
+    for name in named(&pod.object) {
         let claim = claim(cluster, &pod.object, name).filter(|claim| is_bound(claim));
         let volume = claim
             .map(|claim| text(claim, "spec.volumeName"))
@@ -206,23 +213,29 @@ pub(in super::super) const PLACES: [(&str, &str); 4] = [
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
-/// Volumes whose labels say in which zone or region they are. Several zones are written `a__b`.
+/// The places that a label names, several as `a__b`; none if one of them has no name: such a label says nothing.
+fn places(label: &str) -> Option<BTreeSet<&str>> {
+    let places: BTreeSet<&str> = label.split("__").map(str::trim).collect();
+    (!places.contains("")).then_some(places)
+}
+
+/// Volumes whose labels say in which zone or region they are. Those of claims that were made for the pod are not looked at.
 pub(super) fn zone(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     if !PLACES.iter().any(|(key, _)| node.label(key).is_some()) {
         return None;
     }
-    let volumes = cycle.pod.claims.iter().filter_map(|name| {
+    let volumes = named(&cycle.pod.object).filter_map(|name| {
         let claim = claim(cycle.cluster, &cycle.pod.object, name)?;
         cycle.cluster.volumes.get(text(claim, "spec.volumeName"))
     });
     let elsewhere = |volume: &Value| {
         let labels = string_map(volume, "labels");
         PLACES.iter().any(|(key, today)| {
-            let Some(places) = labels.get(*key).and_then(Value::as_str) else {
+            let Some(places) = labels.get(*key).and_then(Value::as_str).and_then(places) else {
                 return false;
             };
             let here = node.label(key).or_else(|| node.label(today));
-            here.is_none_or(|here| !places.split("__").any(|place| place == here))
+            here.is_none_or(|here| !places.contains(here))
         })
     };
     volumes
@@ -252,7 +265,7 @@ fn makes_volumes(class: Option<&Value>, node: &NodeInfo) -> bool {
 /// Bound claims must have their volumes within reach; the others, the smallest first, find one each, or have one made.
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     let cluster = cycle.cluster;
-    let (mut out_of_reach, mut none_found) = (false, false);
+    let (mut out_of_reach, mut none_found, mut gone) = (false, false, false);
     let mut unbound = Vec::new();
     for name in &cycle.pod.claims {
         let claim = claim(cluster, &cycle.pod.object, name)?;
@@ -261,6 +274,7 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
             continue;
         }
         let volume = cluster.volumes.get(text(claim, "spec.volumeName"));
+        gone |= volume.is_none();
         out_of_reach |= volume.is_some_and(|volume| !reaches(volume, node));
     }
     let wants = |claim: &Value| {
@@ -300,6 +314,10 @@ pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
         (
             none_found,
             "node(s) didn't find available persistent volumes to bind",
+        ),
+        (
+            gone,
+            "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
         ),
     ]
     .into_iter()
