@@ -82,7 +82,9 @@ async fn nobody_waits_for_who_does_not_go_on() {
 async fn a_watch_that_falls_behind_is_cut_off() {
     const WRITES: usize = 600;
     let served = start(false).await;
-    let watch = format!("GET {CONFIG_MAPS}?watch=1&resourceVersion=0 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let watch = format!(
+        "GET {CONFIG_MAPS}?watch=1&resourceVersion=0 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    );
     let unread = begun(&served, &watch).await;
     let mut object = json!({"metadata": {"name": "a"}, "data": {}});
     let (code, _) = request(served.cluster(), "POST", CONFIG_MAPS, &object).await;
