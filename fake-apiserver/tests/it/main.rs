@@ -33,6 +33,7 @@ mod nodes;
 mod nominations;
 mod patches;
 mod pods;
+mod probe_rows;
 mod process;
 mod protection_rows;
 mod provision_rows;

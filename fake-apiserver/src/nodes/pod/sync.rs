@@ -107,8 +107,12 @@ impl PodWorker {
         }
     }
 
-    /// A sidecar that has started lets the next container start.
+    /// A sidecar that has started lets the next container start, and a pod whose last container was killed is over.
     fn sync_again(&mut self) {
+        if !self.can_go_on() {
+            self.sync_now();
+            return;
+        }
         let waits = self.record.containers.iter().any(|container| {
             container.kind != Kind::Ephemeral && container.current.is_none() && container.blocked.is_none()
         });
