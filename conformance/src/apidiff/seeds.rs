@@ -10,6 +10,9 @@ use super::case::{Case, Step};
 use super::request::{Prepared, Variables};
 use crate::error::Error;
 
+/// Longer inputs cost more time than they are worth: what is long in the cases is so to find where limits are.
+const LENGTH_MAX: usize = 16 * 1024;
+
 /// Inputs by the name of their target, each once and in order.
 pub type Seeds = BTreeMap<&'static str, BTreeSet<Vec<u8>>>;
 
@@ -61,7 +64,9 @@ pub fn write_seeds(seeds: &Seeds, target: &str, folder: &Path) -> Result<(), Err
 }
 
 fn add(seeds: &mut Seeds, target: &'static str, input: Vec<u8>) {
-    seeds.entry(target).or_default().insert(input);
+    if input.len() <= LENGTH_MAX {
+        seeds.entry(target).or_default().insert(input);
+    }
 }
 
 /// The requests that a step makes.

@@ -16,8 +16,6 @@ static SEEDS: OnceLock<Seeds> = OnceLock::new();
 
 /// So many inputs are made of the seeds of each target.
 const INPUTS: u64 = 150;
-/// Longer ones take longer than they are worth.
-const LENGTH_MAX: usize = 16 * 1024;
 
 /// What is put into inputs: what decoders, numbers and paths stumble over.
 const WORDS: [&str; 24] = [
@@ -87,10 +85,7 @@ fn whatever_is_sent_is_answered(#[values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)] targ
         let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/apidiff/cases");
         apidiff::seeds(&apidiff::read_all(&cases).expect("cases"))
     });
-    let seeds: Vec<&Vec<u8>> = seeds[name]
-        .iter()
-        .filter(|seed| seed.len() <= LENGTH_MAX)
-        .collect();
+    let seeds: Vec<&Vec<u8>> = seeds[name].iter().collect();
     assert!(seeds.len() >= 20, "{name}: {} seeds", seeds.len());
     let mut random = Seed(1).fork(name).random();
     let count = seeds.len() as u64;

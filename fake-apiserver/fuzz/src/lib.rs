@@ -1,3 +1,3 @@
-//! Fuzz targets of the API server: `cargo xtask fuzz-seeds` collects what to begin with, `cargo +nightly fuzz run TARGET` begins.
+//! Fuzz targets of the API server: `cargo xtask fuzz [TARGET]` begins with the requests of the recorded cases.
 
 pub mod inputs;

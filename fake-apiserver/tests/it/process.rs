@@ -53,10 +53,15 @@ fn program(arguments: &[&str]) -> Command {
 
 /// Starts a server and waits until it has printed its line.
 fn serve(kubeconfig: &Path, arguments: &[&str]) -> Program {
-    let kubeconfig = kubeconfig.to_str().expect("a path");
-    let mut all = vec!["serve", "--kubeconfig", kubeconfig];
+    let path = kubeconfig.to_str().expect("a path");
+    let mut all = vec!["serve", "--kubeconfig", path];
     all.extend(arguments);
-    let mut child = program(&all).spawn().expect("to start");
+    begin(kubeconfig, program(&all))
+}
+
+fn begin(kubeconfig: &Path, mut command: Command) -> Program {
+    let kubeconfig = kubeconfig.to_str().expect("a path");
+    let mut child = command.spawn().expect("to start");
     let out = child.stdout.take().expect("its output");
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line).expect("a line");
@@ -241,6 +246,49 @@ fn a_server_that_is_asked_to_end_ends() {
         .status();
     assert!(killed.expect("to ask").success());
     assert_eq!(server.0.wait().expect("an end").code(), Some(0));
+}
+
+/// More connections than the process may have open files wait for those that are there; the server goes on.
+#[cfg(unix)]
+#[test]
+fn a_server_survives_too_many_connections() {
+    const FILES_MAX: usize = 40;
+    let directory = Directory::new("connections");
+    let kubeconfig = directory.0.join("kubeconfig");
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("ulimit -n {FILES_MAX}; exec \"$@\""), "sh"])
+        .arg(env!("CARGO_BIN_EXE_fake-apiserver"))
+        .args(["serve", "--nodes", "0", "--controllers", "none", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut server = begin(&kubeconfig, shell);
+    real_time(async {
+        let read = Kubeconfig::read_from(&kubeconfig).expect("a kubeconfig");
+        let url = read
+            .clusters
+            .first()
+            .and_then(|named| named.cluster.as_ref()?.server.clone());
+        let address = url
+            .as_deref()
+            .and_then(|url| url.strip_prefix("https://"))
+            .expect("an address");
+        let mut open = Vec::new();
+        for _ in 0..2 * FILES_MAX {
+            open.push(
+                tokio::net::TcpStream::connect(address)
+                    .await
+                    .expect("a connection"),
+            );
+        }
+        // It has tried to accept them all by now, and has failed.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(server.0.try_wait().expect("a state"), None, "it has ended");
+        drop(open);
+        let version = client(&kubeconfig).await.apiserver_version().await;
+        assert_eq!(version.expect("an answer").minor, "36");
+    });
 }
 
 #[test]
