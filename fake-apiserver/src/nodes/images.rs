@@ -188,7 +188,7 @@ mod tests {
     #[rstest]
     #[case("nginx", "docker.io/library/nginx:latest")]
     #[case("nginx:1.7.9", "docker.io/library/nginx:1.7.9")]
-    #[case("openkruise/guestbook:v1", "docker.io/openkruise/guestbook:v1")]
+    #[case("example/guestbook:v1", "docker.io/example/guestbook:v1")]
     #[case("registry.example.com/a/b", "registry.example.com/a/b:latest")]
     #[case("localhost:5000/a:1", "localhost:5000/a:1")]
     #[case("localhost/a", "localhost/a:latest")]
