@@ -1,14 +1,18 @@
 //! Measures how a cluster without OpenKruise grows: nodes, pods that run, pods that go, memory.
 
+use std::fmt::Debug;
 use std::io::Write;
 use std::time::Duration;
 
 use fake_apiserver::Cluster;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::core::{PartialObjectMeta, Request};
 use kube::{Client, Resource as _};
+use serde::de::DeserializeOwned;
 use shared_json::{Value, json};
 use tokio::time::Instant;
 
@@ -29,8 +33,14 @@ const STEP: Duration = Duration::from_millis(500);
 pub enum Maker {
     /// The client, one after the other.
     Client,
-    /// One Deployment has them all.
+    /// A Deployment has them all.
     Deployment,
+    /// A DaemonSet has one on each node.
+    DaemonSet,
+    /// A Job has them all.
+    Job,
+    /// A StatefulSet has them all, and makes them at once.
+    StatefulSet,
 }
 
 /// Measures clusters of each of `sizes`: nodes and pods.
@@ -180,22 +190,25 @@ impl Maker {
                 Ok(())
             }
             Maker::Deployment => {
-                let requests = Request::new(Deployment::url_path(&(), Some("default")));
-                let deployment = json!({
-                    "metadata": {"name": "bench"},
-                    "spec": {"replicas": pods, "selector": {"matchLabels": {"app": "bench"}}, "template": template()},
+                let spec = json!({"replicas": pods, "selector": selector(), "template": template()});
+                own::<Deployment>(client, spec, pods, |it| it.status?.replicas).await
+            }
+            Maker::DaemonSet => {
+                let spec = json!({"selector": selector(), "template": template()});
+                own::<DaemonSet>(client, spec, pods, |it| Some(it.status?.current_number_scheduled)).await
+            }
+            Maker::Job => {
+                let mut template = template();
+                template["spec"]["restartPolicy"] = json!("Never");
+                let spec = json!({"parallelism": pods, "completions": pods, "template": template});
+                own::<Job>(client, spec, pods, |it| it.status?.active).await
+            }
+            Maker::StatefulSet => {
+                let spec = json!({
+                    "replicas": pods, "serviceName": "bench", "podManagementPolicy": "Parallel",
+                    "selector": selector(), "template": template(),
                 });
-                post(client, &requests, &deployment).await?;
-                let api: Api<Deployment> = Api::default_namespaced(client.clone());
-                until_nothing_is_left(async || {
-                    let deployment = api.get("bench").await;
-                    let deployment = deployment.map_err(|error| defect("read the Deployment", error))?;
-                    let made = deployment.status.and_then(|status| status.replicas);
-                    let made = made.unwrap_or_default();
-                    let is_whole = u32::try_from(made).is_ok_and(|made| made == pods);
-                    Ok((!is_whole).then(|| format!("a Deployment that has {made} of {pods}")))
-                })
-                .await
+                own::<StatefulSet>(client, spec, pods, |it| Some(it.status?.replicas)).await
             }
         }
     }
@@ -203,9 +216,13 @@ impl Maker {
     /// Asks for the end of the pods.
     async fn delete(self, client: &Client) -> Result<(), Error> {
         let (params, all) = (DeleteParams::background(), ListParams::default());
+        let of = Some("default");
         let url = match self {
-            Maker::Client => Pod::url_path(&(), Some("default")),
-            Maker::Deployment => Deployment::url_path(&(), Some("default")),
+            Maker::Client => Pod::url_path(&(), of),
+            Maker::Deployment => Deployment::url_path(&(), of),
+            Maker::DaemonSet => DaemonSet::url_path(&(), of),
+            Maker::Job => Job::url_path(&(), of),
+            Maker::StatefulSet => StatefulSet::url_path(&(), of),
         };
         let request = Request::new(url).delete_collection(&params, &all);
         let request = request.map_err(|error| defect("ask for the end of the pods", error))?;
@@ -231,6 +248,29 @@ async fn post(client: &Client, requests: &Request, object: &Value) -> Result<(),
     let answer = client.request_text(request).await;
     answer.map_err(|error| defect("create an object", error))?;
     Ok(())
+}
+
+fn selector() -> Value {
+    json!({"matchLabels": {"app": "bench"}})
+}
+
+/// Has an object of kind `K` make the pods, and waits until it says that it `has` as many as it should.
+async fn own<K>(client: &Client, spec: Value, pods: u32, has: impl Fn(K) -> Option<i32>) -> Result<(), Error>
+where
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let requests = Request::new(K::url_path(&(), Some("default")));
+    let owner = json!({"metadata": {"name": "bench"}, "spec": spec});
+    post(client, &requests, &owner).await?;
+    let api: Api<K> = Api::default_namespaced(client.clone());
+    until_nothing_is_left(async || {
+        let owner = api.get("bench").await;
+        let owner = owner.map_err(|error| defect("read who has the pods", error))?;
+        let made = has(owner).unwrap_or_default();
+        let is_whole = u32::try_from(made).is_ok_and(|made| made == pods);
+        Ok((!is_whole).then(|| format!("an owner that has {made} of {pods} pods")))
+    })
+    .await
 }
 
 /// Waits until no pod is selected any more.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use conformance::bench_cluster::{self, Maker};
 use conformance::{bench, bench_api, bench_manager};
 use miette::{IntoDiagnostic as _, WrapErr as _};
@@ -29,9 +29,9 @@ enum What {
         /// How many nodes; without it, so many that the pods fit.
         #[arg(long)]
         nodes: Option<u32>,
-        /// One Deployment has all the pods; otherwise each is by itself.
-        #[arg(long)]
-        deployment: bool,
+        /// Who makes the pods.
+        #[arg(long, value_enum, default_value_t)]
+        by: By,
     },
     /// OpenKruise's manager: passes a second, an update in place in real time, memory for each pod.
     Manager {
@@ -57,6 +57,34 @@ enum What {
     },
 }
 
+/// Who makes the pods that are measured.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum By {
+    /// A client, one after the other.
+    #[default]
+    Client,
+    /// A Deployment that has them all.
+    Deployment,
+    /// A DaemonSet: one on each of as many nodes.
+    DaemonSet,
+    /// A Job: all at once, until they are removed.
+    Job,
+    /// A StatefulSet that does not wait for one before the next.
+    StatefulSet,
+}
+
+impl From<By> for Maker {
+    fn from(by: By) -> Self {
+        match by {
+            By::Client => Self::Client,
+            By::Deployment => Self::Deployment,
+            By::DaemonSet => Self::DaemonSet,
+            By::Job => Self::Job,
+            By::StatefulSet => Self::StatefulSet,
+        }
+    }
+}
+
 fn real_time() -> miette::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,21 +102,13 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
         Some(What::Api { objects, kubeconfig }) => {
             real_time()?.block_on(bench_api::run(objects, &kubeconfig, &mut out))?;
         }
-        Some(What::Cluster {
-            pods,
-            nodes,
-            deployment,
-        }) => {
-            let sizes: Vec<(u32, u32)> = pods
-                .into_iter()
-                .map(|pods| (nodes.unwrap_or_else(|| bench_cluster::nodes_for(pods)), pods))
-                .collect();
-            let maker = if deployment {
-                Maker::Deployment
-            } else {
-                Maker::Client
+        Some(What::Cluster { pods, nodes, by }) => {
+            let fit = |pods: u32| match by {
+                By::DaemonSet => pods,
+                _ => nodes.unwrap_or_else(|| bench_cluster::nodes_for(pods)),
             };
-            bench_cluster::run(&sizes, maker, &mut out, &|seed, job| {
+            let sizes: Vec<(u32, u32)> = pods.into_iter().map(|pods| (fit(pods), pods)).collect();
+            bench_cluster::run(&sizes, by.into(), &mut out, &|seed, job| {
                 seeded_entropy::simulate(seed, job)
             })?;
         }

@@ -139,14 +139,22 @@ pub(crate) async fn watch(
     let without_initial = params.send_initial_events == Some(false);
     let namespace = Some(context.request.namespace.clone()).filter(|namespace| !namespace.is_empty());
 
+    let scope = selection
+        .scope()
+        .or_else(|| namespace.clone().map(Scope::Namespace))
+        .unwrap_or(Scope::All);
     let mut initial = Vec::new();
     let start = match asked {
         Some(revision) if revision.0 > 0 && !send_initial => revision,
         _ if without_initial => store.revision(),
         _ => {
-            let snapshot = store
-                .list(context.table(), namespace.as_deref(), None, None)
-                .map_err(ApiError::expired)?;
+            let table = context.table();
+            let snapshot = match store.list_indexed(table, &scope, namespace.as_deref()) {
+                Some(snapshot) => snapshot,
+                None => store
+                    .list(table, namespace.as_deref(), None, None)
+                    .map_err(ApiError::expired)?,
+            };
             initial = snapshot.items;
             snapshot.revision
         }
@@ -158,16 +166,8 @@ pub(crate) async fn watch(
             .state()
             .random_between(DEFAULT_TIMEOUT_SECONDS_MIN, 2 * DEFAULT_TIMEOUT_SECONDS_MIN)
     });
-    let scope = selection
-        .scope()
-        .or_else(|| namespace.clone().map(Scope::Namespace));
     let watcher = store
-        .watch(
-            context.table(),
-            scope.unwrap_or(Scope::All),
-            start,
-            context.local.is_some(),
-        )
+        .watch(context.table(), scope, start, context.local.is_some())
         .map_err(ApiError::expired)?;
     let asks = conversion::asks(&context.resource);
     let shares = context.local.is_none() && encoder.is_plain_json() && selection.is_everything() && !asks;

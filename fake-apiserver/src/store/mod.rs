@@ -11,6 +11,7 @@ mod batches;
 mod bell;
 mod common;
 mod event;
+mod index;
 mod journal;
 mod kept;
 mod key;

@@ -37,7 +37,7 @@ pub(super) struct Parts {
     by_field: BTreeMap<&'static str, BTreeMap<String, Part>>,
 }
 
-fn field<'a>(object: &'a Value, path: &str) -> &'a str {
+pub(super) fn field<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -68,6 +68,14 @@ impl Parts {
         }
     }
 
+    fn part_mut(&mut self, scope: &Scope) -> Option<&mut Part> {
+        match scope {
+            Scope::All => None,
+            Scope::Namespace(namespace) => self.by_namespace.get_mut(namespace),
+            Scope::Field(path, text) => self.by_field.get_mut(path)?.get_mut(text),
+        }
+    }
+
     /// Another watcher of a part. `known`: the revisions of its changes so far, asked for if nobody watched it.
     pub(super) fn join(
         &mut self,
@@ -89,22 +97,29 @@ impl Parts {
         Some(part.bell.listener())
     }
 
-    /// A watcher of a part is gone.
-    pub(super) fn leave(&mut self, scope: &Scope) {
-        fn one_less(parts: &mut BTreeMap<String, Part>, name: &str) {
-            if let Some(part) = parts.get_mut(name) {
-                part.watchers = part.watchers.saturating_sub(1);
-                if part.watchers == 0 {
-                    parts.remove(name);
-                }
-            }
+    /// A watcher of a part is gone. One that is to `stay` is known without watchers, too: the next finds what has happened there.
+    pub(super) fn leave(&mut self, scope: &Scope, stay: bool) {
+        if let Some(part) = self.part_mut(scope) {
+            part.watchers = part.watchers.saturating_sub(1);
+        }
+        if !stay {
+            self.forget(scope);
+        }
+    }
+
+    /// Forgets a part, unless somebody watches it.
+    pub(super) fn forget(&mut self, scope: &Scope) {
+        if self.part(scope).is_none_or(|part| part.watchers > 0) {
+            return;
         }
         match scope {
             Scope::All => {}
-            Scope::Namespace(namespace) => one_less(&mut self.by_namespace, namespace),
+            Scope::Namespace(namespace) => {
+                self.by_namespace.remove(namespace);
+            }
             Scope::Field(path, text) => {
                 if let Some(parts) = self.by_field.get_mut(path) {
-                    one_less(parts, text);
+                    parts.remove(text);
                     if parts.is_empty() {
                         self.by_field.remove(path);
                     }

@@ -213,6 +213,22 @@ impl Store {
         })
     }
 
+    /// The objects of a scope as they are now, without a look at others, if there is an index for it; of a namespace if one is given.
+    pub fn list_indexed(
+        &self,
+        table_id: &GroupResource,
+        scope: &Scope,
+        namespace: Option<&str>,
+    ) -> Option<Snapshot> {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        let items = inner.table(table_id).indexed(scope, namespace)?;
+        Some(Snapshot {
+            revision,
+            items: items.iter().map(Kept::stored).collect(),
+        })
+    }
+
     /// [`Store::list`], for who may stop before the end: gives the revision, and each object when it is its turn.
     ///
     /// # Errors

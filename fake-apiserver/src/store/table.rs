@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
+use super::index::Index;
 use super::kept::{Kept, Packer, Small};
 use super::key::{ObjectKey, Revision};
 use super::scope::{Parts, Scope};
@@ -100,6 +101,8 @@ pub(super) struct Table {
     pub(super) compacted: Revision,
     bell: Bell,
     parts: Parts,
+    /// From when it is first asked for.
+    index: Option<Index>,
 }
 
 impl Table {
@@ -113,11 +116,15 @@ impl Table {
             compacted,
             bell: Bell::default(),
             parts: Parts::default(),
+            index: None,
         }
     }
 
     /// Another watcher of the events after `from`.
     pub(super) fn subscribe(&mut self, scope: &Scope, from: Revision) -> Listener {
+        if scope.indexed().is_some() {
+            self.index();
+        }
         let start = self.log.partition_point(|logged| logged.revision <= from);
         let log = &self.log;
         let known = || {
@@ -131,7 +138,30 @@ impl Table {
 
     /// A watcher is gone.
     pub(super) fn unsubscribe(&mut self, scope: &Scope) {
-        self.parts.leave(scope);
+        let stay = scope
+            .indexed()
+            .is_some_and(|text| self.index.as_ref().is_some_and(|index| index.has(text)));
+        self.parts.leave(scope, stay);
+    }
+
+    fn index(&mut self) -> &Index {
+        let objects = &self.objects;
+        self.index.get_or_insert_with(|| {
+            let mut index = Index::default();
+            for (key, kept) in objects {
+                kept.stored().value.with(|object| index.add(key, object));
+            }
+            index
+        })
+    }
+
+    /// The objects of an [indexed](Scope::indexed) scope, of a namespace if one is given, ordered by key. None if there is no index for it.
+    pub(super) fn indexed(&mut self, scope: &Scope, namespace: Option<&str>) -> Option<Vec<Kept>> {
+        let text = scope.indexed()?;
+        self.index();
+        let keys = self.index.as_ref()?.keys(text);
+        let keys = keys.filter(|key| namespace.is_none_or(|namespace| key.namespace == *namespace));
+        Some(keys.filter_map(|key| self.objects.get(key)).cloned().collect())
     }
 
     /// Somebody of this process watches it, and is given the objects themselves.
@@ -155,6 +185,7 @@ impl Table {
     /// An object that was there before.
     pub(super) fn put_back(&mut self, stored: Stored) {
         let key = stored.key.clone();
+        self.index = None;
         self.objects.insert(key, Kept::Whole(Arc::new(stored)));
     }
 
@@ -183,6 +214,10 @@ impl Table {
         }
         self.bell.ring();
         self.parts.tell(&event, self.compacted);
+        let emptied = self.index.as_mut().and_then(|index| index.follow(&event));
+        if let Some(text) = emptied {
+            self.parts.forget(&Scope::of_index(&text));
+        }
     }
 
     /// Brings the event that has just left the newest ones into the form in which it stays, and its object, if it is the present one.

@@ -31,6 +31,7 @@ mod namespace_rows;
 mod needs_rows;
 mod nodes;
 mod nominations;
+mod oom_rows;
 mod patches;
 mod pods;
 mod probe_rows;

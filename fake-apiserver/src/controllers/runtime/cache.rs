@@ -6,6 +6,7 @@ use std::sync::Arc;
 use shared_json::{Text, Value};
 
 use super::resource::{Key, Res};
+use super::tally::{Alike, Tallies};
 use super::{controller_of, list, text};
 use crate::controllers::resource_claims::object_name;
 use crate::meta::ObjectMeta as _;
@@ -15,10 +16,11 @@ use crate::meta::ObjectMeta as _;
 pub(in crate::controllers) struct Cache {
     objects: BTreeMap<Res, BTreeMap<Key, Arc<Value>>>,
     /// By the uid of the controller; an empty one has those without any.
-    owned: BTreeMap<(Res, String), BTreeSet<Key>>,
+    owned: BTreeMap<(Res, String), BTreeMap<Key, Arc<Value>>>,
     by_uid: BTreeMap<Text, (Res, Key)>,
     /// By a claim of devices: the pods that use it.
     users: BTreeMap<Key, BTreeSet<Key>>,
+    tallies: Tallies,
     /// Uids that were deleted by us and that the watch still has to tell as gone.
     buried: BTreeSet<String>,
     /// By uid: what was known before our own writes that the watch still has to tell.
@@ -68,21 +70,28 @@ impl Cache {
 
     /// The objects that the object with that uid controls, by name.
     pub(in crate::controllers) fn owned(&self, res: Res, uid: &str) -> Vec<Arc<Value>> {
-        let keys = self.owned.get(&(res, uid.to_owned()));
-        keys.into_iter()
-            .flatten()
-            .filter_map(|key| self.objects.get(&res)?.get(key).cloned())
-            .collect()
+        let owned = self.owned.get(&(res, uid.to_owned()));
+        owned.into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
     /// The objects of a namespace that nobody controls, by name.
     pub(in crate::controllers) fn orphans(&self, res: Res, namespace: &str) -> Vec<Arc<Value>> {
-        let objects = self.objects.get(&res);
-        let keys = self.owned.get(&(res, String::new())).into_iter();
-        keys.flat_map(|keys| keys.range(Key::new(namespace, "")..))
-            .take_while(|key| key.namespace == namespace)
-            .filter_map(|key| objects?.get(key).cloned())
+        let orphans = self.owned.get(&(res, String::new())).into_iter();
+        orphans
+            .flat_map(|orphans| orphans.range(Key::new(namespace, "")..))
+            .take_while(|(key, _)| key.namespace == namespace)
+            .map(|(_, object)| Arc::clone(object))
             .collect()
+    }
+
+    /// How many pods a set of replicas has, by their labels.
+    pub(in crate::controllers) fn owned_numbers(&self, uid: &str) -> impl Iterator<Item = &Alike> {
+        self.tallies.owned(uid)
+    }
+
+    /// How many pods of a namespace nobody controls, by their labels.
+    pub(in crate::controllers) fn orphan_numbers(&self, namespace: &str) -> impl Iterator<Item = &Alike> {
+        self.tallies.orphans(namespace)
     }
 
     /// The pods that use a claim of devices, by name.
@@ -153,7 +162,12 @@ impl Cache {
                 }
                 if owner_uid(known) == owner_uid(&object) {
                     let known = std::mem::replace(known, Arc::clone(&object));
+                    let owned = self.owned.get_mut(&(res, owner_uid(&object).to_owned()));
+                    if let Some(place) = owned.and_then(|owned| owned.get_mut(&key)) {
+                        *place = Arc::clone(&object);
+                    }
                     if res == Res::Pods {
+                        self.tallies.change(Some(&known), Some(&object));
                         self.use_no_claims(&key, &known);
                         self.use_claims(&key, &object);
                     }
@@ -169,8 +183,9 @@ impl Cache {
         self.owned
             .entry((res, owner_uid(&object).to_owned()))
             .or_default()
-            .insert(key.clone());
+            .insert(key.clone(), Arc::clone(&object));
         if res == Res::Pods {
+            self.tallies.change(None, Some(&object));
             self.use_claims(&key, &object);
         }
         self.by_uid.insert(object.meta_text("uid"), (res, key.clone()));
@@ -184,12 +199,13 @@ impl Cache {
     fn unlink(&mut self, res: Res, key: &Key, object: &Value) {
         self.by_uid.remove(object.uid());
         if res == Res::Pods {
+            self.tallies.change(Some(object), None);
             self.use_no_claims(key, object);
         }
         let place = (res, owner_uid(object).to_owned());
-        if let Some(keys) = self.owned.get_mut(&place) {
-            keys.remove(key);
-            if keys.is_empty() {
+        if let Some(owned) = self.owned.get_mut(&place) {
+            owned.remove(key);
+            if owned.is_empty() {
                 self.owned.remove(&place);
             }
         }

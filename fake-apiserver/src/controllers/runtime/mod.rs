@@ -11,6 +11,7 @@ mod context;
 mod manager;
 mod queue;
 mod resource;
+mod tally;
 
 pub(super) use crate::meta::{list, text};
 pub(super) use cache::Cache;
@@ -19,6 +20,7 @@ pub use manager::{BuiltIn, ControllerManager};
 pub(super) use manager::{Controller, Next};
 pub(super) use queue::Queue;
 pub(super) use resource::{Key, Res};
+pub(super) use tally::{Alike, Numbers};
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use shared_json::{Array, Value, json};
 use super::job_plan::FINALIZER;
 use super::pods::{is_over, owner_reference};
 use super::statefulset::ordinal;
-use crate::controllers::runtime::{Cache, Cx, Key, Res, controller_of, text};
+use crate::controllers::runtime::{Alike, Cache, Cx, Key, Res, controller_of, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::selector::matches_selector;
 
@@ -87,6 +87,12 @@ pub(in crate::controllers) async fn claim(
     }
     kept.sort_by(|one, other| one.name().cmp(other.name()));
     Ok(kept)
+}
+
+/// Whether a set of replicas keeps all pods that it has, and adopts none.
+pub(super) fn keeps_all(cache: &Cache, res: Res, owner: &Value) -> bool {
+    let selects = |alike: &Alike| selects(res, owner, &alike.labelled);
+    cache.owned_numbers(owner.uid()).all(selects) && !cache.orphan_numbers(owner.namespace()).any(selects)
 }
 
 /// What changes of an object that gets owners: jobs hold their pods, too, until they have counted them.

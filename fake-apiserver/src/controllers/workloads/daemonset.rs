@@ -13,7 +13,7 @@ use super::pod_control::{self, SlowStart};
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference, scaled};
 use super::revisions::{ensure, truncate, without_doubles};
 use super::statefulset::claimed;
-use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
+use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, number, text};
 use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::{node_matches, tolerates_all};
 
@@ -172,28 +172,50 @@ fn node_of(pod: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether a node is to have a pod, and whether one that is there may stay.
-fn wanted(set: &Value, node: &Value) -> (bool, bool) {
-    let pod = any_pod(set);
-    let named = text(&pod, "spec.nodeName");
-    if !(named.is_empty() || named == node.name()) || !node_matches(&pod, node) {
+/// Whether a node is to have a pod like [this](any_pod), and whether one that is there may stay.
+fn wanted(pod: &Value, node: &Value) -> (bool, bool) {
+    let named = text(pod, "spec.nodeName");
+    if !(named.is_empty() || named == node.name()) || !node_matches(pod, node) {
         return (false, false);
     }
     let taints = list(node, "spec.taints");
-    let run = tolerates_all(&pod, taints, &["NoSchedule", "NoExecute"]);
-    let stay = tolerates_all(&pod, taints, &["NoExecute"]);
+    let run = tolerates_all(pod, taints, &["NoSchedule", "NoExecute"]);
+    let stay = tolerates_all(pod, taints, &["NoExecute"]);
     (run, stay)
 }
 
 /// Whether a node that has changed concerns a set with these pods. Pods that are only meant for the node do not count.
 fn concerns(set: &Value, node: &Value, pods: &[Arc<Value>]) -> bool {
-    let (run, stay) = wanted(set, node);
+    let (run, stay) = wanted(&any_pod(set), node);
     let has_pod = pods.iter().any(|pod| text(pod, "spec.nodeName") == node.name());
     if has_pod {
         !stay || number(set, "status.numberMisscheduled", 0) > 0
     } else {
         run
     }
+}
+
+/// Whether a change of a pod leaves all as it is that a pass looks at.
+fn is_the_same(old: &Value, new: &Value) -> bool {
+    let seen = |pod: &Value| {
+        let phase = pod.pointer("/status/phase").cloned();
+        (
+            pod.get("metadata").cloned(),
+            pod.get("spec").cloned(),
+            phase,
+            condition(pod, "Ready").cloned(),
+        )
+    };
+    let ((mut one, spec, phase, ready), (mut other, other_spec, other_phase, other_ready)) =
+        (seen(old), seen(new));
+    for metadata in [&mut one, &mut other] {
+        for field in ["resourceVersion", "managedFields"] {
+            if let Some(metadata) = metadata.as_mut().and_then(Value::as_object_mut) {
+                metadata.remove(field);
+            }
+        }
+    }
+    (one, spec, phase, ready) == (other, other_spec, other_phase, other_ready)
 }
 
 /// What is to be done now.
@@ -213,13 +235,17 @@ fn count(number: i64) -> usize {
 
 /// What a set is and has.
 pub(super) struct View<'a> {
-    pub set: &'a Value,
-    pub nodes: &'a [Arc<Value>],
-    pub pods: &'a [Arc<Value>],
-    pub hash: &'a str,
-    pub now: Timestamp,
+    set: &'a Value,
+    nodes: &'a [Arc<Value>],
+    pods: &'a [Arc<Value>],
+    hash: &'a str,
+    now: Timestamp,
     /// Nodes whose failed pods stay for now.
-    pub held: &'a BTreeSet<String>,
+    held: &'a BTreeSet<String>,
+    /// Of each node, whether it is to have a pod, and whether one that is there may stay.
+    wanted: Vec<(bool, bool)>,
+    /// The pods by node, without those that have ended and only wait for somebody to let them go.
+    by_node: BTreeMap<&'a str, Vec<&'a Arc<Value>>>,
 }
 
 /// A node, as an update sees it.
@@ -232,40 +258,63 @@ struct Place<'a> {
     old: Vec<&'a Arc<Value>>,
 }
 
-impl View<'_> {
-    /// The pods by node, without those that have ended and only wait for somebody to let them go.
-    fn by_node(&self) -> BTreeMap<&str, Vec<&Arc<Value>>> {
-        let mut out: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
-        for pod in self.pods {
+impl<'a> View<'a> {
+    pub(super) fn new(
+        set: &'a Value,
+        nodes: &'a [Arc<Value>],
+        pods: &'a [Arc<Value>],
+        hash: &'a str,
+        now: Timestamp,
+        held: &'a BTreeSet<String>,
+    ) -> Self {
+        let any_pod = any_pod(set);
+        let mut by_node: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
+        for pod in pods {
             if !(pod.is_terminating() && is_over(pod)) {
-                out.entry(node_of(pod)).or_default().push(pod);
+                by_node.entry(node_of(pod)).or_default().push(pod);
             }
         }
-        out.remove("");
-        out
+        by_node.remove("");
+        Self {
+            wanted: nodes.iter().map(|node| wanted(&any_pod, node)).collect(),
+            set,
+            nodes,
+            pods,
+            hash,
+            now,
+            held,
+            by_node,
+        }
+    }
+
+    /// Each node, whether it is to have a pod, whether one may stay, and those that are there.
+    fn each(&self) -> impl Iterator<Item = (&'a str, (bool, bool), &[&'a Arc<Value>])> {
+        self.nodes.iter().zip(&self.wanted).map(|(node, wanted)| {
+            let pods = self.by_node.get(node.name()).map(Vec::as_slice);
+            (node.name(), *wanted, pods.unwrap_or_default())
+        })
     }
 
     /// Of each node that has pods or is to have one, whether it is to, if there is such a node, and the pods that stay.
-    fn places(&self) -> Vec<Place<'_>> {
-        let mut by_node = self.by_node();
+    fn places(&self) -> Vec<Place<'a>> {
         let mut out = Vec::new();
-        for node in self.nodes {
-            let pods = by_node.remove(node.name());
-            let run = wanted(self.set, node).0;
-            if run || pods.is_some() {
-                out.push(self.place(node.name(), Some(run), pods.unwrap_or_default()));
+        for (node, (run, _), pods) in self.each() {
+            if run || !pods.is_empty() {
+                out.push(self.place(node, Some(run), pods));
             }
         }
-        out.extend(
-            by_node
-                .into_iter()
-                .map(|(node, pods)| self.place(node, None, pods)),
-        );
+        let nodes = self.node_names();
+        let gone = self.by_node.iter().filter(|(node, _)| !nodes.contains(*node));
+        out.extend(gone.map(|(node, pods)| self.place(node, None, pods)));
         out
     }
 
-    fn place<'a>(&self, node: &'a str, run: Option<bool>, pods: Vec<&'a Arc<Value>>) -> Place<'a> {
-        let alive = pods.into_iter().filter(|pod| !pod.is_terminating());
+    fn node_names(&self) -> BTreeSet<&'a str> {
+        self.nodes.iter().map(|node| node.name()).collect()
+    }
+
+    fn place(&self, node: &'a str, run: Option<bool>, pods: &[&'a Arc<Value>]) -> Place<'a> {
+        let alive = pods.iter().copied().filter(|pod| !pod.is_terminating());
         let (new, old) = alive.partition(|pod| self.is_updated(pod));
         Place { node, run, new, old }
     }
@@ -286,15 +335,12 @@ impl View<'_> {
 
     pub(super) fn plan(&self) -> Plan {
         let mut plan = Plan::default();
-        let by_node = self.by_node();
         let surges = self.surge(1) > 0;
-        for node in self.nodes {
-            let (run, stay) = wanted(self.set, node);
-            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
+        for (node, (run, stay), pods) in self.each() {
             let is_bare = pods.is_empty();
-            let mut is_held = self.held.contains(node.name());
+            let mut is_held = self.held.contains(node);
             let mut running = Vec::new();
-            for pod in pods.into_iter().filter(|pod| !pod.is_terminating()) {
+            for pod in pods.iter().copied().filter(|pod| !pod.is_terminating()) {
                 if stay && !is_over(pod) {
                     running.push(pod);
                     continue;
@@ -313,14 +359,17 @@ impl View<'_> {
             }
             // Beside one that is on its way out a new one is made only where two may be at once.
             if run && running.is_empty() && (is_bare || surges) {
-                plan.create.push(node.name().to_owned());
+                plan.create.push(node.to_owned());
             }
-            running.sort_by_key(|pod| {
-                (
-                    text(pod, "spec.nodeName").is_empty(),
-                    text(pod, "metadata.creationTimestamp").to_owned(),
-                    pod.name().to_owned(),
-                )
+            running.sort_by(|one, other| {
+                let age = |pod: &&'a Arc<Value>| {
+                    (
+                        text(pod, "spec.nodeName").is_empty(),
+                        text(pod, "metadata.creationTimestamp"),
+                        pod.name(),
+                    )
+                };
+                age(one).cmp(&age(other))
             });
             let excess = if surges {
                 self.excess_beside(&running)
@@ -334,11 +383,11 @@ impl View<'_> {
                 .extend(excess.into_iter().map(|pod| pod.name().to_owned()));
         }
         // Bound ones go with their node: others see to that.
+        let nodes = self.node_names();
         for pod in self.pods {
             let is_bound = !text(pod, "spec.nodeName").is_empty();
             let meant_for = node_of(pod);
-            let known =
-                is_bound || meant_for.is_empty() || self.nodes.iter().any(|node| node.name() == meant_for);
+            let known = is_bound || meant_for.is_empty() || nodes.contains(meant_for);
             if !known && !pod.is_terminating() {
                 plan.delete.push(pod.name().to_owned());
             }
@@ -351,7 +400,7 @@ impl View<'_> {
 
     /// Which of a node's pods, the oldest first, are too many where two may be at once: one of this revision and an older one that
     /// is ready for as long as the other is not available.
-    fn excess_beside<'a>(&self, running: &[&'a Arc<Value>]) -> Vec<&'a Arc<Value>> {
+    fn excess_beside(&self, running: &[&'a Arc<Value>]) -> Vec<&'a Arc<Value>> {
         if running.len() < 2 {
             return Vec::new();
         }
@@ -463,28 +512,30 @@ impl View<'_> {
     }
 
     pub(super) fn status(&self, collisions: Option<i64>) -> (Value, Option<Duration>) {
-        let by_node = self.by_node();
         let (mut desired, mut current, mut misscheduled) = (0, 0, 0);
         let (mut ready, mut available, mut updated) = (0, 0, 0);
         let mut next: Option<Duration> = None;
         let min_ready = number(self.set, "spec.minReadySeconds", 0);
-        for node in self.nodes {
-            let pods = by_node.get(node.name()).cloned().unwrap_or_default();
-            if !wanted(self.set, node).0 {
+        for (_, (run, _), pods) in self.each() {
+            if !run {
                 misscheduled += i64::from(!pods.is_empty());
                 continue;
             }
             desired += 1;
             // Of several the oldest counts, of those that are on a node. Of those of one second that is the one before the update.
-            let age = |pod: &Value| {
+            let age = |pod: &'a Arc<Value>| {
                 (
                     text(pod, "spec.nodeName").is_empty(),
-                    text(pod, "metadata.creationTimestamp").to_owned(),
+                    text(pod, "metadata.creationTimestamp"),
                     self.is_updated(pod),
-                    pod.name().to_owned(),
+                    pod.name(),
                 )
             };
-            let Some(pod) = pods.iter().min_by_key(|pod| age(pod)) else {
+            let Some(pod) = pods
+                .iter()
+                .copied()
+                .min_by(|one, other| age(one).cmp(&age(other)))
+            else {
                 continue;
             };
             current += 1;
@@ -573,6 +624,7 @@ impl Controller for DaemonSets {
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
             Res::DaemonSets => vec![Key::of(object)],
+            Res::Pods if old.is_some_and(|old| is_the_same(old, object)) => Vec::new(),
             Res::Pods => concerned(cache, Res::DaemonSets, object, old),
             Res::Nodes => {
                 let relevant = |node: &Value| {
@@ -619,15 +671,7 @@ impl Controller for DaemonSets {
             .filter_map(|pod| Some((node_of(pod), self.failures.delay(&set, node_of(pod), now)?)))
             .collect();
         let held: BTreeSet<String> = delays.keys().map(|node| (*node).to_owned()).collect();
-        let plan = View {
-            set: &set,
-            nodes: &nodes,
-            pods: &pods,
-            hash: &hash,
-            now,
-            held: &held,
-        }
-        .plan();
+        let plan = View::new(&set, &nodes, &pods, &hash, now, &held).plan();
         for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
             if plan.failed.iter().any(|name| name == pod.name()) {
                 self.failures.note(&set, node_of(pod), now);
@@ -640,15 +684,8 @@ impl Controller for DaemonSets {
         }
         let later = delays.into_values().min();
         let pods = cx.cache.owned(Res::Pods, set.uid());
-        let (status, next) = View {
-            set: &set,
-            nodes: &nodes,
-            pods: &pods,
-            hash: &hash,
-            now: cx.now(),
-            held: &held,
-        }
-        .status(history.collisions);
+        let (status, next) =
+            View::new(&set, &nodes, &pods, &hash, cx.now(), &held).status(history.collisions);
         cx.set_status(Res::DaemonSets, &set, &status).await?;
         result?;
         Ok([later, next].into_iter().flatten().min().into())

@@ -47,14 +47,14 @@ static SURGE: LazyLock<Value> =
 /// What a set does where the node `held` has lately had a pod that failed: `+` and a node that is to have a pod, `-` and a pod that goes,
 /// `!` and one that goes because it failed.
 fn planned(set: &Value, nodes: &[Arc<Value>], pods: &[Arc<Value>]) -> Vec<String> {
-    let plan = View {
+    let plan = View::new(
         set,
         nodes,
         pods,
-        hash: "b",
-        now: Timestamp::UNIX_EPOCH,
-        held: &BTreeSet::from(["held".to_owned()]),
-    }
+        "b",
+        Timestamp::UNIX_EPOCH,
+        &BTreeSet::from(["held".to_owned()]),
+    )
     .plan();
     let created = plan.create.iter().map(|node| format!("+{node}"));
     let deleted = plan.delete.iter().map(|name| {

@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::claim::{claim, concerned, keeps_all};
 use super::pod_control::{self, SlowStart, refusal};
-use super::pods::{
-    availability, from_template, is_active, is_over, is_ready, owner_reference, sort_for_deletion,
+use super::pods::{availability, from_template, is_active, owner_reference, sort_for_deletion};
+use crate::controllers::runtime::{
+    Cache, Controller, Cx, Key, Next, Numbers, Res, condition, list, number, text,
 };
-use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, number, text};
 use crate::meta::{ObjectMeta as _, string_map};
 
 /// How many pods one pass makes or deletes at most (the real one's).
@@ -37,9 +37,22 @@ struct Failure {
     error: kube::Error,
 }
 
+/// How many pods there are.
+#[derive(Debug, PartialEq)]
+struct Counted {
+    numbers: Numbers,
+    /// Active ones that have all labels of the template.
+    labelled: usize,
+    available: usize,
+}
+
+fn wanted(set: &Value) -> usize {
+    usize::try_from(number(set, "spec.replicas", 1)).unwrap_or_default()
+}
+
 /// How many pods are missing, or which are too many. Only for the latter is it asked where related pods are.
 pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: impl FnOnce() -> Vec<Arc<Value>>) -> Plan {
-    let wanted = usize::try_from(number(set, "spec.replicas", 1)).unwrap_or_default();
+    let wanted = wanted(set);
     let mut active: Vec<Arc<Value>> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
     if active.len() < wanted {
         return Plan {
@@ -61,59 +74,71 @@ pub(super) fn plan(set: &Value, pods: &[Arc<Value>], related: impl FnOnce() -> V
     }
 }
 
-/// The status, and when a pod will become available.
-pub(super) fn status(
-    res: Res,
-    set: &Value,
-    pods: &[Arc<Value>],
-    failure: Option<(&str, &str)>,
-    now: Timestamp,
-    stamp: &str,
-) -> (Value, Option<Duration>) {
-    let min_ready = number(set, "spec.minReadySeconds", 0);
+/// Whether a pod has all labels of a set's template.
+fn is_labelled(set: &Value, pod: &Value) -> bool {
     let labels = set
         .pointer("/spec/template/metadata/labels")
         .and_then(Value::as_object);
-    let active: Vec<&Arc<Value>> = pods.iter().filter(|pod| is_active(pod)).collect();
-    let labelled = active
-        .iter()
-        .filter(|pod| {
-            let have = string_map(pod, "labels");
-            labels.is_none_or(|labels| labels.iter().all(|(key, value)| have.get(key) == Some(value)))
-        })
-        .count();
-    let (mut available, mut next) = (0, None);
-    for pod in &active {
+    let have = string_map(pod, "labels");
+    labels.is_none_or(|labels| labels.iter().all(|(key, value)| have.get(key) == Some(value)))
+}
+
+/// Counts pods. And when another one will become available.
+fn count(set: &Value, pods: &[Arc<Value>], now: Timestamp) -> (Counted, Option<Duration>) {
+    let min_ready = number(set, "spec.minReadySeconds", 0);
+    let mut counted = Counted {
+        numbers: Numbers::default(),
+        labelled: 0,
+        available: 0,
+    };
+    let mut next = None;
+    for pod in pods {
+        counted.numbers.add(Numbers::of(pod));
+        if !is_active(pod) {
+            continue;
+        }
+        counted.labelled += usize::from(is_labelled(set, pod));
         let (is, left) = availability(pod, min_ready, now);
-        available += i64::from(is);
+        counted.available += usize::from(is);
         next = match (next, left) {
             (Some(one), Some(other)) => Some(std::cmp::min::<Duration>(one, other)),
             (one, other) => one.or(other),
         };
     }
-    let terminating = pods
-        .iter()
-        .filter(|pod| pod.is_terminating() && !is_over(pod))
-        .count();
-    let mut status = json!({"replicas": active.len(), "observedGeneration": set.generation()});
+    (counted, next)
+}
+
+/// The same without a look at any pod, where that is enough: there are as many as there should be, and all that are ready are available.
+fn known(cache: &Cache, res: Res, set: &Value) -> Option<Counted> {
+    if number(set, "spec.minReadySeconds", 0) != 0 || set.is_terminating() || !keeps_all(cache, res, set) {
+        return None;
+    }
+    let mut counted = Counted {
+        numbers: Numbers::default(),
+        labelled: 0,
+        available: 0,
+    };
+    for alike in cache.owned_numbers(set.uid()) {
+        counted.numbers.add(alike.numbers);
+        if is_labelled(set, &alike.labelled) {
+            counted.labelled += alike.numbers.active;
+        }
+    }
+    counted.available = counted.numbers.ready;
+    (counted.numbers.active == wanted(set)).then_some(counted)
+}
+
+/// The status.
+fn status(res: Res, set: &Value, counted: &Counted, failure: Option<(&str, &str)>, stamp: &str) -> Value {
+    let numbers = &counted.numbers;
+    let mut status = json!({"replicas": numbers.active, "observedGeneration": set.generation()});
     if res == Res::ReplicaSets {
-        status["terminatingReplicas"] = Value::from(terminating);
+        status["terminatingReplicas"] = Value::from(numbers.terminating);
     }
     for (field, count) in [
-        (
-            "fullyLabeledReplicas",
-            i64::try_from(labelled).unwrap_or_default(),
-        ),
-        (
-            "readyReplicas",
-            active
-                .iter()
-                .filter(|pod| is_ready(pod))
-                .count()
-                .try_into()
-                .unwrap_or_default(),
-        ),
-        ("availableReplicas", available),
+        ("fullyLabeledReplicas", counted.labelled),
+        ("readyReplicas", numbers.ready),
+        ("availableReplicas", counted.available),
     ] {
         // Zeroes are not written, as with Go's `omitempty`.
         if count > 0 {
@@ -132,7 +157,7 @@ pub(super) fn status(
     if !conditions.is_empty() {
         status["conditions"] = Value::from(conditions);
     }
-    (status, next)
+    status
 }
 
 #[async_trait]
@@ -162,6 +187,16 @@ impl Controller for ReplicaSets {
         let Some(set) = cx.cache.get(self.0, &key.namespace, &key.name).cloned() else {
             return Ok(Next::Change);
         };
+        if let Some(counted) = known(cx.cache, self.0, &set) {
+            debug_assert_eq!(
+                counted,
+                count(&set, &cx.cache.owned(Res::Pods, set.uid()), cx.now()).0,
+                "what was counted pod by pod is what there is"
+            );
+            let status = status(self.0, &set, &counted, None, &cx.stamp());
+            cx.set_status(self.0, &set, &status).await?;
+            return Ok(Next::Change);
+        }
         let pods = claim(cx, self.0, &set, Res::Pods).await?;
         let (mut failure, mut acted) = (None, false);
         if !set.is_terminating() {
@@ -173,7 +208,8 @@ impl Controller for ReplicaSets {
         let told = failure
             .as_ref()
             .map(|failure| (failure.reason, failure.message.as_str()));
-        let (status, next) = status(self.0, &set, &pods, told, cx.now(), &cx.stamp());
+        let (counted, next) = count(&set, &pods, cx.now());
+        let status = status(self.0, &set, &counted, told, &cx.stamp());
         cx.set_status(self.0, &set, &status).await?;
         match failure {
             Some(failure) => Err(failure.error),

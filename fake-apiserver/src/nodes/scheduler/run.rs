@@ -14,7 +14,7 @@ use shared_json::{Value, json};
 
 use super::cluster::{Cluster, NodeInfo, PodInfo, text};
 use super::devices;
-use super::filters::{Cycle, Filter, Hopeless, Refusal};
+use super::filters::{Cycle, Filter, Hopeless, Refusal, named};
 use super::message::{self, Preemption};
 use super::preemption;
 use super::queue::Queue;
@@ -296,6 +296,19 @@ impl Scheduler {
                 return Ok(self.choice(cycle, node.name().to_owned(), self.next_node));
             }
         }
+        // Where only some can be meant, only those are looked at, unless what all are like has to be said.
+        let named = named(&cycle.pod.object).unwrap_or_default();
+        let named: Vec<&NodeInfo> = named
+            .into_iter()
+            .filter_map(|name| self.cluster.nodes.get(name))
+            .filter(|node| cycle.refuse(node).is_none())
+            .collect();
+        if !named.is_empty()
+            && let Some(best) = scores::best(cycle, &named)
+        {
+            let next = self.turn(named.len());
+            return Ok(self.choice(cycle, best, next));
+        }
         let nodes: Vec<&NodeInfo> = self.cluster.nodes.values().collect();
         let (enough, mut looked) = (enough(nodes.len()), 0);
         let (mut feasible, mut refusals) = (Vec::new(), Vec::new());
@@ -310,11 +323,7 @@ impl Scheduler {
                 break;
             }
         }
-        let next = if nodes.len() > NODES_ALWAYS {
-            (self.next_node + looked) % nodes.len()
-        } else {
-            0
-        };
+        let next = self.turn(looked);
         let wanted = self.wanted.get(cycle.pod.object.name());
         if let Some(wanted) =
             wanted.filter(|wanted| feasible.iter().any(|node| node.name() == wanted.as_str()))
@@ -360,6 +369,16 @@ impl Scheduler {
             idle: idle.cloned(),
             ..Vain::new(message::refused(&refusals, claims, &outcome), by)
         })
+    }
+
+    /// At which node the next pod begins, after so many have been looked at for this one.
+    fn turn(&self, looked: usize) -> usize {
+        let nodes = self.cluster.nodes.len();
+        if nodes > NODES_ALWAYS {
+            (self.next_node + looked) % nodes
+        } else {
+            0
+        }
     }
 
     /// False if the pod did not get there.

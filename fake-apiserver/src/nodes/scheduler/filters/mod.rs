@@ -17,7 +17,7 @@ use super::devices;
 
 pub(super) use declared_features::needed as needed_features;
 pub(crate) use node_affinity::node_matches;
-pub(super) use node_affinity::{preferences, preferred as preferred_nodes, term_matches};
+pub(super) use node_affinity::{named, preferences, preferred as preferred_nodes, term_matches};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
 pub(super) use ports::clash;
 pub(crate) use ports::ports_clash;

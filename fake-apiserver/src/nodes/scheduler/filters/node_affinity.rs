@@ -1,5 +1,7 @@
 //! Node selectors and node affinity.
 
+use std::collections::BTreeSet;
+
 use shared_json::{Map, Value};
 
 use super::super::cluster::{NodeInfo, list, text};
@@ -77,21 +79,25 @@ pub(in super::super) fn preferred(pod: &Value, node: &NodeInfo) -> i64 {
         .sum()
 }
 
-/// Whether a pod is meant for other nodes, by their names: if each of its terms names some, all others are left out before
-/// they are looked at.
-fn is_named_out(pod: &Value, node: &str) -> bool {
+/// The nodes that a pod is meant for by their names, if each of its terms names some: all others are left out before they are
+/// looked at.
+pub(in super::super) fn named(pod: &Value) -> Option<BTreeSet<&str>> {
     let terms = at(pod, REQUIRED)
         .map(|required| list(required, "nodeSelectorTerms"))
-        .unwrap_or_default();
-    let named = |term: &Value| -> Option<bool> {
+        .filter(|terms| !terms.is_empty())?;
+    let of_term = |term| {
         let fields = list(term, "matchFields")
             .iter()
             .filter(|field| text(field, "key") == "metadata.name" && text(field, "operator") == "In");
-        fields
-            .map(|field| list(field, "values").iter().any(|name| name == node))
-            .reduce(|one, other| one && other)
+        let names = fields.map(|field| -> BTreeSet<&str> {
+            list(field, "values").iter().filter_map(Value::as_str).collect()
+        });
+        names.reduce(|one, other| one.intersection(&other).copied().collect())
     };
-    !terms.is_empty() && terms.iter().all(|term| named(term) == Some(false))
+    terms.iter().try_fold(BTreeSet::new(), |mut all, term| {
+        all.extend(of_term(term)?);
+        Some(all)
+    })
 }
 
 pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
@@ -100,7 +106,7 @@ pub(super) fn concerns(cycle: &Cycle<'_>) -> bool {
 }
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
-    if is_named_out(&cycle.pod.object, node.object.name()) {
+    if named(&cycle.pod.object).is_some_and(|named| !named.contains(node.object.name())) {
         return Some(Refusal::hopeless(
             "node(s) didn't satisfy plugin(s) [NodeAffinity]",
         ));

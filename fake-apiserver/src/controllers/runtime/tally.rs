@@ -1,0 +1,128 @@
+//! How many pods of each state an owner has, kept as pods change: who needs no more than the numbers looks at no pods.
+
+use std::collections::BTreeMap;
+
+use shared_json::{Value, json};
+
+use super::{controller_of, text};
+use crate::controllers::workloads::pods::{is_active, is_over, is_ready};
+use crate::meta::{ObjectMeta as _, string_map};
+
+/// Numbers of pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::controllers) struct Numbers {
+    pub active: usize,
+    /// Of the active ones.
+    pub ready: usize,
+    /// Those that go and have not ended.
+    pub terminating: usize,
+}
+
+/// Pods that have the same labels.
+#[derive(Debug)]
+pub(in crate::controllers) struct Alike {
+    /// An object with these labels.
+    pub labelled: Value,
+    pub numbers: Numbers,
+    /// All of them, also those that have ended.
+    count: usize,
+}
+
+/// Whose pods are counted together.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    /// Of the controller with this uid.
+    Owned(String),
+    /// Nobody's, in this namespace.
+    Orphans(String),
+}
+
+/// The pods of sets of replicas, and those of nobody, by their labels. (Other controllers have to look at each of their pods anyway.)
+#[derive(Debug, Default)]
+pub(super) struct Tallies(BTreeMap<Whose, BTreeMap<String, Alike>>);
+
+impl Numbers {
+    pub(in crate::controllers) fn of(pod: &Value) -> Self {
+        let active = is_active(pod);
+        Self {
+            active: usize::from(active),
+            ready: usize::from(active && is_ready(pod)),
+            terminating: usize::from(pod.is_terminating() && !is_over(pod)),
+        }
+    }
+
+    pub(in crate::controllers) fn add(&mut self, other: Self) {
+        self.active += other.active;
+        self.ready += other.ready;
+        self.terminating += other.terminating;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.active = self.active.saturating_sub(other.active);
+        self.ready = self.ready.saturating_sub(other.ready);
+        self.terminating = self.terminating.saturating_sub(other.terminating);
+    }
+}
+
+impl Whose {
+    fn of(pod: &Value) -> Option<Self> {
+        match controller_of(pod) {
+            None => Some(Self::Orphans(pod.namespace().to_owned())),
+            Some(owner) => matches!(text(owner, "kind"), "ReplicaSet" | "ReplicationController")
+                .then(|| Self::Owned(text(owner, "uid").to_owned())),
+        }
+    }
+}
+
+/// The labels as a text that differs where they do.
+fn labels(pod: &Value) -> String {
+    shared_json::to_string(string_map(pod, "labels")).unwrap_or_default()
+}
+
+impl Tallies {
+    /// A pod was there before, or is there now.
+    pub(super) fn change(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        if let (Some(old), Some(new)) = (old, new)
+            && Numbers::of(old) == Numbers::of(new)
+            && string_map(old, "labels") == string_map(new, "labels")
+            && controller_of(old) == controller_of(new)
+        {
+            return;
+        }
+        if let Some((old, whose)) = old.and_then(|old| Some((old, Whose::of(old)?)))
+            && let Some(all) = self.0.get_mut(&whose)
+        {
+            let labels = labels(old);
+            if let Some(alike) = all.get_mut(&labels) {
+                alike.numbers.subtract(Numbers::of(old));
+                alike.count = alike.count.saturating_sub(1);
+                if alike.count == 0 {
+                    all.remove(&labels);
+                }
+            }
+            if all.is_empty() {
+                self.0.remove(&whose);
+            }
+        }
+        if let Some((new, whose)) = new.and_then(|new| Some((new, Whose::of(new)?))) {
+            let all = self.0.entry(whose).or_default();
+            let alike = all.entry(labels(new)).or_insert_with(|| Alike {
+                labelled: json!({"metadata": {"labels": string_map(new, "labels").clone()}}),
+                numbers: Numbers::default(),
+                count: 0,
+            });
+            alike.numbers.add(Numbers::of(new));
+            alike.count += 1;
+        }
+    }
+
+    pub(super) fn owned(&self, uid: &str) -> impl Iterator<Item = &Alike> {
+        let all = self.0.get(&Whose::Owned(uid.to_owned()));
+        all.into_iter().flat_map(BTreeMap::values)
+    }
+
+    pub(super) fn orphans(&self, namespace: &str) -> impl Iterator<Item = &Alike> {
+        let all = self.0.get(&Whose::Orphans(namespace.to_owned()));
+        all.into_iter().flat_map(BTreeMap::values)
+    }
+}
