@@ -213,7 +213,7 @@ impl Store {
         })
     }
 
-    /// The objects of a scope as they are now, without a look at others, if there is an index for it; of a namespace if one is given.
+    /// The objects of a scope as they are now, without a look at others, if that can be; of a namespace if one is given.
     pub fn list_indexed(
         &self,
         table_id: &GroupResource,

@@ -155,8 +155,20 @@ impl Table {
         })
     }
 
-    /// The objects of an [indexed](Scope::indexed) scope, of a namespace if one is given, ordered by key. None if there is no index for it.
+    /// The objects of a scope that is one name or [indexed](Scope::indexed), of a namespace if one is given, ordered by key. None if they
+    /// cannot be told without a look at others.
     pub(super) fn indexed(&mut self, scope: &Scope, namespace: Option<&str>) -> Option<Vec<Kept>> {
+        if let Scope::Field("metadata.name", name) = scope {
+            let in_none = || {
+                self.objects
+                    .keys()
+                    .next()
+                    .is_none_or(|key| key.namespace.is_empty())
+            };
+            let namespace = namespace.or_else(|| in_none().then_some(""))?;
+            let found = self.objects.get(&ObjectKey::new(namespace, name));
+            return Some(found.cloned().into_iter().collect());
+        }
         let text = scope.indexed()?;
         self.index();
         let keys = self.index.as_ref()?.keys(text);

@@ -126,3 +126,79 @@ impl Tallies {
         all.into_iter().flat_map(BTreeMap::values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pod in short: its owner's uid (`-` for nobody), the value of a label, and letters: `r` ready, `f` failed, `t` terminating.
+    fn pod(short: &str) -> Value {
+        let parts: Vec<&str> = short.split(' ').collect();
+        let is = |letter: char| parts.get(2).is_some_and(|state| state.contains(letter));
+        let owners = json!([{"kind": "ReplicaSet", "uid": parts[0], "controller": true}]);
+        let mut pod = json!({
+            "metadata": {"namespace": "d", "labels": {"l": parts[1]}},
+            "status": {
+                "phase": if is('f') { "Failed" } else { "Running" },
+                "conditions": [{"type": "Ready", "status": if is('r') { "True" } else { "False" }}],
+            },
+        });
+        if parts[0] != "-" {
+            pod["metadata"]["ownerReferences"] = owners;
+        }
+        if is('t') {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        pod
+    }
+
+    /// `label active ready terminating` of each, of those of the owner `o`, and of orphans.
+    fn told(tallies: &Tallies) -> [Vec<String>; 2] {
+        let text = |alike: &Alike| {
+            let numbers = alike.numbers;
+            let label = string_map(&alike.labelled, "labels")["l"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            format!(
+                "{label} {} {} {}",
+                numbers.active, numbers.ready, numbers.terminating
+            )
+        };
+        [
+            tallies.owned("o").map(text).collect(),
+            tallies.orphans("d").map(text).collect(),
+        ]
+    }
+
+    fn owned_texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_changes_is_counted() {
+        let mut tallies = Tallies::default();
+        let mut check = |old: &str, new: &str, owned: &[&str], orphans: &[&str]| {
+            let of = |short: &str| (!short.is_empty()).then(|| pod(short));
+            tallies.change(of(old).as_ref(), of(new).as_ref());
+            let [is, alone] = told(&tallies);
+            assert_eq!(
+                (is, alone),
+                (owned_texts(owned), owned_texts(orphans)),
+                "{old} -> {new}"
+            );
+        };
+        check("", "o a", &["a 1 0 0"], &[]);
+        check("o a", "o a r", &["a 1 1 0"], &[]);
+        check("", "o a", &["a 2 1 0"], &[]);
+        check("", "x a", &["a 2 1 0"], &[]);
+        check("o a", "o b", &["a 1 1 0", "b 1 0 0"], &[]);
+        check("o b", "- b", &["a 1 1 0"], &["b 1 0 0"]);
+        check("- b", "o b", &["a 1 1 0", "b 1 0 0"], &[]);
+        check("o b", "o b f", &["a 1 1 0", "b 0 0 0"], &[]);
+        check("o a r", "o a rt", &["a 0 0 1", "b 0 0 0"], &[]);
+        check("o b f", "o b ft", &["a 0 0 1", "b 0 0 0"], &[]);
+        check("o b ft", "", &["a 0 0 1"], &[]);
+        check("o a rt", "", &[], &[]);
+    }
+}

@@ -42,6 +42,8 @@ const FAILED_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
 #[derive(Default)]
 pub(in crate::controllers) struct DaemonSets {
     failures: Failures,
+    /// By uid: the version of a set in which nothing is new but the status that a pass has just written.
+    written: BTreeMap<String, String>,
 }
 
 /// Where pods have failed: how long the next one that fails stays, and since when.
@@ -623,6 +625,11 @@ impl Controller for DaemonSets {
 
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key> {
         match res {
+            Res::DaemonSets
+                if self.written.get(object.uid()).map(String::as_str) == Some(object.resource_version()) =>
+            {
+                Vec::new()
+            }
             Res::DaemonSets => vec![Key::of(object)],
             Res::Pods if old.is_some_and(|old| is_the_same(old, object)) => Vec::new(),
             Res::Pods => concerned(cache, Res::DaemonSets, object, old),
@@ -652,6 +659,7 @@ impl Controller for DaemonSets {
 
     async fn sync(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Next, kube::Error> {
         let Some(set) = cx.cache.get(Res::DaemonSets, &key.namespace, &key.name).cloned() else {
+            self.written.clear();
             return Ok(Next::Change);
         };
         // Its revisions may be gone before its pods: nothing can be told of it any more.
@@ -686,7 +694,12 @@ impl Controller for DaemonSets {
         let pods = cx.cache.owned(Res::Pods, set.uid());
         let (status, next) =
             View::new(&set, &nodes, &pods, &hash, cx.now(), &held).status(history.collisions);
-        cx.set_status(Res::DaemonSets, &set, &status).await?;
+        if cx.set_status(Res::DaemonSets, &set, &status).await?
+            && let Some(written) = cx.cache.get(Res::DaemonSets, &key.namespace, &key.name)
+        {
+            let version = written.resource_version().to_owned();
+            self.written.insert(set.uid().to_owned(), version);
+        }
         result?;
         Ok([later, next].into_iter().flatten().min().into())
     }
