@@ -14,26 +14,13 @@ use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::status::ApiError;
-use crate::store::GroupResource;
 use crate::strategy::copy_field;
-
-/// Why a subresource cannot be read: scales of the two kinds that only count pods are not there then, whatever is wrong.
-fn unread(context: &Context, error: ApiError) -> ApiError {
-    let request = &context.request;
-    let group = match (request.resource.as_str(), request.subresource.as_str()) {
-        ("replicasets", "scale") if !context.resource.is_custom() => "apps",
-        ("replicationcontrollers", "scale") if !context.resource.is_custom() => "autoscaling",
-        _ => return error,
-    };
-    let scale = GroupResource::new(group, &format!("{}/scale", request.resource));
-    ApiError::not_found(&scale, &request.name)
-}
 
 /// Answers a request for a subresource that is not the status.
 pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let request = &context.request;
     if request.verb == Verb::Get {
-        read::check_get_version(context).map_err(|error| unread(context, error))?;
+        read::check_get_version(context)?;
     }
     match (
         request.resource.as_str(),
@@ -41,7 +28,7 @@ pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, 
         request.verb,
     ) {
         (_, "scale", Verb::Get) => {
-            let existing = context.existing().map_err(|error| unread(context, error))?;
+            let existing = context.existing()?;
             conversion::ready(
                 context.state(),
                 &context.resource,

@@ -450,36 +450,6 @@ fn rows_of_tables_are_thought_of_last() {
     });
 }
 
-/// Whatever keeps a scale of these two kinds from being read, it is not there (`ScaleREST.Get` of each kind).
-#[test]
-fn scales_that_cannot_be_read() {
-    let apps = "/apis/apps/v1/namespaces/default";
-    let controllers = "/api/v1/namespaces/default/replicationcontrollers";
-    let template =
-        json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let spec = json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template});
-    let object = json!({"metadata": {"name": "s"}, "spec": spec});
-    let bad = "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax";
-    let of_sets = "replicasets/scale.apps \"s\" not found";
-    play(
-        false,
-        json!([
-            refused(&format!("GET {apps}/replicasets/s/scale"), 404, of_sets),
-            {"do": format!("POST {apps}/replicasets"), "body": object, "code": 201},
-            {"do": format!("GET {apps}/replicasets/s/scale"), "code": 200, "has": {"/kind": "Scale"}},
-            refused(&format!("GET {apps}/replicasets/s/scale?resourceVersion=x"), 404, of_sets),
-            refused(
-                &format!("GET {controllers}/s/scale?resourceVersion=x"),
-                404,
-                "replicationcontrollers/scale.autoscaling \"s\" not found",
-            ),
-            {"do": format!("POST {apps}/deployments"), "body": object, "code": 201},
-            refused(&format!("GET {apps}/deployments/s/scale?resourceVersion=x"), 500, bad),
-            refused(&format!("GET {apps}/deployments/none/scale"), 404, "deployments.apps \"none\" not found"),
-        ]),
-    );
-}
-
 /// Differs: the real server refuses it ("Pod Overhead set without corresponding RuntimeClass defined Overhead").
 #[test]
 fn an_empty_overhead_is_none() {
