@@ -84,7 +84,7 @@ impl Cache {
             .collect()
     }
 
-    /// How many pods a set of replicas has, by their labels.
+    /// How many pods the object with that uid controls, by their labels.
     pub(in crate::controllers) fn owned_numbers(&self, uid: &str) -> impl Iterator<Item = &Alike> {
         self.tallies.owned(uid)
     }

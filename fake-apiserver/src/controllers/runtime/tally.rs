@@ -37,7 +37,7 @@ enum Whose {
     Orphans(String),
 }
 
-/// The pods of sets of replicas, and those of nobody, by their labels. (Other controllers have to look at each of their pods anyway.)
+/// The pods of each controller, and those of nobody, by their labels.
 #[derive(Debug, Default)]
 pub(super) struct Tallies(BTreeMap<Whose, BTreeMap<String, Alike>>);
 
@@ -65,11 +65,11 @@ impl Numbers {
 }
 
 impl Whose {
-    fn of(pod: &Value) -> Option<Self> {
+    /// By the uid alone, as the controllers look at it, whatever kind the reference names.
+    fn of(pod: &Value) -> Self {
         match controller_of(pod) {
-            None => Some(Self::Orphans(pod.namespace().to_owned())),
-            Some(owner) => matches!(text(owner, "kind"), "ReplicaSet" | "ReplicationController")
-                .then(|| Self::Owned(text(owner, "uid").to_owned())),
+            None => Self::Orphans(pod.namespace().to_owned()),
+            Some(owner) => Self::Owned(text(owner, "uid").to_owned()),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Tallies {
         {
             return;
         }
-        if let Some((old, whose)) = old.and_then(|old| Some((old, Whose::of(old)?)))
+        if let Some((old, whose)) = old.map(|old| (old, Whose::of(old)))
             && let Some(all) = self.0.get_mut(&whose)
         {
             let labels = labels(old);
@@ -104,8 +104,8 @@ impl Tallies {
                 self.0.remove(&whose);
             }
         }
-        if let Some((new, whose)) = new.and_then(|new| Some((new, Whose::of(new)?))) {
-            let all = self.0.entry(whose).or_default();
+        if let Some(new) = new {
+            let all = self.0.entry(Whose::of(new)).or_default();
             let alike = all.entry(labels(new)).or_insert_with(|| Alike {
                 labelled: json!({"metadata": {"labels": string_map(new, "labels").clone()}}),
                 numbers: Numbers::default(),
@@ -131,11 +131,13 @@ impl Tallies {
 mod tests {
     use super::*;
 
-    /// A pod in short: its owner's uid (`-` for nobody), the value of a label, and letters: `r` ready, `f` failed, `t` terminating.
+    /// A pod in short: its owner's uid (`-` for nobody), the value of a label, and letters: `r` ready, `f` failed, `t` terminating;
+    /// the kind that the reference names.
     fn pod(short: &str) -> Value {
         let parts: Vec<&str> = short.split(' ').collect();
         let is = |letter: char| parts.get(2).is_some_and(|state| state.contains(letter));
-        let owners = json!([{"kind": "ReplicaSet", "uid": parts[0], "controller": true}]);
+        let kind = parts.get(3).copied().unwrap_or("ReplicaSet");
+        let owners = json!([{"kind": kind, "uid": parts[0], "controller": true}]);
         let mut pod = json!({
             "metadata": {"namespace": "d", "labels": {"l": parts[1]}},
             "status": {
@@ -189,6 +191,10 @@ mod tests {
             );
         };
         check("", "o a", &["a 1 0 0"], &[]);
+        // What kind the reference names does not matter.
+        check("", "o a f Foo", &["a 1 0 0"], &[]);
+        check("o a f Foo", "o a r Foo", &["a 2 1 0"], &[]);
+        check("o a r Foo", "", &["a 1 0 0"], &[]);
         check("o a", "o a r", &["a 1 1 0"], &[]);
         check("", "o a", &["a 2 1 0"], &[]);
         check("", "x a", &["a 2 1 0"], &[]);
