@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -177,6 +178,19 @@ impl Connection {
         let service = server.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(peer.clone());
             request.map(unread::ReadToEnd::new)
+        });
+        // Whoever else has written meanwhile is heard before the answer goes out: the answers then go out together, and a client
+        // that waits for several is woken once.
+        let service = tower::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+            let writes = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+            let answer = service.clone().oneshot(request);
+            async move {
+                let answer = answer.await;
+                if writes {
+                    tokio::task::yield_now().await;
+                }
+                answer
+            }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder
