@@ -6,6 +6,8 @@ pub(super) mod claim;
 pub(super) mod cron;
 pub(super) mod cronjob;
 pub(super) mod daemonset;
+mod daemonset_plan;
+mod daemonset_pods;
 pub(super) mod deployment;
 mod deployment_plan;
 pub(super) mod job;
