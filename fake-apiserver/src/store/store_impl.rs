@@ -466,6 +466,34 @@ mod tests {
     }
 
     #[test]
+    fn what_a_writer_looked_at_is_let_go_when_its_write_rests() -> Result<(), Box<dyn std::error::Error>> {
+        let store = Store::new();
+        let name = |index: u64| format!("x{index:04}");
+        for index in 0..3000 {
+            put(&store, &name(index), None)?;
+        }
+        let mut before = Vec::new();
+        for index in 1000..2000 {
+            let found = store.get(&pods(), &ObjectKey::new("a", &name(index)));
+            let found = found.ok_or("an object is missing")?;
+            assert!(found.value.in_memory().is_none() && found.value["metadata"].is_object());
+            before.push(Arc::downgrade(&found));
+            put(&store, &name(index), Some(index + 1))?;
+        }
+        let with_fields = before
+            .iter()
+            .filter(|version| {
+                version
+                    .upgrade()
+                    .is_some_and(|version| version.value.in_memory().is_some())
+            })
+            .count();
+        // The newest events are as they were.
+        assert_eq!(with_fields, 256);
+        Ok(())
+    }
+
+    #[test]
     fn what_was_packed_is_told_and_listed_as_it_was() -> Result<(), Box<dyn std::error::Error>> {
         let store = Arc::new(Store::new());
         let name = |index: u64| format!("x{index:04}");

@@ -288,17 +288,24 @@ impl Table {
         }
     }
 
-    /// A version that another has followed, as the log has it.
-    fn kept_before(&self, previous: &Arc<Stored>) -> Kept {
+    /// A version that another has followed, as the log has it. Whoever wrote the next one has looked at its fields: they are let go.
+    fn kept_before(&mut self, previous: &Arc<Stored>) -> Kept {
         let place = self
             .log
             .binary_search_by_key(&previous.revision, |logged| logged.revision);
         match place
             .ok()
-            .and_then(|place| self.log.get(place))
-            .map(|logged| &logged.form)
+            .and_then(|place| self.log.get_mut(place))
+            .map(|logged| &mut logged.form)
         {
-            Some(Form::Packed(packed)) => packed.object.clone(),
+            Some(Form::Packed(packed)) => {
+                if let Kept::Whole(object) = &packed.object
+                    && object.value.in_memory().is_some()
+                {
+                    packed.object = Kept::Whole(object.light());
+                }
+                packed.object.clone()
+            }
             _ => Kept::Whole(previous.light()),
         }
     }
