@@ -11,8 +11,9 @@ use super::scope::Scope;
 
 /// About how many bytes are in a batch, if there are as many.
 pub(crate) const BATCH_BYTES: usize = 128 << 10;
-/// How many batches are kept, of all tables together.
+/// How many batches are kept, of all tables together, and how many bytes of them at most.
 const KEPT_MAX: usize = 32;
+const KEPT_BYTES_MAX: usize = 8 * BATCH_BYTES;
 
 /// Changes that follow each other within a scope.
 #[derive(Debug, Clone)]
@@ -70,7 +71,42 @@ impl Batches {
     }
 
     pub(super) fn keep(&mut self, batch: Batch) {
-        self.0.truncate(KEPT_MAX - 1);
+        let mut bytes = batch.text.len();
+        let fits = |batch: &&Batch| {
+            bytes += batch.text.len();
+            bytes <= KEPT_BYTES_MAX
+        };
+        let fitting = self.0.iter().take(KEPT_MAX - 1).take_while(fits).count();
+        self.0.truncate(fitting);
         self.0.push_front(batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// How many of as many batches, of so many bytes each, are kept.
+    #[rstest]
+    #[case::small_ones(100, 10, KEPT_MAX)]
+    #[case::fewer_than_that(3, 10, 3)]
+    #[case::full_ones(100, BATCH_BYTES, 8)]
+    #[case::a_little_more(100, BATCH_BYTES + 1, 7)]
+    #[case::one_that_is_larger_than_all(5, KEPT_BYTES_MAX + 1, 1)]
+    fn the_newest_are_kept(#[case] made: u64, #[case] bytes: usize, #[case] expected: usize) {
+        let mut batches = Batches::default();
+        for number in 1..=made {
+            batches.keep(Batch {
+                scope: Scope::All,
+                first: Revision(number),
+                last: Revision(number),
+                text: vec![0; bytes].into(),
+            });
+        }
+        let kept: Vec<u64> = batches.0.iter().map(|batch| batch.first.0).collect();
+        let newest: Vec<u64> = (1..=made).rev().take(expected).collect();
+        assert_eq!(kept, newest);
     }
 }
