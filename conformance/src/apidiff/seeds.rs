@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use shared_json::Value;
 
 use super::case::{Case, Step};
@@ -118,7 +120,23 @@ fn alone(seeds: &mut Seeds, request: &Prepared) {
     for target in targets {
         add(seeds, target, request.below(&request.uri));
     }
-    expressions(seeds, &request.object());
+    let object = request.object();
+    expressions(seeds, &object);
+    if let Some(request) = object.pointer("/spec/request").and_then(Value::as_str) {
+        certificate_request(seeds, request);
+    }
+}
+
+/// A request for a certificate, without what makes text of it.
+fn certificate_request(seeds: &mut Seeds, request: &str) {
+    let pem = STANDARD.decode(request).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&pem);
+    let lines = pem.lines().filter(|line| !line.starts_with('-'));
+    if let Ok(request) = STANDARD.decode(lines.collect::<String>())
+        && !request.is_empty()
+    {
+        add(seeds, "certificate_request", request);
+    }
 }
 
 /// A patch, with the object that it is for as one of these made it.

@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fake_apiserver::Cluster;
 use fake_apiserver::shared_json::{Value, from_slice, from_str, json};
@@ -19,7 +21,7 @@ use tower::ServiceExt;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const INPUTS: [Target; 11] = [
+pub const INPUTS: [Target; 12] = [
     ("create_json", create_json),
     ("create_yaml", create_yaml),
     ("create_protobuf", create_protobuf),
@@ -29,6 +31,7 @@ pub const INPUTS: [Target; 11] = [
     ("patch_apply", patch_apply),
     ("list", list),
     ("expression", expression),
+    ("certificate_request", certificate_request),
     ("schema", schema),
     ("sequence", sequence),
 ];
@@ -120,12 +123,33 @@ pub fn expression(input: &[u8]) {
     }});
     let binding =
         json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
-    let room = Room::new();
-    if room.post(POLICIES, &policy) == 201 {
-        room.post(BINDINGS, &binding);
-        let object = json!({"metadata": {"name": "c", "labels": {"a": "b"}}, "data": {"k": "v", "n": "1"}});
-        room.post("/api/v1/namespaces/default/configmaps", &object);
-    }
+    with_room(|room| {
+        if room.post(POLICIES, &policy) == 201 {
+            room.post(BINDINGS, &binding);
+            let object =
+                json!({"metadata": {"name": "c", "labels": {"a": "b"}}, "data": {"k": "v", "n": "1"}});
+            room.post("/api/v1/namespaces/default/configmaps?dryRun=All", &object);
+            for collection in [BINDINGS, POLICIES] {
+                let deleted = room.ask(&Method::DELETE, &format!("{collection}/p"), JSON, JSON, &[]);
+                assert_eq!(deleted.code, 200, "nothing is left behind");
+            }
+        }
+    });
+}
+
+/// What somebody who wants a certificate sends, in DER.
+pub fn certificate_request(input: &[u8]) {
+    let pem = format!(
+        "-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST-----\n",
+        STANDARD.encode(input)
+    );
+    let request = json!({"metadata": {"name": "r"}, "spec": {
+        "request": STANDARD.encode(pem), "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
+    }});
+    const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests?dryRun=All";
+    with_room(|room| {
+        room.post(REQUESTS, &request);
+    });
 }
 
 /// A schema in the first line, and a value: what does not fit is told, what is left out and filled in is so for good.

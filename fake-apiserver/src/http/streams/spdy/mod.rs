@@ -227,6 +227,8 @@ impl<S: AsyncRead + Send> Connection<S> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -264,6 +266,51 @@ mod tests {
                 .windows(12)
                 .any(|bytes| bytes == [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])
         );
+    }
+
+    /// What somebody may send: frames of all kinds with headers packed well and badly, and bytes that are no frames.
+    fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..60);
+        let opening = (any::<u32>(), "[a-z]{0,9}", "[ -~]{0,9}").prop_map(|(id, name, value)| {
+            let mut payload = id.to_be_bytes().to_vec();
+            payload.extend([0; 6]);
+            payload.extend(Packer::default().pack(&[(&name, &value)]));
+            Frame::control(frame::SYN_STREAM, payload).encode()
+        });
+        let control = (0..12_u16, bytes()).prop_map(|(kind, payload)| Frame::control(kind, payload).encode());
+        let data = (0..4_u32, bytes(), any::<bool>())
+            .prop_map(|(id, payload, finish)| Frame::data(id, Bytes::from(payload), finish).encode());
+        proptest::collection::vec(prop_oneof![opening, control, data, bytes()], 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_the_connection_ends_when_the_client_goes(pieces in pieces()) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+            runtime.block_on(async move {
+                let (mut near, far) = tokio::io::duplex(64 << 10);
+                let mut streams = serve(far);
+                let client = tokio::spawn(async move {
+                    for piece in pieces {
+                        // The server may have had enough.
+                        let _ = near.write_all(&piece).await;
+                    }
+                    let _ = near.shutdown().await;
+                    let mut answer = Vec::new();
+                    let _ = near.read_to_end(&mut answer).await;
+                    answer
+                });
+                let mut opened = 0;
+                while let Some(stream) = streams.recv().await {
+                    opened += 1;
+                    drop(stream);
+                }
+                let answer = client.await.unwrap_or_default();
+                // Each stream is answered, by a frame of eight bytes at least.
+                prop_assert!(answer.len() >= opened * HEAD_BYTES);
+                Ok(())
+            })?;
+        }
     }
 
     #[tokio::test(start_paused = true)]
