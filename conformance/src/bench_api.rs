@@ -21,16 +21,112 @@ const WATCHES: usize = 100;
 const LISTS: usize = 20;
 const MIB: f64 = 1_048_576.0;
 
-/// What is measured, and what one unit of it is.
-const MEASURES: [(&str, &str); 7] = [
+/// What is measured, and what one unit of it is: of configuration, and of pods that nobody schedules.
+const MEASURES: [(&str, &str); 11] = [
     ("create", "requests/s"),
     ("get", "requests/s"),
     ("patch", "requests/s"),
     ("apply", "requests/s"),
     ("list", "objects/s"),
     ("watch", "events/s"),
+    ("create pod", "requests/s"),
+    ("get pod", "requests/s"),
+    ("patch status", "requests/s"),
+    ("list pods", "objects/s"),
     ("delete", "requests/s"),
 ];
+
+const JSON: &str = "application/json";
+
+/// A request that is made for each object of a collection, below whose path that of the object is if it has a `name`.
+#[derive(Clone, Copy)]
+struct Each {
+    method: &'static str,
+    name: Option<fn(usize) -> String>,
+    content_type: &'static str,
+    body: fn(usize) -> Option<Value>,
+}
+
+const CONFIGMAPS: [Each; 4] = [
+    Each {
+        method: "POST",
+        name: None,
+        content_type: JSON,
+        body: |index| Some(configmap(index)),
+    },
+    Each {
+        method: "GET",
+        name: Some(|index| format!("m{index}")),
+        content_type: JSON,
+        body: |_| None,
+    },
+    Each {
+        method: "PATCH",
+        name: Some(|index| format!("m{index}")),
+        content_type: "application/merge-patch+json",
+        body: |index| Some(json!({"data": {"key-1": index.to_string()}})),
+    },
+    Each {
+        method: "PATCH",
+        name: Some(|index| format!("m{index}?fieldManager=bench&force=true")),
+        content_type: "application/apply-patch+yaml",
+        body: |index| Some(configmap(index)),
+    },
+];
+
+/// While watches are told.
+const CHANGE: Each = Each {
+    method: "PATCH",
+    name: Some(|index| format!("m{index}")),
+    content_type: "application/merge-patch+json",
+    body: |index| Some(json!({"data": {"key-2": index.to_string()}})),
+};
+
+const PODS: [Each; 3] = [
+    Each {
+        method: "POST",
+        name: None,
+        content_type: JSON,
+        body: |index| Some(pod(index)),
+    },
+    Each {
+        method: "GET",
+        name: Some(|index| format!("p{index}")),
+        content_type: JSON,
+        body: |_| None,
+    },
+    Each {
+        method: "PATCH",
+        name: Some(|index| format!("p{index}/status")),
+        content_type: "application/strategic-merge-patch+json",
+        body: |index| {
+            Some(
+                json!({"status": {"conditions": [{"type": "Bench", "status": "True", "reason": index.to_string()}]}}),
+            )
+        },
+    },
+];
+
+const DELETE: Each = Each {
+    method: "DELETE",
+    name: Some(|index| format!("m{index}")),
+    content_type: JSON,
+    body: |_| None,
+};
+
+fn configmap(index: usize) -> Value {
+    let data: Value = (0..8)
+        .map(|key| (format!("key-{key}"), json!("a value of some length")))
+        .collect();
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{index}"), "labels": {"app": "bench"}}, "data": data})
+}
+
+fn pod(index: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{index}"), "labels": {"app": "bench"}}, "spec": {
+        "schedulerName": "nobody",
+        "containers": [{"name": "main", "image": "nginx:1.7.9", "ports": [{"containerPort": 80}], "env": [{"name": "KEY", "value": "value"}]}],
+    }})
+}
 
 /// The figures of one server, in the order of [`MEASURES`].
 struct Figures {
@@ -161,22 +257,20 @@ async fn resident(client: &Client) -> Option<f64> {
     line.parse().ok()
 }
 
-/// Does something with each object, several at once; gives objects per second.
-async fn each<F>(
-    client: &Client,
-    objects: usize,
-    act: impl Fn(Client, usize) -> F + Clone + Send + 'static,
-) -> Result<f64, Error>
-where
-    F: Future<Output = Result<(), Error>> + Send,
-{
+/// Makes a request for each object, several at once; gives objects per second.
+async fn each(client: &Client, objects: usize, root: &str, request: Each) -> Result<f64, Error> {
     let stopwatch = Stopwatch::start();
     let mut tasks = JoinSet::new();
     for first in 0..CLIENTS {
-        let (client, act) = (client.clone(), act.clone());
+        let (client, root) = (client.clone(), root.to_owned());
         tasks.spawn(async move {
             for index in (first..objects).step_by(CLIENTS) {
-                act(client.clone(), index).await?;
+                let path = match request.name {
+                    Some(name) => format!("{root}/{}", name(index)),
+                    None => root.clone(),
+                };
+                let body = (request.body)(index);
+                ask(&client, request.method, path, request.content_type, body).await?;
             }
             Ok::<(), Error>(())
         });
@@ -187,97 +281,44 @@ where
     Ok(rate(objects, stopwatch.elapsed()))
 }
 
+/// Reads the whole collection again and again; gives objects per second.
+async fn lists(client: &Client, objects: usize, root: &str) -> Result<f64, Error> {
+    let stopwatch = Stopwatch::start();
+    for _ in 0..LISTS {
+        ask(client, "GET", root.to_owned(), JSON, None).await?;
+    }
+    Ok(rate(LISTS * objects, stopwatch.elapsed()))
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
 fn rate(count: usize, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(1e-9)
 }
 
 async fn measure(name: &str, client: &Client, objects: usize) -> Result<Figures, Error> {
-    const JSON: &str = "application/json";
     let before = resident(client).await;
     let namespace = namespace(client).await?;
-    let root = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let object = |index: usize| {
-        let data: Value = (0..8)
-            .map(|key| (format!("key-{key}"), json!("a value of some length")))
-            .collect();
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{index}"), "labels": {"app": "bench"}}, "data": data})
-    };
+    let namespace = format!("/api/v1/namespaces/{namespace}");
+    let (configmaps, pods) = (format!("{namespace}/configmaps"), format!("{namespace}/pods"));
     let mut per_second = Vec::new();
-    let at = root.clone();
-    per_second.push(
-        each(client, objects, move |client, index| {
-            let at = at.clone();
-            async move { ask(&client, "POST", at, JSON, Some(object(index))).await }
-        })
-        .await?,
-    );
-    let at = root.clone();
-    per_second.push(
-        each(client, objects, move |client, index| {
-            let path = format!("{at}/m{index}");
-            async move { ask(&client, "GET", path, JSON, None).await }
-        })
-        .await?,
-    );
-    let at = root.clone();
-    per_second.push(
-        each(client, objects, move |client, index| {
-            let path = format!("{at}/m{index}");
-            let patch = json!({"data": {"key-1": index.to_string()}});
-            async move {
-                ask(
-                    &client,
-                    "PATCH",
-                    path,
-                    "application/merge-patch+json",
-                    Some(patch),
-                )
-                .await
-            }
-        })
-        .await?,
-    );
-    let at = root.clone();
-    per_second.push(
-        each(client, objects, move |client, index| {
-            let path = format!("{at}/m{index}?fieldManager=bench&force=true");
-            async move {
-                ask(
-                    &client,
-                    "PATCH",
-                    path,
-                    "application/apply-patch+yaml",
-                    Some(object(index)),
-                )
-                .await
-            }
-        })
-        .await?,
-    );
-    let stopwatch = Stopwatch::start();
-    for _ in 0..LISTS {
-        ask(client, "GET", root.clone(), JSON, None).await?;
+    for request in CONFIGMAPS {
+        per_second.push(each(client, objects, &configmaps, request).await?);
     }
-    per_second.push(rate(LISTS * objects, stopwatch.elapsed()));
-    per_second.push(watches(client, &root, objects).await?);
+    per_second.push(lists(client, objects, &configmaps).await?);
+    per_second.push(watches(client, &configmaps, objects).await?);
+    // Pods want it. Where controllers run, it may be there already.
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let accounts = format!("{namespace}/serviceaccounts");
+    let _there = ask(client, "POST", accounts, JSON, Some(account)).await;
+    for request in PODS {
+        per_second.push(each(client, objects, &pods, request).await?);
+    }
+    per_second.push(lists(client, objects, &pods).await?);
     let after = resident(client).await;
-    let at = root.clone();
-    per_second.push(
-        each(client, objects, move |client, index| {
-            let path = format!("{at}/m{index}");
-            async move { ask(&client, "DELETE", path, JSON, None).await }
-        })
-        .await?,
-    );
-    ask(
-        client,
-        "DELETE",
-        format!("/api/v1/namespaces/{namespace}"),
-        JSON,
-        None,
-    )
-    .await?;
+    per_second.push(each(client, objects, &configmaps, DELETE).await?);
+    for collection in [pods, namespace] {
+        ask(client, "DELETE", collection, JSON, None).await?;
+    }
     Ok(Figures {
         name: name.to_owned(),
         per_second,
@@ -321,22 +362,7 @@ async fn watches(client: &Client, root: &str, objects: usize) -> Result<f64, Err
         });
     }
     let stopwatch = Stopwatch::start();
-    let at = root.to_owned();
-    each(client, objects, move |client, index| {
-        let path = format!("{at}/m{index}");
-        let patch = json!({"data": {"key-2": index.to_string()}});
-        async move {
-            ask(
-                &client,
-                "PATCH",
-                path,
-                "application/merge-patch+json",
-                Some(patch),
-            )
-            .await
-        }
-    })
-    .await?;
+    each(client, objects, root, CHANGE).await?;
     while let Some(done) = readers.join_next().await {
         done.map_err(|error| failed("watch", error))??;
     }
@@ -347,12 +373,12 @@ fn table(all: &[Figures], out: &mut (dyn Write + Send)) -> std::io::Result<()> {
     for figures in all {
         writeln!(out, "{}", figures.name)?;
         for ((measure, unit), figure) in MEASURES.iter().zip(&figures.per_second) {
-            writeln!(out, "  {measure:<8} {figure:>12.0} {unit}")?;
+            writeln!(out, "  {measure:<12} {figure:>12.0} {unit}")?;
         }
         if let Some([before, after]) = figures.memory.map(|bytes| bytes.map(|bytes| bytes / MIB)) {
             writeln!(
                 out,
-                "  memory   {after:>12.0} MiB, of which {:.0} came with the load",
+                "  memory       {after:>12.0} MiB, of which {:.0} came with the load",
                 (after - before).max(0.0)
             )?;
         }
@@ -365,9 +391,30 @@ fn table(all: &[Figures], out: &mut (dyn Write + Send)) -> std::io::Result<()> {
             writeln!(out, "{} : {}", one.name, other.name)?;
             let figures = one.per_second.iter().zip(&other.per_second);
             for ((measure, _), (one, other)) in MEASURES.iter().zip(figures) {
-                writeln!(out, "  {measure:<8} {:>12.1}", one / other.max(1e-9))?;
+                writeln!(out, "  {measure:<12} {:>12.1}", one / other.max(1e-9))?;
             }
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_measure_is_taken_of_both_servers() -> Result<(), Box<dyn std::error::Error>> {
+        let mut out = Vec::new();
+        run(20, &[], &mut out).await?;
+        let out = String::from_utf8(out)?;
+        for (measure, unit) in MEASURES {
+            let lines = out
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix(measure))
+                .filter_map(|rest| rest.strip_suffix(unit)?.trim().parse::<f64>().ok())
+                .filter(|figure| *figure > 0.0);
+            assert_eq!(lines.count(), 2, "{measure}: {out}");
+        }
+        Ok(())
+    }
 }
