@@ -526,9 +526,9 @@ fn success(context: &Context, object: &Value) -> Value {
 
 /// Deletes every object that the selectors choose; answers with what they were.
 pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
-    let page = read::list(context)?;
+    let mut page = read::list(context)?;
     context.warnings.tell(warnings(&context.resource, options));
-    for stored in &page.items {
+    for stored in &mut page.items {
         let mut request = context.request.clone();
         request.namespace = stored.key.namespace.to_string();
         request.name = stored.key.name.to_string();
@@ -553,6 +553,8 @@ pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions
             Err(error) => return Err(error),
             Ok(_) => {}
         }
+        // What was looked at for that is not needed any more.
+        *stored = stored.light();
     }
     Ok(page)
 }

@@ -287,7 +287,7 @@ impl Stored {
     }
 
     /// The same version in little memory if that costs nothing, because it has been encoded.
-    pub(super) fn light(self: &Arc<Self>) -> Arc<Self> {
+    pub(crate) fn light(self: &Arc<Self>) -> Arc<Self> {
         match self.value.is_encoded() {
             true => Arc::new(self.cold()),
             false => Arc::clone(self),

@@ -368,6 +368,7 @@ mod tests {
     use shared_json::json;
 
     use super::*;
+    use crate::store::table::LOG_WHOLE_EVENTS;
 
     fn pods() -> GroupResource {
         GroupResource::new("", "pods")
@@ -449,7 +450,7 @@ mod tests {
             put(&store, &format!("x{index:04}"), None)?;
         }
         let all = store.list(&pods(), None, None, None)?.items;
-        // Those that left the newest 256 events when the table had more than a thousand objects. The last of them are packed.
+        // Those that left the newest events when the table had more than a thousand objects. The last of them are packed.
         assert_eq!(
             all.iter()
                 .filter(|stored| stored.value.in_memory().is_none())
@@ -489,7 +490,7 @@ mod tests {
             })
             .count();
         // The newest events are as they were.
-        assert_eq!(with_fields, 256);
+        assert_eq!(with_fields, LOG_WHOLE_EVENTS);
         Ok(())
     }
 

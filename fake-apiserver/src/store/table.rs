@@ -22,7 +22,7 @@ const LOG_BYTES_MAX: usize = 3 << 20;
 const LOG_BYTES_PER_OBJECT: usize = 1 << 10;
 /// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
 /// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
-const LOG_WHOLE_EVENTS: usize = 256;
+pub(super) const LOG_WHOLE_EVENTS: usize = 64;
 /// A table of more objects than these, which nobody of this process watches, keeps only the encodings of those that have not changed for so
 /// many events. Where somebody does, the fields are in memory anyway.
 const WHOLE_OBJECTS: usize = 1000;
@@ -267,7 +267,9 @@ impl Table {
             }
             return;
         }
-        if !is_large && !object.value.is_encoded() {
+        // What is gone has its fields for itself.
+        let is_gone = event.kind == EventKind::Deleted;
+        if !is_large && !is_gone && !object.value.is_encoded() {
             return;
         }
         let kept = match is_huge {
