@@ -155,8 +155,8 @@ impl Encoder {
         Bytes::from(table.to_string())
     }
 
-    /// A list.
-    pub(crate) fn list(&self, page: &Page) -> Bytes {
+    /// A list, in parts: where its objects are shown as they are, these are in memory already.
+    pub(crate) fn list(&self, page: &Page) -> Vec<Bytes> {
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
         // The list of a custom resource is no Go struct, and says where it continues even if it does not.
         let always = self.resource.is_custom() && self.accepted.view == View::Whole;
@@ -174,7 +174,7 @@ impl Encoder {
                     .iter()
                     .map(|stored| conversion::from_storage(&self.resource, stored.value.clone()))
                     .collect();
-                Bytes::from(self.table(&values, Some(metadata)).to_string())
+                vec![self.table(&values, Some(metadata)).to_string().into()]
             }
             View::MetadataOnly | View::MetadataOnlyList => {
                 let items: Vec<Value> = page
@@ -188,38 +188,37 @@ impl Encoder {
                 } else {
                     Value::from(items)
                 };
-                Bytes::from(
-                    json!({
-                        "kind": "PartialObjectMetadataList", "apiVersion": self.accepted.meta.api_version(),
-                        "metadata": metadata, "items": items,
-                    })
-                    .to_string(),
-                )
+                let list = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": self.accepted.meta.api_version(),
+                    "metadata": metadata, "items": items,
+                });
+                vec![list.to_string().into()]
             }
         }
     }
 
-    fn whole_list(&self, page: &Page, metadata: &Value) -> Bytes {
+    fn whole_list(&self, page: &Page, metadata: &Value) -> Vec<Bytes> {
         let resource = &self.resource;
-        let mut out = format!(
+        let head = format!(
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
             Value::from(resource.list_kind.clone()),
             Value::from(resource.api_version()),
-        )
-        .into_bytes();
+        );
+        let mut parts = Vec::with_capacity(2 * page.items.len() + 2);
+        parts.push(Bytes::from(head));
         for (index, stored) in page.items.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
             match (
                 conversion::is_plain(resource, stored.revision),
                 resource.is_custom(),
             ) {
-                (true, true) => out.extend_from_slice(&stored.bytes()),
+                (true, true) => {
+                    parts.push(Bytes::from_static(if index > 0 { b"," } else { b"" }));
+                    parts.push(stored.bytes());
+                }
                 // The items of a typed list do not repeat their kind.
                 (true, false) => {
-                    out.push(b'{');
-                    out.extend_from_slice(&stored.bytes_after_kind());
+                    parts.push(Bytes::from_static(if index > 0 { b",{" } else { b"{" }));
+                    parts.push(stored.bytes_after_kind());
                 }
                 (false, custom) => {
                     let mut value = conversion::from_storage(resource, stored.value.clone());
@@ -227,12 +226,13 @@ impl Encoder {
                         map.remove("kind");
                         map.remove("apiVersion");
                     }
-                    out.extend_from_slice(value.to_string().as_bytes());
+                    parts.push(Bytes::from_static(if index > 0 { b"," } else { b"" }));
+                    parts.push(Bytes::from(value.to_string()));
                 }
             }
         }
-        out.extend_from_slice(b"]}");
-        Bytes::from(out)
+        parts.push(Bytes::from_static(b"]}"));
+        parts
     }
 }
 

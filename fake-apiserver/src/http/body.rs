@@ -1,4 +1,4 @@
-//! Response bodies: whole, or a stream of watch events.
+//! Response bodies: whole, put together while they are sent, or a stream of watch events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,7 +13,51 @@ pub struct ResponseBody(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
+    Parts(Parts),
     Stream(BoxStream<'static, Bytes>),
+}
+
+/// About how many bytes are put together at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What is in memory already, and never is as a whole: a long list.
+struct Parts {
+    parts: std::vec::IntoIter<Bytes>,
+    left: usize,
+}
+
+impl Parts {
+    /// As many as fit into a piece; one at least, if there is one.
+    fn piece(&mut self) -> Option<Bytes> {
+        let first = self.parts.next()?;
+        let mut piece = Vec::new();
+        while let Some(next) = self.parts.as_slice().first() {
+            let length = first.len().max(piece.len()) + next.len();
+            if length > PIECE_BYTES {
+                break;
+            }
+            if piece.is_empty() {
+                piece.reserve_exact(PIECE_BYTES.min(self.left));
+                piece.extend_from_slice(&first);
+            }
+            piece.extend_from_slice(next);
+            self.parts.next();
+        }
+        let piece = match piece.is_empty() {
+            true => first,
+            false => Bytes::from(piece),
+        };
+        self.left = self.left.saturating_sub(piece.len());
+        Some(piece)
+    }
+
+    fn join(self) -> Bytes {
+        let mut whole = Vec::with_capacity(self.left);
+        for part in self.parts {
+            whole.extend_from_slice(&part);
+        }
+        Bytes::from(whole)
+    }
 }
 
 impl ResponseBody {
@@ -21,10 +65,18 @@ impl ResponseBody {
         Self(Kind::Whole(Some(bytes)))
     }
 
+    /// These one after the other.
+    pub(crate) fn parts(parts: Vec<Bytes>) -> Self {
+        let left = parts.iter().map(Bytes::len).sum();
+        let parts = parts.into_iter();
+        Self(Kind::Parts(Parts { parts, left }))
+    }
+
     /// The bytes of a body that is not streamed.
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Kind::Whole(Some(bytes)) => Ok(bytes),
+            Kind::Parts(parts) => Ok(parts.join()),
             other => Err(Self(other)),
         }
     }
@@ -44,6 +96,7 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Parts(parts) => Poll::Ready(parts.piece().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Stream(stream) => stream
                 .as_mut()
                 .poll_next(context)
@@ -52,13 +105,61 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Parts(parts) => parts.parts.as_slice().is_empty(),
+            Kind::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Kind::Parts(parts) => SizeHint::with_exact(parts.left as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use http_body_util::BodyExt as _;
+    use rstest::rstest;
+
+    use super::*;
+
+    /// The lengths of parts, and of the pieces in which they are sent.
+    #[rstest]
+    #[case::none(&[], &[])]
+    #[case::one(&[5], &[5])]
+    #[case::together(&[5, 6, 7], &[18])]
+    #[case::as_many_as_fit(&[PIECE_BYTES - 1, 1, 1], &[PIECE_BYTES, 1])]
+    #[case::too_long_for_one(&[1, PIECE_BYTES * 3, 1, 1], &[1, PIECE_BYTES * 3, 2])]
+    #[case::empty_ones(&[0, 0, 4, 0], &[4])]
+    fn parts_are_sent_in_pieces(#[case] lengths: &[usize], #[case] expected: &[usize]) {
+        let parts = || -> Vec<Bytes> {
+            let part = |(number, length): (usize, &usize)| {
+                let byte = u8::try_from(number).unwrap_or_default();
+                Bytes::from(vec![byte; *length])
+            };
+            lengths.iter().enumerate().map(part).collect()
+        };
+        let whole = parts().concat();
+        assert_eq!(
+            ResponseBody::parts(parts()).into_whole().ok().as_deref(),
+            Some(&*whole)
+        );
+        let mut body = ResponseBody::parts(parts());
+        assert_eq!(body.size_hint().exact(), Some(whole.len() as u64));
+        let (mut sent, mut pieces) = (Vec::new(), Vec::new());
+        while let Some(Some(Ok(frame))) = body.frame().now_or_never() {
+            let piece = frame.into_data().unwrap_or_default();
+            pieces.push(piece.len());
+            sent.extend_from_slice(&piece);
+        }
+        assert!(sent == whole && body.is_end_stream());
+        assert_eq!(pieces, expected);
+        assert_eq!(body.size_hint().exact(), Some(0));
     }
 }

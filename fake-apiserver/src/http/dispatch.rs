@@ -518,13 +518,21 @@ fn warnings(context: &Context) -> Vec<String> {
 }
 
 fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody> {
-    let bytes = Encoder::new(context).list(page);
-    respond::respond(
-        StatusCode::OK,
-        bytes,
-        context.accepted.encoding,
-        &warnings(context),
-    )
+    let encoding = context.accepted.encoding;
+    let parts = ResponseBody::parts(Encoder::new(context).list(page));
+    // A client of this process reads it as a whole anyway.
+    let whole = match context.is_remote && encoding == Encoding::Json {
+        true => Err(parts),
+        false => parts.into_whole(),
+    };
+    match whole {
+        Ok(list) => respond::respond(StatusCode::OK, list, encoding, &warnings(context)),
+        Err(body) => {
+            let mut response = respond::stream(body, encoding.content_type());
+            respond::warn(&mut response, &warnings(context));
+            response
+        }
+    }
 }
 
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
