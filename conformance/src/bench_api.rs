@@ -47,78 +47,87 @@ struct Each {
     body: fn(usize) -> Option<Value>,
 }
 
+impl Each {
+    const fn create(body: fn(usize) -> Option<Value>) -> Self {
+        Self {
+            method: "POST",
+            name: None,
+            content_type: JSON,
+            body,
+        }
+    }
+
+    /// A request without a body.
+    const fn plain(method: &'static str, name: fn(usize) -> String) -> Self {
+        Self {
+            method,
+            name: Some(name),
+            content_type: JSON,
+            body: |_| None,
+        }
+    }
+
+    const fn patch(
+        name: fn(usize) -> String,
+        content_type: &'static str,
+        body: fn(usize) -> Option<Value>,
+    ) -> Self {
+        Self {
+            method: "PATCH",
+            name: Some(name),
+            content_type,
+            body,
+        }
+    }
+}
+
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
 const CONFIGMAPS: [Each; 4] = [
-    Each {
-        method: "POST",
-        name: None,
-        content_type: JSON,
-        body: |index| Some(configmap(index)),
-    },
-    Each {
-        method: "GET",
-        name: Some(|index| format!("m{index}")),
-        content_type: JSON,
-        body: |_| None,
-    },
-    Each {
-        method: "PATCH",
-        name: Some(|index| format!("m{index}")),
-        content_type: "application/merge-patch+json",
-        body: |index| Some(json!({"data": {"key-1": index.to_string()}})),
-    },
-    Each {
-        method: "PATCH",
-        name: Some(|index| format!("m{index}?fieldManager=bench&force=true")),
-        content_type: "application/apply-patch+yaml",
-        body: |index| Some(configmap(index)),
-    },
+    Each::create(|index| Some(configmap(index))),
+    Each::plain("GET", configmap_name),
+    Each::patch(configmap_name, MERGE, |index| {
+        Some(json!({"data": {"key-1": index.to_string()}}))
+    }),
+    Each::patch(
+        |index| format!("{}?fieldManager=bench&force=true", configmap_name(index)),
+        APPLY,
+        |index| Some(configmap(index)),
+    ),
 ];
 
 /// While watches are told.
-const CHANGE: Each = Each {
-    method: "PATCH",
-    name: Some(|index| format!("m{index}")),
-    content_type: "application/merge-patch+json",
-    body: |index| Some(json!({"data": {"key-2": index.to_string()}})),
-};
+const CHANGE: Each = Each::patch(configmap_name, MERGE, |index| {
+    Some(json!({"data": {"key-2": index.to_string()}}))
+});
+
+const DELETE: Each = Each::plain("DELETE", configmap_name);
 
 const PODS: [Each; 3] = [
-    Each {
-        method: "POST",
-        name: None,
-        content_type: JSON,
-        body: |index| Some(pod(index)),
-    },
-    Each {
-        method: "GET",
-        name: Some(|index| format!("p{index}")),
-        content_type: JSON,
-        body: |_| None,
-    },
-    Each {
-        method: "PATCH",
-        name: Some(|index| format!("p{index}/status")),
-        content_type: "application/strategic-merge-patch+json",
-        body: |index| {
+    Each::create(|index| Some(pod(index))),
+    Each::plain("GET", |index| format!("p{index}")),
+    Each::patch(
+        |index| format!("p{index}/status"),
+        STRATEGIC,
+        |index| {
             Some(
                 json!({"status": {"conditions": [{"type": "Bench", "status": "True", "reason": index.to_string()}]}}),
             )
         },
-    },
+    ),
 ];
 
-const DELETE: Each = Each {
-    method: "DELETE",
-    name: Some(|index| format!("m{index}")),
-    content_type: JSON,
-    body: |_| None,
-};
+fn configmap_name(index: usize) -> String {
+    format!("m{index}")
+}
 
 fn configmap(index: usize) -> Value {
     let data: Value = (0..8)
         .map(|key| (format!("key-{key}"), json!("a value of some length")))
         .collect();
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{index}"), "labels": {"app": "bench"}}, "data": data})
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": configmap_name(index), "labels": {"app": "bench"}}, "data": data})
 }
 
 fn pod(index: usize) -> Value {

@@ -50,13 +50,13 @@ impl Parts {
         self.left = self.left.saturating_sub(piece.len());
         Some(piece)
     }
+}
 
-    fn join(self) -> Bytes {
-        let mut whole = Vec::with_capacity(self.left);
-        for part in self.parts {
-            whole.extend_from_slice(&part);
-        }
-        Bytes::from(whole)
+/// These one after the other, as a whole.
+pub(crate) fn join(parts: &[Bytes]) -> Bytes {
+    match parts {
+        [whole] => whole.clone(),
+        parts => parts.concat().into(),
     }
 }
 
@@ -65,7 +65,7 @@ impl ResponseBody {
         Self(Kind::Whole(Some(bytes)))
     }
 
-    /// These one after the other.
+    /// These one after the other: they are put together while they are sent.
     pub(crate) fn parts(parts: Vec<Bytes>) -> Self {
         let left = parts.iter().map(Bytes::len).sum();
         let parts = parts.into_iter();
@@ -76,7 +76,7 @@ impl ResponseBody {
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Kind::Whole(Some(bytes)) => Ok(bytes),
-            Kind::Parts(parts) => Ok(parts.join()),
+            Kind::Parts(parts) => Ok(join(parts.parts.as_slice())),
             other => Err(Self(other)),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use client_kit::LocalObjects;
 use http::{Response, StatusCode};
 
-use super::body::ResponseBody;
+use super::body::{ResponseBody, join};
 use super::negotiate::{self, Accepted, Encoding, Offer, View};
 use super::params::Params;
 use super::payload::Payload;
@@ -519,20 +519,14 @@ fn warnings(context: &Context) -> Vec<String> {
 
 fn list_response(context: &Context, page: &read::Page) -> Response<ResponseBody> {
     let encoding = context.accepted.encoding;
-    let parts = ResponseBody::parts(Encoder::new(context).list(page));
-    // A client of this process reads it as a whole anyway.
-    let whole = match context.is_remote && encoding == Encoding::Json {
-        true => Err(parts),
-        false => parts.into_whole(),
-    };
-    match whole {
-        Ok(list) => respond::respond(StatusCode::OK, list, encoding, &warnings(context)),
-        Err(body) => {
-            let mut response = respond::stream(body, encoding.content_type());
-            respond::warn(&mut response, &warnings(context));
-            response
-        }
+    let parts = Encoder::new(context).list(page);
+    // A client of this process reads it as a whole anyway, and other encodings are made of the whole.
+    if !context.is_remote || encoding != Encoding::Json {
+        return respond::respond(StatusCode::OK, join(&parts), encoding, &warnings(context));
     }
+    let mut response = respond::stream(ResponseBody::parts(parts), encoding.content_type());
+    respond::warn(&mut response, &warnings(context));
+    response
 }
 
 fn object_response(context: &Context, answer: &Answer) -> Response<ResponseBody> {
