@@ -5,8 +5,8 @@ use super::{bounds, format};
 use crate::field_error::{FieldError, FieldErrorKind};
 use regex::Regex;
 use shared_json::{Map, Number, Value};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 /// The field of complaints about a combination of schemas, as the real server prints it.
 pub(super) const NO_FIELD: &str = "<nil>";
@@ -276,12 +276,18 @@ fn too_many(path: &str, actual: usize, max: i64) -> FieldError {
     }
 }
 
-/// Whether a pattern matches; one that cannot be compiled matches everything. Compiled patterns are kept.
+/// So many compiled patterns are kept: whoever defines ever new ones fills the memory no further.
+const PATTERNS_MAX: usize = 256;
+
+static PATTERNS: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
+
+/// Whether a pattern matches; one that cannot be compiled matches everything. Compiled patterns are kept until there are too many.
 fn matches(pattern: &str, text: &str) -> bool {
-    static COMPILED: Mutex<std::collections::BTreeMap<String, Option<Regex>>> =
-        Mutex::new(std::collections::BTreeMap::new());
-    let mut compiled = COMPILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut compiled = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
     if !compiled.contains_key(pattern) {
+        if compiled.len() >= PATTERNS_MAX {
+            compiled.clear();
+        }
         compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
     }
     compiled
@@ -382,6 +388,22 @@ fn check_unique(array: &Array, items: &[Value], path: &str, errors: &mut Vec<Fie
         };
         if !seen.insert(identity.to_string()) {
             errors.push(FieldError::duplicate(path, identity));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_are_ever_new_do_not_fill_the_memory() {
+        for number in 0..2 * PATTERNS_MAX {
+            let pattern = format!("^a{{{number}}}$");
+            assert!(matches(&pattern, &"a".repeat(number)));
+            assert!(!matches(&pattern, "b"));
+            let kept = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner).len();
+            assert!(kept <= PATTERNS_MAX, "{kept}");
         }
     }
 }
