@@ -5,9 +5,8 @@
 //! and [`go_json`] writes it with Go's escapes.
 
 mod canonical;
-mod go_json;
 mod quantity;
 
 pub(crate) use canonical::{claim_template, pod_template};
-pub(crate) use go_json::{go_escape, to_go_json};
 pub(crate) use quantity::canonical_quantity;
+pub(crate) use shared_json::{go_escape, to_go_string as to_go_json};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use client_kit::SharedClock;
-use shared_json::{Value, json};
+use shared_json::{Value, go_escape, json, to_go_string};
 
 use crate::http::negotiate::{Accepted, Encoding, MetaVersion, View};
 use crate::protobuf;
@@ -140,7 +140,7 @@ impl Encoder {
             }
             _ => value,
         };
-        Bytes::from(out.to_string())
+        Bytes::from(to_go_string(&out))
     }
 
     /// One object of a watch.
@@ -152,7 +152,7 @@ impl Encoder {
         if self.columns_told.swap(true, Ordering::Relaxed) {
             table["columnDefinitions"] = Value::Null;
         }
-        Bytes::from(table.to_string())
+        Bytes::from(to_go_string(&table))
     }
 
     /// A list, in parts: where its objects are shown as they are, these are in memory already.
@@ -174,7 +174,7 @@ impl Encoder {
                     .iter()
                     .map(|stored| conversion::from_storage(&self.resource, stored.value.clone()))
                     .collect();
-                vec![self.table(&values, Some(metadata)).to_string().into()]
+                vec![to_go_string(&self.table(&values, Some(metadata))).into()]
             }
             View::MetadataOnly | View::MetadataOnlyList => {
                 let items: Vec<Value> = page
@@ -192,7 +192,7 @@ impl Encoder {
                     "kind": "PartialObjectMetadataList", "apiVersion": self.accepted.meta.api_version(),
                     "metadata": metadata, "items": items,
                 });
-                vec![list.to_string().into()]
+                vec![to_go_string(&list).into()]
             }
         }
     }
@@ -227,7 +227,7 @@ impl Encoder {
                         map.remove("apiVersion");
                     }
                     parts.push(Bytes::from_static(if index > 0 { b"," } else { b"" }));
-                    parts.push(Bytes::from(value.to_string()));
+                    parts.push(Bytes::from(to_go_string(&value)));
                 }
             }
         }
@@ -256,10 +256,10 @@ fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
 fn metadata_bytes(object: &Value, meta: MetaVersion) -> Bytes {
     let none = json!({});
     let metadata = object.get("metadata").unwrap_or(&none);
-    Bytes::from(format!(
+    Bytes::from(go_escape(format!(
         "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{}\",\"metadata\":{metadata}}}",
         meta.api_version()
-    ))
+    )))
 }
 
 /// The object of a bookmark: of its Go type, with nothing set.

@@ -64,7 +64,10 @@ fn encode(json: Bytes, encoding: Encoding) -> (Bytes, Encoding) {
             None => (json, Encoding::Json),
         },
         Encoding::PrettyJson => match shared_json::to_vec_pretty(&value()) {
-            Ok(pretty) => (Bytes::from(pretty), encoding),
+            Ok(mut pretty) => {
+                shared_json::go_escape_from(&mut pretty, 0);
+                (Bytes::from(pretty), encoding)
+            }
             Err(_) => (json, Encoding::Json),
         },
         Encoding::Yaml => (Bytes::from(yaml::write(&value())), encoding),
@@ -91,7 +94,7 @@ pub(super) fn warned_failure(
 ) -> Response<ResponseBody> {
     let mut response = respond(
         error.code,
-        Bytes::from(error.to_status().to_string()),
+        Bytes::from(shared_json::to_go_string(&error.to_status())),
         encoding,
         warnings,
     );

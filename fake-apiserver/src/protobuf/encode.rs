@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use shared_json::Value;
+use shared_json::{Value, to_go_string};
 
 use super::fields::{self, Entry};
 use crate::types::{Kind, Object, Schema};
@@ -125,6 +125,7 @@ fn any(out: &mut Writer, number: u32, schema: &Schema, value: &Value) {
             }
             _ => out.message(1, |out| message(out, &props, value)),
         }),
-        _ => out.message(number, |out| out.string(1, &value.to_string())),
+        // Go clients send and compare the bytes that Go's encoder writes (`RawExtension.raw`).
+        _ => out.message(number, |out| out.string(1, &to_go_string(value))),
     }
 }

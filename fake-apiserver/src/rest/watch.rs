@@ -475,6 +475,6 @@ impl Watch {
 
     fn failed(&self, error: &ApiError) -> Bytes {
         self.encoder
-            .frame("ERROR", error.to_status().to_string().as_bytes())
+            .frame("ERROR", shared_json::to_go_string(&error.to_status()).as_bytes())
     }
 }

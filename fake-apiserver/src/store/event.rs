@@ -196,6 +196,13 @@ impl Encoded {
 
     /// Writes it; gives where the fields after `kind` and `apiVersion` begin.
     fn write(value: &Value, out: &mut Vec<u8>) -> usize {
+        let rest = Self::write_plain(value, out);
+        // The first fields are names of types, which need no escape.
+        shared_json::go_escape_from(out, rest);
+        rest
+    }
+
+    fn write_plain(value: &Value, out: &mut Vec<u8>) -> usize {
         let Some(map) = value.as_object() else {
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{value}");

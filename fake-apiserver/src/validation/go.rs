@@ -171,15 +171,9 @@ pub(crate) fn plain_text(value: &Value) -> String {
     out
 }
 
-/// JSON as Go's encoder writes it: `<`, `>` and `&` are escaped.
+/// JSON as Go's encoder writes it.
 pub(crate) fn json(value: &Value) -> String {
-    let text = value.to_string();
-    if !text.contains(['<', '>', '&']) {
-        return text;
-    }
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    shared_json::to_go_string(value)
 }
 
 impl Tree {

@@ -133,7 +133,7 @@ fn substitute(step: &Value, saved: &[(String, String)]) -> Value {
     }
 }
 
-async fn exchange(
+pub(crate) async fn exchange(
     cluster: &Cluster,
     method: &str,
     path: &str,

@@ -1,9 +1,10 @@
 //! Create, update, metadata, options.
 
+use fake_apiserver::Cluster;
 use rstest::rstest;
 use shared_json::{Value, json};
 
-use crate::support::play;
+use crate::support::{exchange, play, simulate};
 
 #[rstest]
 #[case::a_second_create(json!([
@@ -101,4 +102,36 @@ use crate::support::play;
 ]))]
 fn writes(#[case] steps: Value) {
     play(false, steps);
+}
+
+/// `RawExtension` is kept as bytes by the real server. A Go client sends `<`, `>`, `&`, U+2028 and U+2029 as escapes, gets them
+/// back as escapes, and compares the bytes. All JSON of the real server has these escapes.
+#[test]
+fn raw_json_has_the_escapes_of_go() {
+    const DATA: &str =
+        r#"{"spec":{"template":{"spec":{"args":["a \u003c b \u0026\u0026 c \u003e d","\u2028\u2029é"]}}}}"#;
+    const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    simulate(|| async {
+        let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+        let data: Value = shared_json::from_str(DATA).expect("JSON");
+        let revision =
+            json!({"metadata": {"name": "r", "annotations": {"a": "<&>"}}, "revision": 1, "data": data});
+        let (code, made) = exchange(&cluster, "POST", REVISIONS, "application/json", &revision).await;
+        assert_eq!(code, 201, "{made}");
+        let path = format!("{REVISIONS}/r");
+        let (_, got) = exchange(&cluster, "GET", &path, "application/json", &Value::Null).await;
+        let (_, listed) = exchange(&cluster, "GET", REVISIONS, "application/json", &Value::Null).await;
+        for text in [made, got, listed] {
+            assert!(text.contains(&format!("\"data\":{DATA}")), "{text}");
+            assert!(text.contains(r#"{"a":"\u003c\u0026\u003e"}"#), "{text}");
+        }
+        let request = http::Request::get(path.as_str())
+            .header("accept", "application/vnd.kubernetes.protobuf")
+            .body(kube::client::Body::empty())
+            .expect("a request");
+        let answer = cluster.client().send(request).await.expect("an answer");
+        let bytes = answer.into_body().collect_bytes().await.expect("a body");
+        let found = bytes.windows(DATA.len()).any(|part| part == DATA.as_bytes());
+        assert!(found, "{}", String::from_utf8_lossy(&bytes));
+    });
 }

@@ -10,6 +10,7 @@
 mod array;
 mod convert;
 mod de;
+mod go;
 mod index;
 mod literal;
 mod macros;
@@ -23,6 +24,7 @@ mod value;
 pub use array::Array;
 pub use de::from_value;
 pub use ecow::EcoString as Text;
+pub use go::{go_escape, go_escape_from, needs_go_escape, to_go_string};
 pub use index::Index;
 pub use map::{Entry, IntoIter, Map, OccupiedEntry, VacantEntry};
 pub use name::Name;

@@ -13,7 +13,6 @@ use super::deployment_plan::{
 };
 use super::pod_control::{is_namespace_going, refusal};
 use super::pods::{is_over, owner_reference, sort_by_age};
-use super::revisions::go_json;
 use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, number, text,
@@ -138,7 +137,7 @@ fn without_hash(template: Option<&Value>) -> String {
     {
         labels.remove(HASH_LABEL);
     }
-    go_json(&template)
+    shared_json::to_go_string(&template)
 }
 
 /// The set of the present template (the oldest, if there are several), and the others.
