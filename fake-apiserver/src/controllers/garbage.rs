@@ -238,12 +238,41 @@ impl GarbageCollector {
                 going => self.disown(uid, node, going).await,
             };
         }
-        let policy = if waiting {
-            PropagationPolicy::Foreground
-        } else {
-            PropagationPolicy::Background
+        if waiting {
+            return self.delete_in_foreground(uid, node).await;
+        }
+        self.delete(uid, node, PropagationPolicy::Background).await
+    }
+
+    /// Deletes a dependent whose owner waits for it. If one of the dependent's own dependents waits in the foreground as well, they
+    /// may own one another in a circle: then the dependent's references stop blocking first, as the real collector does it.
+    async fn delete_in_foreground(&self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let waits = |dependent: &String| {
+            let found = self.graph.get(dependent);
+            found.is_some_and(|one| one.terminating && one.finalizers.iter().any(|name| name == FOREGROUND))
         };
-        self.delete(uid, node, policy).await
+        let blocks = node.owners.iter().any(|owner| owner.blocks);
+        if blocks && self.graph.dependents_of(uid).iter().any(waits) {
+            // The watch shows the changed references, and the next look deletes the dependent.
+            return self.unblock(uid, node).await;
+        }
+        self.delete(uid, node, PropagationPolicy::Foreground).await
+    }
+
+    /// Sets `blockOwnerDeletion` to false in all of an object's references.
+    async fn unblock(&self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let references: Vec<Value> = node
+            .owners
+            .iter()
+            .map(|owner| {
+                let mut entry = owner.entry.clone();
+                if owner.blocks {
+                    entry["blockOwnerDeletion"] = json!(false);
+                }
+                entry
+            })
+            .collect();
+        self.patch_references(uid, node, references).await
     }
 
     /// Whether an owner that was never seen is there after all.
@@ -308,8 +337,7 @@ impl GarbageCollector {
                 .iter()
                 .any(|owner| owner.uid == uid && owner.blocks);
             if !dependent.terminating {
-                self.delete(&dependent_uid, &dependent, PropagationPolicy::Foreground)
-                    .await?;
+                self.delete_in_foreground(&dependent_uid, &dependent).await?;
             }
         }
         if blocked {
@@ -334,28 +362,35 @@ impl GarbageCollector {
 
     /// Takes owners out of an object's references.
     async fn disown(&self, uid: &str, node: &Node, owners: &[&str]) -> Result<(), kube::Error> {
-        let api = api_of(&self.client, &node.kind, &node.namespace);
-        let params = PatchParams::default();
-        let builtin = !node.kind.group.contains('.') || node.kind.group.ends_with(".k8s.io");
-        let result = if builtin {
-            let out: Vec<Value> = owners
-                .iter()
-                .map(|owner| json!({"$patch": "delete", "uid": owner}))
-                .collect();
-            let patch = json!({"metadata": {"uid": uid, "ownerReferences": out}});
-            api.patch_metadata(&node.name, &params, &Patch::Strategic(&patch))
-                .await
+        let is_out = |owner: &&Owner| owners.contains(&owner.uid.as_str());
+        let references = if takes_strategic_patches(&node.kind) {
+            let out = owners.iter();
+            out.map(|owner| json!({"$patch": "delete", "uid": owner}))
+                .collect()
         } else {
-            let left: Vec<&Value> = node
-                .owners
-                .iter()
-                .filter(|owner| !owners.contains(&owner.uid.as_str()))
-                .map(|owner| &owner.entry)
-                .collect();
-            let patch = json!({"metadata": {"uid": uid, "ownerReferences": left}});
-            api.patch_metadata(&node.name, &params, &Patch::Merge(&patch))
-                .await
+            let left = node.owners.iter().filter(|owner| !is_out(owner));
+            left.map(|owner| owner.entry.clone()).collect()
         };
+        self.patch_references(uid, node, references).await
+    }
+
+    /// Patches an object's references: by strategic merge, which takes them one by one, where its kind allows that.
+    async fn patch_references(
+        &self,
+        uid: &str,
+        node: &Node,
+        references: Vec<Value>,
+    ) -> Result<(), kube::Error> {
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        let patch = json!({"metadata": {"uid": uid, "ownerReferences": references}});
+        let patch = if takes_strategic_patches(&node.kind) {
+            Patch::Strategic(&patch)
+        } else {
+            Patch::Merge(&patch)
+        };
+        let result = api
+            .patch_metadata(&node.name, &PatchParams::default(), &patch)
+            .await;
         match result {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             other => other.map(|_| ()),
@@ -382,6 +417,11 @@ fn api_of(client: &Client, kind: &ApiResource, namespace: &str) -> Api<DynamicOb
     } else {
         Api::namespaced_with(client.clone(), namespace, kind)
     }
+}
+
+/// Whether objects of a kind take strategic merge patches: those of built-in kinds do.
+fn takes_strategic_patches(kind: &ApiResource) -> bool {
+    !kind.group.contains('.') || kind.group.ends_with(".k8s.io")
 }
 
 fn is_established(definition: &Value) -> bool {

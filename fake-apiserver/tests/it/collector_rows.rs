@@ -183,6 +183,27 @@ fn foreground() {
     );
 }
 
+/// Kubernetes' own suite: "should not be blocked by dependency circle".
+#[test]
+fn foreground_in_a_circle() {
+    check(&["make a", "make b<a!", "own a<b!", "delete a Foreground"], "");
+    check(
+        &[
+            "make a",
+            "make b<a!",
+            "make c<b!",
+            "own a<c!",
+            "delete a Foreground",
+        ],
+        "",
+    );
+    check(
+        &["make a", "make b<a!+f", "own a<b!", "delete a Foreground"],
+        "b<a+f*",
+    );
+    check(&["make a", "make b<a", "own a<b", "delete a Foreground"], "");
+}
+
 #[test]
 fn orphans() {
     check(&["make a", "delete a Orphan"], "");
