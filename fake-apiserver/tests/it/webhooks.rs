@@ -30,12 +30,17 @@ impl Hook {
     /// With a certificate for this name.
     async fn start_as(name: &str, response: Value) -> Self {
         let certified = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
+        Self::start_with(&certified.cert, &certified.signing_key, response).await
+    }
+
+    /// With a serving certificate, which is also the bundle.
+    async fn start_with(certificate: &rcgen::Certificate, key: &rcgen::KeyPair, response: Value) -> Self {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .with_single_cert(vec![certificate.der().clone()], key)
             .expect("a configuration");
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -60,7 +65,7 @@ impl Hook {
                 let _ = stream.shutdown().await;
             }
         });
-        let bundle = STANDARD.encode(certified.cert.pem());
+        let bundle = STANDARD.encode(certificate.pem());
         Self {
             address,
             bundle,
@@ -245,6 +250,38 @@ async fn a_service_is_where_its_endpoints_are() {
     let (code, message) = refused().await;
     assert_eq!((code, hook.asked().len()), (400, 1), "{message}");
     assert!(message.ends_with("denied the request: not today"), "{message}");
+}
+
+/// As Go does it: a certificate in the bundle is trusted when a server shows it, whoever has issued it. Its name still counts.
+#[tokio::test]
+async fn a_bundle_may_be_the_serving_certificate_itself() {
+    for (name, is_authority, expected) in [
+        ("127.0.0.1", false, 201),
+        ("127.0.0.1", true, 201),
+        ("192.0.2.1", false, 500),
+        ("192.0.2.1", true, 500),
+    ] {
+        let issuer_key = rcgen::KeyPair::generate().expect("a key");
+        let mut authority = rcgen::CertificateParams::default();
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let issuer = rcgen::Issuer::new(authority, issuer_key);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "webhook");
+        if is_authority {
+            params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        }
+        let leaf = params.signed_by(&key, &issuer).expect("a certificate");
+        let hook = Hook::start_with(&leaf, &key, json!({"allowed": true})).await;
+        let cluster = cluster().await;
+        let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
+        let configuration = hook.configuration("Validating", json!({}));
+        assert_eq!(request(&cluster, "POST", &path, &configuration).await.0, 201);
+        let (code, answer) = request(&cluster, "POST", MAPS, &json!({"metadata": {"name": "a"}})).await;
+        assert_eq!(code, expected, "{name} {is_authority}: {answer}");
+    }
 }
 
 #[tokio::test]

@@ -2,14 +2,24 @@
 
 use std::sync::Arc;
 
-use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{
     self, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+
+/// Whether a certificate is refused because it is an authority's, or because its issuer is unknown.
+fn is_about_the_issuer(error: &CertificateError) -> bool {
+    match error {
+        CertificateError::UnknownIssuer => true,
+        CertificateError::Other(error) => error.0.to_string().contains("CaUsedAsEndEntity"),
+        _ => false,
+    }
+}
 
 /// The client's side of TLS for a bundle of authorities in PEM.
 ///
@@ -42,8 +52,9 @@ pub(super) fn client_config(bundle: &[u8]) -> Result<Arc<ClientConfig>, String> 
     Ok(Arc::new(config))
 }
 
-/// Checks as usual, but for one thing: Go believes a server that shows an authority's own certificate, if that authority is
-/// in the bundle; webpki does not, and self-signed certificates of webhooks are often of this kind.
+/// Checks as usual, but for one thing: Go trusts a certificate that is itself in the bundle, whether it is an authority's own
+/// or a leaf whose issuer is not there. webpki trusts neither. Self-signed certificates of webhooks are of the first kind, those
+/// that controller-runtime's envtest installs of the second.
 #[derive(Debug)]
 struct Bundle {
     authorities: Vec<CertificateDer<'static>>,
@@ -66,7 +77,9 @@ impl ServerCertVerifier for Bundle {
             .iter()
             .any(|authority| authority.as_ref() == shown.as_ref());
         match result {
-            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) if itself => {
+            // webpki has looked at the times and the purpose before it says so, but not at the name.
+            Err(rustls::Error::InvalidCertificate(error)) if itself && is_about_the_issuer(&error) => {
+                verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
             other => other,
