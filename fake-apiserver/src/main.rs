@@ -54,9 +54,30 @@ struct Nodes {
     /// Whether to schedule pods, too: for a server without a scheduler.
     #[arg(long)]
     scheduler: bool,
+    /// How long things take on the nodes: as quick as the machine, or what a kubelet with containerd takes.
+    #[arg(long, value_enum, default_value = "quick")]
+    timing: Pace,
     /// The number that addresses and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+}
+
+/// How long things take on simulated nodes.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Pace {
+    /// As quick as the machine.
+    Quick,
+    /// What a kubelet with containerd takes.
+    Kubelet,
+}
+
+impl Pace {
+    fn timing(self) -> Timing {
+        match self {
+            Self::Quick => Timing::quick(),
+            Self::Kubelet => Timing::default(),
+        }
+    }
 }
 
 #[derive(clap::Args)]
@@ -85,6 +106,12 @@ struct Serve {
     /// A YAML file of faults: what goes wrong with which requests and watches. What is left to chance follows from the seed.
     #[arg(long)]
     faults: Option<PathBuf>,
+    /// Leaves out the default StorageClass `standard`.
+    #[arg(long)]
+    no_default_storage_class: bool,
+    /// How long things take on the nodes: as quick as the machine, or what a kubelet with containerd takes.
+    #[arg(long, value_enum, default_value = "quick")]
+    timing: Pace,
     /// The number that names, uids and latencies follow from.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -150,7 +177,7 @@ async fn run_nodes(options: Nodes) -> Result<(), Box<dyn std::error::Error>> {
             Arc::clone(&clock),
             seed,
             images,
-            Timing::default(),
+            options.timing.timing(),
         )
         .with_heartbeat(HEARTBEAT);
         tasks.spawn(async move {
@@ -189,6 +216,8 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
         .authority(authority)
         .event_life(options.event_ttl)
         .system_objects(true)
+        .default_storage_class(!options.no_default_storage_class)
+        .quick(options.timing == Pace::Quick)
         .heartbeats(HEARTBEAT);
     if let Some(directory) = &options.crd {
         for definition in definitions(directory)? {

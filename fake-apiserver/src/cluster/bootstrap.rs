@@ -40,6 +40,15 @@ fn objects() -> Vec<Value> {
     ]
 }
 
+/// The StorageClass of a cluster that kind makes.
+pub(super) fn default_storage_class() -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "rancher.io/local-path", "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer",
+    })
+}
+
 /// Creates the objects of a fresh server, and then `more`. A server that goes on with what it had (`again`) has the former, and
 /// gets the latter as they are now.
 pub(super) async fn bootstrap(client: &Client, more: &[Value], again: bool) -> Result<(), ClusterError> {

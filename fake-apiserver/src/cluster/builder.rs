@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use shared_json::Value;
 use tokio::task::JoinSet;
 
-use super::bootstrap::{bootstrap, define_custom_resources, system_objects};
+use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
 use super::{Cluster, ControllerSet, Trace};
 use crate::admission::Webhook;
@@ -50,6 +50,8 @@ pub struct ClusterBuilder {
     trace: bool,
     system_objects: bool,
     heartbeat: Option<Duration>,
+    quick: bool,
+    storage_class: bool,
 }
 
 impl Default for ClusterBuilder {
@@ -73,6 +75,8 @@ impl Default for ClusterBuilder {
             trace: false,
             system_objects: false,
             heartbeat: None,
+            quick: false,
+            storage_class: false,
         }
     }
 }
@@ -129,6 +133,22 @@ impl ClusterBuilder {
     /// How long things take for pods of these names, where that is not what the nodes take usually.
     pub fn pod_timings(mut self, timings: BTreeMap<String, Timing>) -> Self {
         self.pod_timings = timings;
+        self
+    }
+
+    /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes take what
+    /// [`Timing::quick`] says, and namespaces are emptied at once. For a cluster in real time, as `serve` has it; in virtual time
+    /// these waits cost nothing.
+    pub fn quick(mut self, quick: bool) -> Self {
+        self.quick = quick;
+        self.timing = if quick { Timing::quick() } else { Timing::default() };
+        self
+    }
+
+    /// Whether there is a default StorageClass `standard`, as clusters of kind and minikube have one. Its volumes are made once
+    /// a pod uses their claim.
+    pub fn default_storage_class(mut self, make: bool) -> Self {
+        self.storage_class = make;
         self
     }
 
@@ -214,7 +234,7 @@ impl ClusterBuilder {
     ///
     /// # Errors
     /// If an object that it is to begin with is refused.
-    pub async fn start(self) -> Result<Cluster, ClusterError> {
+    pub async fn start(mut self) -> Result<Cluster, ClusterError> {
         let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
         let store = Store::new();
         let (journal, again) = match &self.data_dir {
@@ -246,6 +266,9 @@ impl ClusterBuilder {
         }
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
         let client = server.client();
+        if self.storage_class && !again {
+            self.objects.insert(0, default_storage_class());
+        }
         bootstrap(&client, &self.objects, again).await?;
         if self.system_objects {
             system_objects(&server);
@@ -264,7 +287,11 @@ impl ClusterBuilder {
             );
         }
         if self.controllers.has_namespaces() {
-            tasks.spawn(NamespaceController::new(manager.clone(), Arc::clone(&clock)).run());
+            tasks.spawn(
+                NamespaceController::new(manager.clone(), Arc::clone(&clock))
+                    .quick(self.quick)
+                    .run(),
+            );
         }
         if self.controllers.has_garbage() {
             tasks.spawn(GarbageCollector::new(manager.clone(), Arc::clone(&clock)).run());

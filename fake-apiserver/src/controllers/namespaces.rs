@@ -34,13 +34,25 @@ const USER_AGENT: &str = "kube-controller-manager";
 pub struct NamespaceController {
     client: Client,
     clock: SharedClock,
+    quick: bool,
 }
 
 impl NamespaceController {
     /// A controller over `client`.
     #[must_use]
     pub fn new(client: Client, clock: SharedClock) -> Self {
-        Self { client, clock }
+        Self {
+            client,
+            clock,
+            quick: false,
+        }
+    }
+
+    /// Whether it looks at once, and again soon, instead of after the real one's times.
+    #[must_use]
+    pub fn quick(mut self, quick: bool) -> Self {
+        self.quick = quick;
+        self
     }
 
     /// Runs until dropped.
@@ -48,13 +60,14 @@ impl NamespaceController {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
         let mut namespaces = watch(&self.client, &kind);
         let mut queue: Queue<String> = Queue::with_delay_max(FAILURE_DELAY_MAX);
+        let grace = if self.quick { Duration::ZERO } else { GRACE };
         loop {
             let due = queue.next_due();
             tokio::select! {
                 biased;
                 change = namespaces.next() => match change {
                     Some(Change::Present(namespace)) if namespace.is_terminating() && is_held(&namespace) => {
-                        queue.add_after(namespace.name().to_owned(), GRACE);
+                        queue.add_after(namespace.name().to_owned(), grace);
                     }
                     Some(_) => {}
                     None => return,
@@ -63,6 +76,8 @@ impl NamespaceController {
                     let Some(name) = queue.pop() else { continue };
                     match self.pass(&name).await {
                         Ok(None) => queue.succeeded(&name),
+                        // The delays of failures begin with some milliseconds.
+                        Ok(Some(_)) if self.quick => queue.add_failed(name),
                         Ok(Some(seconds)) => queue.add_after(name, Duration::from_secs(seconds / 2 + 1)),
                         Err(error) => {
                             tracing::debug!(%error, name, "empty a namespace");

@@ -20,7 +20,8 @@ pub enum PullFailure {
 pub struct Image {
     /// `sha256:…`; two references may have one digest.
     pub digest: String,
-    /// How long a node that does not have it takes to get it.
+    /// How long a node that does not have it takes to get it. A node that has it and is to ask for it all the same
+    /// (`imagePullPolicy: Always`) takes 20 ms at most.
     pub pull: Duration,
     /// Its size, as the kubelet's `Pulled` event tells.
     pub size_bytes: u64,
@@ -144,14 +145,17 @@ impl ImageRegistry {
             .insert(canonical(reference), image);
     }
 
+    /// What a reference was registered as, if it was.
+    #[must_use]
+    pub fn registered(&self, reference: &str) -> Option<Image> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.known.get(&canonical(reference)).cloned()
+    }
+
     /// What a reference is.
     #[must_use]
     pub fn get(&self, reference: &str) -> Image {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner
-            .known
-            .get(&canonical(reference))
-            .cloned()
+        self.registered(reference)
             .unwrap_or_else(|| Image::preloaded(reference))
     }
 

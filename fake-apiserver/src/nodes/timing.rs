@@ -25,6 +25,8 @@ pub struct Timing {
     pub wind_down: Duration,
     /// From the last container's end to the pod's removal.
     pub remove: Duration,
+    /// How often the node lists its containers (the kubelet's PLEG): readiness gates that open are seen then.
+    pub relist: Duration,
     /// Whether each use varies by up to a fifth, by the seed.
     pub varies: bool,
     /// How long it took, each time, from the change of a running container's definition until its pod's status showed the new
@@ -47,9 +49,31 @@ impl Default for Timing {
             stop: ms(150),
             wind_down: ms(900),
             remove: ms(400),
+            relist: ms(1000),
             varies: true,
             redefinitions: Vec::new(),
             reopenings: Vec::new(),
+        }
+    }
+}
+
+impl Timing {
+    /// A node that waits for nothing but what a pod itself asks for (probes, grace periods, commands): for a cluster in real
+    /// time, which is to be as quick as the machine. Every step takes a millisecond.
+    #[must_use]
+    pub fn quick() -> Self {
+        let moment = Duration::from_millis(1);
+        Self {
+            admit: moment,
+            sandbox: moment,
+            create: moment,
+            start: moment,
+            observe: moment,
+            stop: moment,
+            wind_down: moment,
+            remove: moment,
+            relist: Duration::from_millis(20),
+            ..Self::default()
         }
     }
 }

@@ -87,6 +87,41 @@ fn several_containers() {
     );
 }
 
+/// Images and commands that the node does not know: they end well in a pod that is to end, and serve otherwise.
+#[test]
+fn unknown_programs() {
+    let certgen = json!([{"name": "a", "image": "registry.example.com/certgen:1", "args": ["create"]}]);
+    let done = "Succeeded PodCompleted a:terminated(Completed 0)";
+    check(of("Never", certgen.clone()), 3, done, "a Started");
+    check(of("OnFailure", certgen.clone()), 3, done, "a Started");
+    check(
+        of("Always", certgen.clone()),
+        3,
+        "Running ready a:running",
+        "a Started",
+    );
+    let server = json!([{"name": "a", "image": "nginx:1"}]);
+    check(of("Never", server), 3, "Running ready a:running", "a Started");
+    let two =
+        json!([{"name": "a", "image": "app:1"}, {"name": "b", "image": "app:1", "command": ["/migrate"]}]);
+    check(
+        of("Never", two),
+        3,
+        "Succeeded PodCompleted a:terminated(Completed 0) b:terminated(Completed 0)",
+        "b Started",
+    );
+    let sidecar = json!({
+        "restartPolicy": "Never", "containers": certgen,
+        "initContainers": [{"name": "s", "image": "app:1", "restartPolicy": "Always"}],
+    });
+    check(
+        sidecar,
+        4,
+        "Succeeded PodCompleted s:terminated(Completed 0) a:terminated(Completed 0)",
+        "s Started",
+    );
+}
+
 #[test]
 fn rules_of_single_containers() {
     let rules = |policy: &str, values: Value, script: &str| {

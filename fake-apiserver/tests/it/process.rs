@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
@@ -104,6 +105,30 @@ fn definition() -> Value {
 
 fn config_map(name: &str) -> ConfigMap {
     shared_json::from_value(json!({"metadata": {"name": name}, "data": {"k": name}})).expect("a config map")
+}
+
+#[test]
+fn a_fresh_server_has_a_default_storage_class() {
+    for (arguments, expected) in [
+        (&["--nodes=0"][..], 1),
+        (&["--nodes=0", "--no-default-storage-class"], 0),
+    ] {
+        let directory = Directory::new("class");
+        let kubeconfig = directory.0.join("kubeconfig");
+        real_time(async {
+            let _server = serve(&kubeconfig, arguments);
+            let classes: Api<StorageClass> = Api::all(client(&kubeconfig).await);
+            let list = classes.list(&ListParams::default()).await.expect("a list");
+            let is_default = |class: &StorageClass| {
+                let annotations = class.metadata.annotations.as_ref();
+                annotations.is_some_and(|all| all["storageclass.kubernetes.io/is-default-class"] == "true")
+            };
+            assert_eq!(
+                list.items.iter().filter(|class| is_default(class)).count(),
+                expected
+            );
+        });
+    }
 }
 
 #[test]

@@ -96,6 +96,33 @@ fn images_that_have_to_come() {
     );
 }
 
+/// A registry that has nothing to send answers many at once. On quick nodes nothing else takes time either.
+#[test]
+fn many_ask_for_what_is_there() {
+    for (quick, ms) in [(false, 3000), (true, 500)] {
+        simulate(move || async move {
+            let builder = Cluster::builder().nodes(1).quick(quick);
+            let cluster = builder.start().await.expect("a cluster");
+            for number in 0..50 {
+                let pod = json!({
+                    "metadata": {"name": format!("p{number}")},
+                    "spec": {"containers": [of("a", "nginx:1", "Always")]},
+                });
+                let (code, answer) = request(&cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+                assert_eq!(code, 201, "{answer}");
+            }
+            cluster.run_for(Duration::from_millis(ms)).await;
+            let path = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning";
+            let (_, list) = request(&cluster, "GET", path, &Value::Null).await;
+            assert_eq!(
+                list["items"].as_array().map(|items| items.len()),
+                Some(50),
+                "quick: {quick}"
+            );
+        });
+    }
+}
+
 /// A node gets one image after the other, whoever's pods want them.
 #[test]
 fn images_come_in_turn() {

@@ -16,13 +16,13 @@ use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
-use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of};
+use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of, task_of};
 use crate::nodes::status::{Instance, Kind, items, name_of, should_restart};
 use crate::nodes::timing::vary;
 use crate::server::rfc3339;
 
-/// How long it takes to ask a registry for an image that is there, at most.
-const RESOLVE: Duration = Duration::from_secs(1);
+/// How long it takes to ask a registry for an image that is on the node, at most.
+const RESOLVE: Duration = Duration::from_millis(20);
 
 /// Why a container was not started: the reason and message that are shown.
 #[derive(Clone)]
@@ -205,7 +205,11 @@ impl PodWorker {
         );
         let asked = Instant::now();
         let kubelet = Arc::clone(&self.kubelet);
-        let turn = kubelet.pulling.lock().await;
+        // A registry that has nothing to send answers many at once; what has to come comes one after the other.
+        let turn = match present {
+            true => None,
+            false => Some(kubelet.pulling.lock().await),
+        };
         // Of what is there by now only the name is asked for.
         let there = known.failure.is_none() && kubelet.images.is_on(&node, image);
         let pull = if there {
@@ -331,11 +335,16 @@ impl PodWorker {
         container.started = simple || spec.get("startupProbe").is_none();
         container.ready = simple || spec.get("readinessProbe").is_none();
         let run = container.restarts;
-        let program = program_of(&self.pod, name).or_else(|| self.kubelet.images.get(image).program);
+        let registered = self.kubelet.images.registered(image);
+        let is_registered = registered.is_some();
+        let mut program = program_of(&self.pod, name).or_else(|| registered?.program);
         // An init container without a command of its own is taken to do its work and end.
-        let argv = argv_of(spec)
+        let argv: Option<Vec<String>> = argv_of(spec)
             .map(|argv| argv.iter().map(|word| expand(word, &env)).collect())
             .or_else(|| (container.kind == Kind::Init && program.is_none()).then(|| vec!["true".to_owned()]));
+        if program.is_none() && argv.is_none() && !is_registered {
+            program = task_of(&self.pod, spec);
+        }
         let hostname = at(&self.pod, "spec.hostname")
             .and_then(Value::as_str)
             .unwrap_or_else(|| self.pod.name());

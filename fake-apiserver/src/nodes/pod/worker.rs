@@ -32,8 +32,6 @@ use crate::nodes::timing::{Timing, vary};
 use crate::server::rfc3339;
 use crate::timer;
 
-/// How often a node lists what runs on it.
-const RELIST_PERIOD_MS: u128 = 1000;
 /// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
 const REWRITE_PERIOD_MS: u128 = 10_000;
 /// How often a node looks for what is no longer needed (the kubelet's housekeeping: two seconds).
@@ -285,7 +283,7 @@ impl PodWorker {
 
     /// When the next list is made, which is at the same point of every second on a node.
     fn next_list(&self, after: Instant) -> Instant {
-        self.next_beat(RELIST_PERIOD_MS, after)
+        self.next_beat(self.timing().relist.as_millis(), after)
     }
 
     /// When what could not be written is written again.
@@ -305,6 +303,7 @@ impl PodWorker {
     /// When something that the node does every `period_ms` milliseconds comes next.
     fn next_beat(&self, period_ms: u128, after: Instant) -> Instant {
         let since = after.saturating_duration_since(self.kubelet.started).as_millis();
+        let period_ms = period_ms.max(1);
         let left = period_ms - since % period_ms;
         after + Duration::from_millis(u64::try_from(left).unwrap_or(1))
     }

@@ -16,6 +16,49 @@ const BARE_IMAGES: [&str; 7] = [
     "busybox", "alpine", "bash", "debian", "ubuntu", "fedora", "centos",
 ];
 
+/// Images of programs that are known to serve: they run until they are stopped also in a pod that is to end.
+const SERVERS: [&str; 36] = [
+    "agnhost",
+    "apache",
+    "caddy",
+    "cassandra",
+    "consul",
+    "coredns",
+    "echo-server",
+    "echoserver",
+    "elasticsearch",
+    "envoy",
+    "etcd",
+    "grafana",
+    "haproxy",
+    "hello-app",
+    "http-echo",
+    "httpbin",
+    "httpd",
+    "kafka",
+    "mariadb",
+    "memcached",
+    "minio",
+    "mongo",
+    "mysql",
+    "nats",
+    "nginx",
+    "nginx-unprivileged",
+    "node-exporter",
+    "pause",
+    "postgres",
+    "prometheus",
+    "rabbitmq",
+    "redis",
+    "registry",
+    "tomcat",
+    "traefik",
+    "whoami",
+];
+
+/// How long a program of which nothing is known runs in a pod that is to end, in milliseconds.
+const TASK_MS: u64 = 100;
+
 /// Commands that the shell runs itself, besides its table.
 const SHELL_WORDS: [&str; 14] = [
     "sh", "bash", "ash", "dash", "sleep", "tail", "exit", "exec", "wait", "timeout", "env", "tini", "nohup",
@@ -126,9 +169,7 @@ pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
     };
     let (command, arguments) = (list("command"), list("args"));
     let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
-    let name = image.rsplit('/').next().unwrap_or_default();
-    let name = name.split([':', '@']).next().unwrap_or_default();
-    let bare = BARE_IMAGES.contains(&name);
+    let bare = BARE_IMAGES.contains(&short_name(image));
     let mut argv = command;
     if !argv.is_empty() || bare {
         argv.extend(arguments);
@@ -140,6 +181,34 @@ pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
     let known = is_command(first);
     // What a bare image does not have cannot be run; another image has its own programs.
     (known || (bare && !first.contains('/'))).then_some(argv)
+}
+
+/// `nginx` of `registry.example.com/library/nginx:1.7.9`.
+fn short_name(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    name.split([':', '@']).next().unwrap_or_default()
+}
+
+/// The program of a container in a pod that is to end (`restartPolicy` `Never` or `OnFailure`) whose image and command are
+/// unknown: it does its work for a moment and ends well, so that a Job completes. None if the pod is to serve, or if the image
+/// is one of a known server.
+pub(in crate::nodes) fn task_of(pod: &Value, spec: &Value) -> Option<Program> {
+    let text = |object: &Value, field: &str| -> String {
+        let value = object.get(field).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let restarts = pod.get("spec").map(|spec| text(spec, "restartPolicy"));
+    let is_to_end = restarts.is_some_and(|policy| matches!(policy.as_str(), "Never" | "OnFailure"));
+    // A container may restart by a rule of its own: a sidecar does.
+    let ends = is_to_end && text(spec, "restartPolicy") != "Always";
+    let exit = ExitScript {
+        after_ms: TASK_MS,
+        ..ExitScript::default()
+    };
+    (ends && !SERVERS.contains(&short_name(&text(spec, "image")))).then(|| Program {
+        exits: vec![exit],
+        ..Program::default()
+    })
 }
 
 #[cfg(test)]
@@ -159,6 +228,23 @@ mod tests {
     #[case(json!({"image": "app:1", "command": ["true"]}), Some("true"))]
     fn what_a_container_runs(#[case] spec: Value, #[case] expected: Option<&str>) {
         assert_eq!(argv_of(&spec).map(|argv| argv.join(" ")).as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case("Never", json!({"image": "registry.example.com/certgen:v1"}), true)]
+    #[case("OnFailure", json!({"image": "app:1", "command": ["/app/migrate"]}), true)]
+    #[case("Always", json!({"image": "app:1"}), false)]
+    #[case("Never", json!({"image": "nginx:1.7.9"}), false)]
+    #[case("Never", json!({"image": "registry.k8s.io/pause:3.10"}), false)]
+    #[case("Never", json!({"image": "app:1", "restartPolicy": "Always"}), false)]
+    fn unknown_programs_of_pods_that_are_to_end(
+        #[case] policy: &str,
+        #[case] container: Value,
+        #[case] ends: bool,
+    ) {
+        let pod = json!({"spec": {"restartPolicy": policy}});
+        let task = task_of(&pod, &container);
+        assert_eq!(task.is_some_and(|task| task.exits.len() == 1), ends);
     }
 
     #[test]
