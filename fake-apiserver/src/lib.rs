@@ -26,10 +26,8 @@ pub mod controllers;
 mod discovery;
 mod encode;
 pub mod faults;
-pub mod field_error;
 mod http;
 mod meta;
-mod names;
 pub mod nodes;
 mod openapi;
 pub mod patch;
@@ -51,8 +49,9 @@ mod zones;
 
 pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};
-pub use field_error::FieldError;
 pub use http::body::ResponseBody;
+pub use pod_rules::field_error::{self, FieldError};
+pub(crate) use pod_rules::names;
 pub use server::Server;
 /// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
 pub use shared_json;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::field::FieldError;
 use super::mutate::canonical_spec;
 use crate::api::labels;
+use pod_rules::FieldError;
 
 /// Fields of the spec that may change.
 const MUTABLE: [&str; 9] = [
@@ -49,7 +49,7 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(FieldError::forbidden(
             "spec",
             "updates to cloneset spec for fields other than 'replicas', 'template', 'lifecycle', 'scaleStrategy', \
-             'updateStrategy', 'minReadySeconds', 'volumeClaimTemplates' and 'revisionHistoryLimit' are forbidden",
+             'updateStrategy', 'minReadySeconds', 'progressDeadlineSeconds', 'volumeClaimTemplates' and 'revisionHistoryLimit' are forbidden",
         ));
     }
     if new.pointer("/updateStrategy/type").and_then(Value::as_str) == Some("InPlaceOnly") {

@@ -4,7 +4,6 @@
 //! filled in; whoever has the requests (a server of TLS, or an API server in the same process) calls it. `mutate` holds
 //! what is filled in, `validate` what is refused, `template` both for pod templates.
 
-mod field;
 mod forbid;
 mod mutate;
 mod pod;
@@ -12,12 +11,12 @@ mod review;
 mod rules;
 mod strategy;
 mod template_defaults;
-mod template_validation;
+mod template_rules;
 mod validate;
 
-pub use field::{FieldError, FieldErrorKind};
 pub use mutate::mutate_cloneset;
 pub use pod::mutate_pod;
+pub use pod_rules::{FieldError, FieldErrorKind};
 pub use review::review;
 pub use rules::{Rule, WebhookKind, rules};
 pub use validate::validate_cloneset;

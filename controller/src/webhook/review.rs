@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::pod::Pod;
 
-use super::field::{FieldError, aggregate};
 use super::rules::{MUTATE_CLONESET, MUTATE_POD, VALIDATE_CLONESET};
 use super::{forbid, mutate_cloneset, mutate_pod, validate_cloneset};
+use pod_rules::field_error::{FieldError, aggregate};
 
 /// A refusal: an HTTP status and its text.
 struct Refusal {

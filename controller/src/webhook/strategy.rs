@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::field::FieldError;
 use crate::api::v1alpha1::{CloneSetSpec, CloneSetUpdateStrategy};
-use crate::cloneset::settings::{DEFAULT_MAX_UNAVAILABLE, NumberError, Round, partition, scaled};
+use crate::cloneset::settings::DEFAULT_MAX_UNAVAILABLE;
+use pod_rules::FieldError;
 
 /// What is wrong with `scaleStrategy`.
 pub(super) fn scale(spec: &CloneSetSpec) -> Vec<FieldError> {
@@ -23,14 +23,14 @@ pub(super) fn scale(spec: &CloneSetSpec) -> Vec<FieldError> {
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     let listed: Vec<&str> = duplicates.into_iter().map(String::as_str).collect();
     let detail = format!("duplicated items [{}]", listed.join(" "));
-    vec![FieldError::invalid(
+    vec![FieldError::invalid_shown(
         "spec.scaleStrategy.podsToDelete",
         format!("[]string{{{}}}", quoted.join(", ")),
         detail,
     )]
 }
 
-/// What is wrong with `updateStrategy`.
+/// What is wrong with `updateStrategy`, in the order of OpenKruise 1.9.
 pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let none = CloneSetUpdateStrategy::default();
@@ -40,82 +40,63 @@ pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
     let kind = strategy.kind.as_deref().unwrap_or("ReCreate");
     if !matches!(kind, "ReCreate" | "InPlaceIfPossible" | "InPlaceOnly") {
         let detail = "must be 'ReCreate', InPlaceIfPossible or 'InPlaceOnly'";
-        errors.push(FieldError::invalid(
-            format!("{path}.type"),
-            format!("{kind:?}"),
-            detail,
-        ));
+        errors.push(FieldError::invalid(format!("{path}.type"), kind, detail));
     }
-    if let Some(value) = &strategy.partition {
-        errors.extend(self::partition_error(value, replicas));
+    let number = |name: &str, value: &IntOrString, errors: &mut Vec<FieldError>| {
+        percentage(value, replicas).unwrap_or_else(|error| {
+            let detail = format!("failed GetScaledValueFromIntOrPercent for {name}: {error}");
+            errors.push(FieldError::invalid(format!("{path}.{name}"), text(value), detail));
+            0
+        })
+    };
+    let partition = strategy.partition.as_ref();
+    let partition = partition.map_or(0, |value| number("partition", value, &mut errors));
+    if partition < 0 {
+        errors.push(FieldError::invalid(
+            format!("{path}.partition"),
+            partition,
+            "must be greater than or equal to 0",
+        ));
     }
     errors.extend(priority(strategy));
     errors.extend(scatter(strategy));
 
     let default = IntOrString::String(DEFAULT_MAX_UNAVAILABLE.to_owned());
     let max_unavailable = strategy.max_unavailable.as_ref().unwrap_or(&default);
+    let unavailable = number("maxUnavailable", max_unavailable, &mut errors);
     let surge = strategy.max_surge.as_ref();
-    let unavailable_number = number(
-        &format!("{path}.maxUnavailable"),
-        "maxUnavailable",
-        max_unavailable,
-        replicas,
-    );
-    let surge_number = surge.map_or(Ok(0), |value| {
-        number(&format!("{path}.maxSurge"), "maxSurge", value, replicas)
-    });
-    match (unavailable_number, surge_number) {
-        (Ok(unavailable), Ok(surge_number)) => {
-            if kind == "InPlaceOnly" && surge_number > 0 {
-                let value = surge.map(text).unwrap_or_default();
-                let detail = "can not use maxSurge with strategy type InPlaceOnly";
-                errors.push(FieldError::invalid(
-                    format!("{path}.maxSurge"),
-                    format!("{value:?}"),
-                    detail,
-                ));
-            }
-            if replicas > 0 && unavailable < 1 && surge_number < 1 {
-                let detail = "maxUnavailable and maxSurge should not both be less than 1";
-                errors.push(FieldError::invalid(
-                    format!("{path}.maxUnavailable"),
-                    go(max_unavailable),
-                    detail,
-                ));
-            }
-        }
-        (unavailable, surge) => errors.extend([unavailable.err(), surge.err()].into_iter().flatten()),
+    let surge_number = surge.map_or(0, |value| number("maxSurge", value, &mut errors));
+    if kind == "InPlaceOnly" && surge_number > 0 {
+        let value = surge.map(text).unwrap_or_default();
+        let detail = "can not use maxSurge with strategy type InPlaceOnly";
+        errors.push(FieldError::invalid(format!("{path}.maxSurge"), value, detail));
+    }
+    if replicas > 0 && unavailable < 1 && surge_number < 1 {
+        let detail = "maxUnavailable and maxSurge should not both be less than 1";
+        errors.push(FieldError::invalid_shown(
+            format!("{path}.maxUnavailable"),
+            go(max_unavailable),
+            detail,
+        ));
     }
     errors
 }
 
-fn partition_error(value: &IntOrString, replicas: i32) -> Option<FieldError> {
-    let path = "spec.updateStrategy.partition";
-    if let Err(error) = partition(value, replicas) {
-        let detail = format!("failed getValueFromIntOrPercent for partition: {error}");
-        return Some(FieldError::invalid(path, format!("{:?}", text(value)), detail));
-    }
-    match value {
-        IntOrString::Int(number) if *number < 0 => Some(FieldError::invalid(
-            path,
-            number,
-            "must be greater than or equal to 0",
-        )),
-        _ => None,
-    }
-}
-
-/// A number or percentage; texts without `%` are refused (OpenKruise 1.9).
-fn number(path: &str, name: &str, value: &IntOrString, replicas: i32) -> Result<i32, FieldError> {
-    let wrong = |error: NumberError| {
-        let detail = format!("failed getValueFromIntOrPercent for {name}: {error}");
-        FieldError::invalid(path, format!("{:?}", text(value)), detail)
+/// A number, or a percentage of `replicas`, which may have a fraction and rounds up.
+fn percentage(value: &IntOrString, replicas: i32) -> Result<i32, String> {
+    let text = match value {
+        IntOrString::Int(number) => return Ok(*number),
+        IntOrString::String(text) => text,
     };
-    let number = scaled(value, replicas, Round::Up).map_err(wrong)?;
-    match value {
-        IntOrString::String(text) if !text.ends_with('%') => Err(wrong(NumberError::NotAPercentage)),
-        _ => Ok(number),
-    }
+    let Some(digits) = text.strip_suffix('%') else {
+        return Err("invalid type: string is not a percentage".to_owned());
+    };
+    let percent: f64 = digits
+        .parse()
+        .map_err(|_| format!("strconv.ParseFloat: parsing {digits:?}: invalid syntax"))?;
+    #[expect(clippy::cast_possible_truncation, reason = "float to int casts saturate")]
+    let number = (percent * f64::from(replicas) / 100.0).ceil() as i32;
+    Ok(number)
 }
 
 fn text(value: &IntOrString) -> String {

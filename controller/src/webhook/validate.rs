@@ -4,8 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
-use super::field::FieldError;
-use super::{forbid, strategy, template_validation};
+use pod_rules::errors::Errors;
+use pod_rules::path::Path;
+use pod_rules::{FieldError, selectors};
+
+use super::{forbid, strategy, template_rules};
 use crate::api::v1alpha1::CloneSetSpec;
 
 /// Everything that is wrong with `new`, for a creation (no `old`) or an update; nothing means that it is allowed. Texts are
@@ -23,16 +26,17 @@ pub fn validate_cloneset(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         Ok(spec) => spec,
         Err(error) => return vec![FieldError::invalid("spec", "{}", error.to_string())],
     };
-    let mut errors = Vec::new();
+    let mut errors = old.map_or_else(Vec::new, |old| forbid::update(new, old));
     non_negative("spec.replicas", spec.replicas, &mut errors);
-    selector(&spec, &mut errors);
-    errors.extend(template_validation::pod_template(
-        &spec.template,
-        spec.claim_templates(),
-    ));
+    if selector(&spec, &mut errors) {
+        errors.extend(template_rules::pod_template(
+            &spec.template,
+            spec.claim_templates(),
+        ));
+    }
+    errors.extend(template_rules::of_sets(&spec.template));
     errors.extend(strategy::scale(&spec));
     errors.extend(strategy::update(&spec));
-    non_negative("spec.minReadySeconds", spec.min_ready_seconds, &mut errors);
     // OpenKruise lets this pass, and its manager then crashes in a loop.
     non_negative(
         "spec.revisionHistoryLimit",
@@ -40,9 +44,6 @@ pub fn validate_cloneset(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         &mut errors,
     );
     progress_deadline(&spec, &mut errors);
-    if let Some(old) = old {
-        errors.extend(forbid::update(new, old));
-    }
     errors
 }
 
@@ -72,70 +73,54 @@ fn progress_deadline(spec: &CloneSetSpec, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn selector(spec: &CloneSetSpec, errors: &mut Vec<FieldError>) {
+/// Checks the selector, and the template's labels against it. Whether Go can make a selector of it: only then the real webhook looks
+/// at the template.
+fn selector(spec: &CloneSetSpec, errors: &mut Vec<FieldError>) -> bool {
     let path = "spec.selector";
     let selector = &spec.selector;
-    let before = errors.len();
-    for (at, requirement) in selector.match_expressions.iter().flatten().enumerate() {
-        let path = format!("{path}.matchExpressions[{at}]");
-        let values = requirement.values.as_deref().unwrap_or_default();
-        match requirement.operator.as_str() {
-            "In" | "NotIn" if values.is_empty() => errors.push(FieldError::required(
-                format!("{path}.values"),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(FieldError::forbidden(
-                format!("{path}.values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let path = format!("{path}.operator");
-                errors.push(FieldError::invalid(
-                    path,
-                    format!("{other:?}"),
-                    "not a valid selector operator",
-                ));
-            }
-        }
+    let value = shared_json::to_value(selector).unwrap_or_default();
+    let mut found = Errors::default();
+    selectors::selector(Some(&value), &Path::new(path), &mut found);
+    errors.extend(found.into_vec());
+    let is_empty = selectors::is_empty(&value);
+    if is_empty {
+        let detail = "empty selector is invalid for cloneset";
+        errors.push(FieldError::invalid_shown(path, go_selector(selector), detail));
     }
-    if selector.match_labels.iter().flatten().count() + selector.match_expressions.iter().flatten().count()
-        == 0
-    {
-        errors.push(FieldError::invalid(
-            path,
-            go_selector(selector),
-            "empty selector is invalid for cloneset",
+    let Some(matcher) = selectors::is_usable(&value)
+        .then(|| Selector::try_from(selector.clone()).ok())
+        .flatten()
+    else {
+        errors.push(FieldError::invalid_shown(path, go_selector(selector), ""));
+        return false;
+    };
+    let labels = spec
+        .template
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object);
+    let labels = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect();
+    if !is_empty && !matcher.matches(&labels) {
+        let value: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| format!("{key:?}:{value:?}"))
+            .collect();
+        // A map that is not there prints otherwise than an empty one.
+        let value = match value.is_empty() {
+            true => "map[string]string(nil)".to_owned(),
+            false => format!("map[string]string{{{}}}", value.join(", ")),
+        };
+        let detail = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid_shown(
+            "spec.template.metadata.labels",
+            value,
+            detail,
         ));
-        return;
     }
-    match Selector::try_from(selector.clone()) {
-        Ok(matcher) if errors.len() == before => {
-            let labels = spec
-                .template
-                .pointer("/metadata/labels")
-                .and_then(Value::as_object);
-            let labels = labels
-                .into_iter()
-                .flatten()
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect();
-            if !matcher.matches(&labels) {
-                let value: Vec<String> = labels
-                    .iter()
-                    .map(|(key, value)| format!("{key:?}:{value:?}"))
-                    .collect();
-                let value = format!("map[string]string{{{}}}", value.join(", "));
-                let detail = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid(
-                    "spec.template.metadata.labels",
-                    value,
-                    detail,
-                ));
-            }
-        }
-        _ => errors.push(FieldError::invalid(path, go_selector(selector), "")),
-    }
+    true
 }
 
 /// A selector as Go's `%#v` prints it.

@@ -4,7 +4,7 @@
 //! that must exist, a quota) is admission.
 
 mod api_service;
-pub(crate) mod app_armor;
+pub(crate) use pod_rules::app_armor;
 pub(crate) mod crd;
 mod crd_check;
 mod custom;

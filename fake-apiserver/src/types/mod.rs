@@ -20,7 +20,6 @@ mod format;
 mod go_time;
 mod prune;
 pub(crate) mod published;
-mod quantity;
 #[cfg(test)]
 mod recorded;
 mod schema;
@@ -34,7 +33,7 @@ pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use decode::DecodeError;
 pub(crate) use duration::check_duration;
 pub(crate) use format::fits as fits_format;
-pub(crate) use quantity::Quantity;
+pub(crate) use pod_rules::quantity::{self, Quantity};
 pub use schema::{
     Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written,
 };

@@ -341,10 +341,9 @@ fn stateful_spec(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let template = Template {
         kind: "StatefulSet",
         scope: Scope {
-            meta: None,
-            is_pod: false,
             claims: &claim_names,
             named_by_set: true,
+            ..Scope::TEMPLATE
         },
         empty_selects: false,
     };

@@ -9,36 +9,27 @@
 //!
 //! Functions are pure: whatever needs other objects is admission or a strategy.
 
-mod addresses;
 mod admission_policies;
-mod amounts;
 mod apps;
-mod claim;
 mod core;
 mod cron;
 mod devices;
-mod errors;
 mod events;
-pub(crate) mod fields;
 mod flow_control;
-pub(crate) mod go;
 mod job_status;
 mod job_update;
 mod jobs;
 mod networking;
-mod path;
-mod pod;
 mod policies;
 mod registrations;
 mod scaling;
-mod selectors;
 mod service;
 mod signing;
 mod storage;
-mod unified;
-mod volume_sources;
 mod warnings;
 
+use pod_rules::{addresses, amounts, claim, errors, path, pod, selectors, volume_sources};
+pub(crate) use pod_rules::{fields, go};
 use shared_json::Value;
 
 use crate::field_error::FieldError;
