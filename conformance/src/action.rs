@@ -98,6 +98,26 @@ impl Kubectl {
     /// # Errors
     /// If the kind is not served.
     pub async fn api_of(&self, object: &Value) -> Result<Api<DynamicObject>, ActionError> {
+        let (resource, namespaced) = self.known(object).await?;
+        let given = text(object, "/metadata/namespace");
+        Ok(self.api(
+            &resource,
+            namespaced,
+            Some(given.as_str()).filter(|name| !name.is_empty()),
+        ))
+    }
+
+    /// The path of all objects of an object's kind, in all namespaces.
+    ///
+    /// # Errors
+    /// If the kind is not served.
+    pub async fn path_of_all(&self, object: &Value) -> Result<String, ActionError> {
+        let (resource, _) = self.known(object).await?;
+        Ok(self.api(&resource, false, None).resource_url().to_owned())
+    }
+
+    /// What the server says of an object's kind, asked once.
+    async fn known(&self, object: &Value) -> Result<(ApiResource, bool), ActionError> {
         let id = (text(object, "/apiVersion"), text(object, "/kind"));
         let known = self
             .kinds
@@ -105,23 +125,15 @@ impl Kubectl {
             .unwrap_or_else(PoisonError::into_inner)
             .get(&id)
             .cloned();
-        let (resource, namespaced) = match known {
-            Some(known) => known,
-            None => {
-                let found = self.discover(&id.0, &id.1).await?;
-                self.kinds
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(id, found.clone());
-                found
-            }
-        };
-        let given = text(object, "/metadata/namespace");
-        Ok(self.api(
-            &resource,
-            namespaced,
-            Some(given.as_str()).filter(|name| !name.is_empty()),
-        ))
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.discover(&id.0, &id.1).await?;
+        self.kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, found.clone());
+        Ok(found)
     }
 
     /// Asks the server what a kind's resource is called, and whether its objects live in namespaces.
@@ -256,6 +268,39 @@ impl Kubectl {
         };
         api.patch(&name, &params, &Patch::Merge(&patch)).await?;
         Ok(Applied::Configured)
+    }
+
+    /// What the server says that would come of `apply`, `create`, `update` or `patch`.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn dry_run(
+        &self,
+        api: &Api<DynamicObject>,
+        verb: &str,
+        subresource: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, ActionError> {
+        let name = text(object, "/metadata/name");
+        let live = match verb {
+            "create" => None,
+            "apply" => api.get_opt(&name).await?,
+            _ => Some(api.get(&name).await?),
+        };
+        let query = format!("?fieldManager={MANAGER}&fieldValidation=Strict&dryRun=All");
+        let Some(live) = live else {
+            let path = format!("{}{query}", api.resource_url());
+            return self.request("POST", &path, Some(object)).await;
+        };
+        let below = subresource.map(|name| format!("/{name}")).unwrap_or_default();
+        let path = format!("{}/{name}{below}{query}", api.resource_url());
+        if verb == "update" {
+            let mut next = object.clone();
+            next["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
+            return self.request("PUT", &path, Some(&next)).await;
+        }
+        self.send("PATCH", &path, "application/merge-patch+json", Some(object))
+            .await
     }
 
     /// Patches an object; `kind` is `json`, `merge` or `strategic`.
@@ -398,11 +443,21 @@ impl Kubectl {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ActionError> {
+        self.send(method, path, "application/json", body).await
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        form: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ActionError> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = http::Request::builder()
             .method(method)
             .uri(path)
-            .header("content-type", "application/json")
+            .header("content-type", form)
             .body(bytes)
             .map_err(|error| ActionError::Object(error.to_string()))?;
         Ok(self.client.request(request).await?)
