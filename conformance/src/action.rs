@@ -15,6 +15,8 @@ use crate::history::text;
 
 /// The field manager of everything the harness writes.
 const MANAGER: &str = "kubectl";
+/// How often a conditional scaling is tried while others change the object, as by kubectl.
+const SCALE_ATTEMPTS_MAX: usize = 4;
 /// Where kubectl keeps what was last applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -96,6 +98,26 @@ impl Kubectl {
     /// # Errors
     /// If the kind is not served.
     pub async fn api_of(&self, object: &Value) -> Result<Api<DynamicObject>, ActionError> {
+        let (resource, namespaced) = self.known(object).await?;
+        let given = text(object, "/metadata/namespace");
+        Ok(self.api(
+            &resource,
+            namespaced,
+            Some(given.as_str()).filter(|name| !name.is_empty()),
+        ))
+    }
+
+    /// The path of all objects of an object's kind, in all namespaces.
+    ///
+    /// # Errors
+    /// If the kind is not served.
+    pub async fn path_of_all(&self, object: &Value) -> Result<String, ActionError> {
+        let (resource, _) = self.known(object).await?;
+        Ok(self.api(&resource, false, None).resource_url().to_owned())
+    }
+
+    /// What the server says of an object's kind, asked once.
+    async fn known(&self, object: &Value) -> Result<(ApiResource, bool), ActionError> {
         let id = (text(object, "/apiVersion"), text(object, "/kind"));
         let known = self
             .kinds
@@ -103,23 +125,15 @@ impl Kubectl {
             .unwrap_or_else(PoisonError::into_inner)
             .get(&id)
             .cloned();
-        let (resource, namespaced) = match known {
-            Some(known) => known,
-            None => {
-                let found = self.discover(&id.0, &id.1).await?;
-                self.kinds
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(id, found.clone());
-                found
-            }
-        };
-        let given = text(object, "/metadata/namespace");
-        Ok(self.api(
-            &resource,
-            namespaced,
-            Some(given.as_str()).filter(|name| !name.is_empty()),
-        ))
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.discover(&id.0, &id.1).await?;
+        self.kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, found.clone());
+        Ok(found)
     }
 
     /// Asks the server what a kind's resource is called, and whether its objects live in namespaces.
@@ -256,6 +270,39 @@ impl Kubectl {
         Ok(Applied::Configured)
     }
 
+    /// What the server says that would come of `apply`, `create`, `update` or `patch`.
+    ///
+    /// # Errors
+    /// If the server refuses it.
+    pub async fn dry_run(
+        &self,
+        api: &Api<DynamicObject>,
+        verb: &str,
+        subresource: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, ActionError> {
+        let name = text(object, "/metadata/name");
+        let live = match verb {
+            "create" => None,
+            "apply" => api.get_opt(&name).await?,
+            _ => Some(api.get(&name).await?),
+        };
+        let query = format!("?fieldManager={MANAGER}&fieldValidation=Strict&dryRun=All");
+        let Some(live) = live else {
+            let path = format!("{}{query}", api.resource_url());
+            return self.request("POST", &path, Some(object)).await;
+        };
+        let below = subresource.map(|name| format!("/{name}")).unwrap_or_default();
+        let path = format!("{}/{name}{below}{query}", api.resource_url());
+        if verb == "update" {
+            let mut next = object.clone();
+            next["metadata"]["resourceVersion"] = json!(live.metadata.resource_version);
+            return self.request("PUT", &path, Some(&next)).await;
+        }
+        self.send("PATCH", &path, "application/merge-patch+json", Some(object))
+            .await
+    }
+
     /// Patches an object; `kind` is `json`, `merge` or `strategic`.
     ///
     /// # Errors
@@ -314,6 +361,40 @@ impl Kubectl {
         Ok(())
     }
 
+    /// `kubectl scale`: sets the number of replicas through the subresource `scale`, if the conditions hold.
+    ///
+    /// # Errors
+    /// If a condition does not hold (in kubectl's words), or the server refuses the change.
+    pub async fn scale(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        scaling: &Scaling,
+    ) -> Result<(), ActionError> {
+        if !scaling.is_conditional() {
+            let params = PatchParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            let body = json!({"spec": {"replicas": scaling.replicas}});
+            api.patch_subresource("scale", name, &params, &Patch::Merge(&body))
+                .await?;
+            return Ok(());
+        }
+        let path = format!("{}/{name}/scale", api.resource_url());
+        let mut attempts = 0;
+        loop {
+            let mut scale = self.request("GET", &path, None).await?;
+            scaling.check(&scale)?;
+            scale["spec"]["replicas"] = json!(scaling.replicas);
+            attempts += 1;
+            match self.request("PUT", &path, Some(&scale)).await {
+                Err(ActionError::Api(error)) if attempts < SCALE_ATTEMPTS_MAX && is_conflict(&error) => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
     /// Deletes an object; `cascade` is `background`, `foreground` or `orphan`.
     ///
     /// # Errors
@@ -362,14 +443,102 @@ impl Kubectl {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ActionError> {
+        self.send(method, path, "application/json", body).await
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        form: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ActionError> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = http::Request::builder()
             .method(method)
             .uri(path)
-            .header("content-type", "application/json")
+            .header("content-type", form)
             .body(bytes)
             .map_err(|error| ActionError::Object(error.to_string()))?;
         Ok(self.client.request(request).await?)
+    }
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_conflict())
+}
+
+/// The options of `kubectl scale`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scaling {
+    /// The number of replicas to set.
+    replicas: i32,
+    /// The number of replicas that the object must have now.
+    current: Option<i32>,
+    /// The resource version that the object must have now.
+    resource_version: Option<String>,
+}
+
+impl Scaling {
+    /// Reads kubectl's options by name, without their dashes.
+    ///
+    /// # Errors
+    /// An option that kubectl refuses, in its words.
+    pub fn of_flags(flags: &BTreeMap<String, String>) -> Result<Self, ActionError> {
+        let number = |name: &str| match flags.get(name) {
+            None => Ok(None),
+            Some(given) => given.parse::<i32>().map(Some).map_err(|_| {
+                ActionError::Object(format!("invalid argument \"{given}\" for \"--{name}\" flag"))
+            }),
+        };
+        let refused = |words: &str| Err(ActionError::Object(words.to_owned()));
+        let Some(replicas) = number("replicas")? else {
+            return refused("required flag(s) \"replicas\" not set");
+        };
+        if replicas < 0 {
+            return refused(
+                "The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0",
+            );
+        }
+        let current = number("current-replicas")?.unwrap_or(-1);
+        if current < -1 {
+            return refused("The --current-replicas must specify an integer of -1 or greater");
+        }
+        Ok(Self {
+            replicas,
+            current: (current >= 0).then_some(current),
+            resource_version: flags
+                .get("resource-version")
+                .filter(|version| !version.is_empty())
+                .cloned(),
+        })
+    }
+
+    fn is_conditional(&self) -> bool {
+        self.current.is_some() || self.resource_version.is_some()
+    }
+
+    /// Compares the object's scale with the conditions.
+    fn check(&self, scale: &Value) -> Result<(), ActionError> {
+        let unexpected = |of: &str, expected: &str, actual: &str| {
+            Err(ActionError::Object(format!(
+                "Expected {of} to be {expected}, was {actual}"
+            )))
+        };
+        let replicas = scale
+            .pointer("/spec/replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        if let Some(current) = self.current
+            && i64::from(current) != replicas
+        {
+            return unexpected("replicas", &current.to_string(), &replicas.to_string());
+        }
+        let version = text(scale, "/metadata/resourceVersion");
+        match &self.resource_version {
+            Some(expected) if *expected != version => unexpected("resource version", expected, &version),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -431,5 +600,45 @@ mod tests {
     #[case(json!({}), json!({"l": [{"a": 1}]}), json!({"l": [{"a": 1, "default": true}]}), json!({"l": [{"a": 1}]}))]
     fn applies(#[case] before: Value, #[case] wanted: Value, #[case] live: Value, #[case] expected: Value) {
         assert_eq!(three_way(&before, &wanted, &live), expected);
+    }
+
+    /// The options, the words of the refusal, and the number of replicas afterwards.
+    #[rstest]
+    #[case::unconditional(&[("replicas", "5")], "", 5)]
+    #[case::as_expected(&[("replicas", "5"), ("current-replicas", "3")], "", 5)]
+    #[case::any_number(&[("replicas", "5"), ("current-replicas", "-1")], "", 5)]
+    #[case::not_as_expected(&[("replicas", "5"), ("current-replicas", "2")], "Expected replicas to be 2, was 3", 3)]
+    #[case::other_version(&[("replicas", "5"), ("resource-version", "0")], "Expected resource version to be 0, was ", 3)]
+    #[case::without_number(&[("current-replicas", "3")], "required flag(s) \"replicas\" not set", 3)]
+    #[case::negative(&[("replicas", "-3")], "The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0", 3)]
+    #[case::negative_condition(&[("replicas", "5"), ("current-replicas", "-2")], "The --current-replicas must specify an integer of -1 or greater", 3)]
+    #[case::no_number(&[("replicas", "x")], "invalid argument \"x\" for \"--replicas\" flag", 3)]
+    #[tokio::test(start_paused = true)]
+    async fn scales(#[case] flags: &[(&str, &str)], #[case] refusal: &str, #[case] expected: i64) {
+        let cluster = fake_apiserver::Cluster::builder()
+            .start()
+            .await
+            .expect("a cluster");
+        let kubectl = Kubectl::new(cluster.client(), "default");
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template},
+        });
+        kubectl.create(&object).await.expect("a deployment");
+        let api = kubectl.api_of(&object).await.expect("its API");
+        let flags = flags
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let result = match Scaling::of_flags(&flags) {
+            Ok(scaling) => kubectl.scale(&api, "web", &scaling).await,
+            Err(error) => Err(error),
+        };
+        let said = result.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(said.is_empty(), refusal.is_empty(), "{said}");
+        assert!(said.starts_with(refusal), "{said}");
+        let live = api.get("web").await.expect("the deployment");
+        assert_eq!(live.data["spec"]["replicas"].as_i64(), Some(expected));
     }
 }

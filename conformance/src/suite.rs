@@ -8,12 +8,15 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use client_kit::Seed;
+use shared_json::Value;
 
+use crate::action::Kubectl;
 use crate::backend::{
     Backend, FakeCluster, FakeOptions, MadeCluster, Maker, ManagerChoice, ManagerTweak, RealCluster,
     run_program,
 };
 use crate::error::Error;
+use crate::manifest;
 use crate::recording::environment::Environment;
 use crate::recording::{Recording, divergences, load};
 use crate::report::console::Console;
@@ -74,6 +77,14 @@ pub struct SuiteOptions {
     pub json: Option<PathBuf>,
     /// Whether scenarios without recordings and snapshots are judged by their assertions alone: other people's are.
     pub assertions_suffice: bool,
+    /// Chainsaw's configuration of the scenarios, if it is not `.chainsaw.yaml` in their folder.
+    pub configuration: Option<PathBuf>,
+    /// The values that scenarios know as `$values`: an object, or null for an empty one.
+    pub values: Value,
+    /// How many nodes the in-process cluster of a scenario has; as many as otherwise for `None`.
+    pub nodes: Option<u32>,
+    /// A manifest of what a scenario's cluster has from the start.
+    pub setup: Option<PathBuf>,
     /// A change of our manager: a test's way to break it.
     pub tweak: Option<ManagerTweak>,
 }
@@ -123,7 +134,10 @@ fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error
     // Everything is read before anything is played, so that bad input leaves nothing half done.
     let mut scenarios = Vec::new();
     if options.play_scenarios {
-        scenarios = scenario::load::find(&options.scenarios)?;
+        scenarios = scenario::load::find(&options.scenarios, options.configuration.as_deref())?;
+        for scenario in scenarios.iter_mut().filter(|_| !options.values.is_null()) {
+            scenario.values = options.values.clone();
+        }
         scenarios.retain(|scenario| selected(options, &scenario.name));
     }
     let mut recordings = Vec::new();
@@ -338,7 +352,7 @@ pub(crate) async fn start(
             .map(Backend::Real),
         _ => {
             // Which pods share a node decides which one a set gives up first.
-            let nodes = environment.nodes();
+            let nodes = environment.nodes().or(options.nodes);
             let fake = FakeOptions {
                 seed,
                 environment,
@@ -349,6 +363,26 @@ pub(crate) async fn start(
             FakeCluster::start(fake).await.map(Backend::Fake)
         }
     }
+}
+
+/// Applies what a scenario's cluster has from the start, and waits until its first consequences are there.
+async fn set_up(options: &SuiteOptions, backend: &Backend) -> Result<(), Error> {
+    let Some(path) = &options.setup else {
+        return Ok(());
+    };
+    let kubectl = Kubectl::new(backend.client(), "default");
+    for document in manifest::read(path)? {
+        kubectl
+            .apply(&document.object)
+            .await
+            .map_err(|error| Error::Refused {
+                action: "apply".to_owned(),
+                origin: Some(format!("{}:{}", path.display(), document.line)),
+                why: error.to_string(),
+            })?;
+    }
+    backend.settle().await;
+    Ok(())
 }
 
 fn play_scenario(
@@ -376,6 +410,7 @@ fn play_scenario(
         let (console, told) = (&mut console, &mut told);
         block_on(options, seed, simulate, async move || {
             let backend = start(options, seed, environment).await?;
+            set_up(options, &backend).await?;
             let mut on_step = |step: &StepOutcome| {
                 if told.is_ok() {
                     *told = console.step(step);

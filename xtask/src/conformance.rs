@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use conformance::Error;
 use conformance::backend::ManagerChoice;
+use conformance::scenario::values;
 use conformance::suite::{self, BackendChoice, SuiteOptions};
 
 /// Plays scenarios and recordings.
@@ -17,6 +19,24 @@ pub(crate) struct Arguments {
     /// The folder of the scenarios.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Chainsaw's configuration for `--dir`, instead of its `.chainsaw.yaml`.
+    #[arg(long, value_name = "FILE", requires = "dir")]
+    config: Option<PathBuf>,
+    /// Values that tests know as `$values`, from YAML files; later ones go before earlier ones.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    values: Vec<PathBuf>,
+    /// Sets such values: `image.tag=1,args={a,b}` (Helm's grammar); may be given more than once.
+    #[arg(long, value_name = "SETTINGS")]
+    set: Vec<String>,
+    /// Sets such values, which are all texts.
+    #[arg(long, value_name = "SETTINGS")]
+    set_string: Vec<String>,
+    /// How many nodes the in-process cluster of each test has.
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+    /// A manifest of what the cluster of each test has from the start.
+    #[arg(long, value_name = "FILE")]
+    setup: Option<PathBuf>,
     /// Play every recording below DIR instead of the scenarios.
     #[arg(long, value_name = "DIR")]
     recordings: Option<PathBuf>,
@@ -98,12 +118,13 @@ pub(crate) fn workspace() -> PathBuf {
     here.parent().map(PathBuf::from).unwrap_or(here)
 }
 
-fn options(arguments: Arguments) -> SuiteOptions {
+fn options(arguments: Arguments) -> Result<SuiteOptions, Error> {
+    let values = values::gather(&arguments.values, &arguments.set, &arguments.set_string)?;
     let fixtures = workspace().join("fixtures");
     let backend = arguments.backend.choice(arguments.kubeconfig);
     let own_recordings = arguments.recordings.is_none();
     let assertions_suffice = arguments.dir.is_some();
-    SuiteOptions {
+    Ok(SuiteOptions {
         // Without a choice both are played: the scenarios, and the recordings that came with the project.
         play_scenarios: own_recordings,
         play_recordings: !own_recordings || (arguments.dir.is_none() && backend == BackendChoice::Fake),
@@ -123,13 +144,17 @@ fn options(arguments: Arguments) -> SuiteOptions {
         junit: arguments.junit,
         json: arguments.json,
         assertions_suffice,
+        configuration: arguments.config,
+        values,
+        nodes: arguments.nodes,
+        setup: arguments.setup,
         tweak: None,
-    }
+    })
 }
 
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let list = arguments.list;
-    let options = options(arguments);
+    let options = options(arguments)?;
     let mut out = io::stdout();
     if list {
         for name in suite::names(&options)? {

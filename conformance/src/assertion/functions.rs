@@ -1,6 +1,7 @@
 //! The functions that Chainsaw adds to JMESPath's: those of JMESPath Community, of kyverno-json and of Kyverno.
 //!
-//! Left out is what asks a clock, a cluster or chance, and what reads certificates: those names stay unknown.
+//! What asks a cluster is in [`questions`]. Left out is what asks a clock or chance, and what reads certificates: those names stay
+//! unknown.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use regex::Regex;
 use shared_json::{Map, Value, json};
 
 use super::operators;
+use super::questions::{self, Question, Questions};
 
 /// So long a text may be padded to be.
 const WIDTH_MAX: usize = 1 << 16;
@@ -510,7 +512,7 @@ fn grouped(args: &[Rcvar], context: &mut Context<'_>) -> Result<Rcvar, JmespathE
 }
 
 /// Adds the functions to a runtime.
-pub(super) fn register(runtime: &mut Runtime) {
+pub(super) fn register(runtime: &mut Runtime, asked: &Questions) {
     let mut add = |name: &str, types: &[ArgumentType], more: Option<ArgumentType>, run| {
         let signature = Signature::new(types.to_vec(), more);
         runtime.register_function(name, Box::new(CustomFunction::new(signature, run)));
@@ -555,6 +557,21 @@ pub(super) fn register(runtime: &mut Runtime) {
             })
         }),
     );
+    for (name, texts, optional) in questions::FUNCTIONS {
+        let mut types = vec![Any];
+        types.extend(std::iter::repeat_n(Text, texts - optional));
+        let asked = asked.clone();
+        let run = move |args: &[Rcvar], context: &mut Context<'_>| {
+            let texts = args.iter().skip(1).filter_map(|arg| arg.as_string().cloned());
+            let question = Question {
+                function: name.to_owned(),
+                arguments: texts.collect(),
+            };
+            let answer = asked.ask(question).map_err(|why| fail(context, why))?;
+            Variable::from_serializable(answer).map(Rcvar::new)
+        };
+        add(name, &types, (optional > 0).then_some(Text), Box::new(run));
+    }
     add("group_by", &[Array, Expref], None, Box::new(grouped));
     add(operators::LET, &[Expref, Any], Some(Any), Box::new(with_bound));
     add(

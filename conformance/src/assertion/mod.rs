@@ -1,11 +1,13 @@
 //! Chainsaw's assertions: trees of JSON whose leaves may be expressions.
 //!
-//! [`expression`] evaluates JMESPath, [`operators`] and [`functions`] add what Chainsaw adds to it, [`tree`] compares a tree with a
-//! value.
+//! [`expression`] evaluates JMESPath, [`operators`] and [`functions`] add what Chainsaw adds to it, [`cel`] is its other language,
+//! [`questions`] are what expressions ask a cluster. [`tree`] compares a tree with a value.
 
+mod cel;
 pub mod expression;
 pub mod functions;
 mod operators;
+pub mod questions;
 pub mod tree;
 
-pub use expression::Bindings;
+pub use expression::{Bindings, Compiler};

@@ -1,5 +1,6 @@
 //! Plays recordings and scenarios on a backend.
 
+mod answers;
 pub mod compare;
 mod objects;
 mod operations;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shared_json::{Value, json};
 
+use super::answers::answer;
 use super::objects::{command, find, has_condition, is_not_found, list, shown};
 use super::pace::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
@@ -24,6 +25,8 @@ use crate::scenario::chainsaw::{
 const APPLY: Duration = Duration::from_secs(5);
 const ASSERT: Duration = Duration::from_secs(30);
 const DELETE: Duration = Duration::from_secs(15);
+/// So often expressions may ask the cluster something new before their value is known.
+const QUESTIONS_MAX: usize = 64;
 
 /// Plays the operations of one scenario.
 pub(super) struct Player<'a> {
@@ -71,14 +74,35 @@ impl<'a> Player<'a> {
     }
 
     /// Gives names to values, for what follows.
-    pub(super) fn bind(&mut self, bindings: &[Binding]) -> Outcome {
-        for binding in bindings {
-            let value = fill(&binding.value, &self.bindings)
-                .map_err(|why| format!("bindings: {}: {why}", binding.name))?;
-            let name = named(&binding.name, &self.bindings)?;
-            self.bindings.set(&name, value);
-        }
+    pub(super) async fn bind(&mut self, bindings: &[Binding]) -> Outcome {
+        self.bindings = self.scope(bindings).await?;
         Ok(())
+    }
+
+    /// The name of the cluster that the test is for; empty for its own.
+    pub(super) async fn cluster(&self) -> Result<String, String> {
+        let name = self.scenario.test.spec.cluster.as_deref().unwrap_or_default();
+        self.answered(|| named(name, &self.bindings)).await
+    }
+
+    /// Evaluates, with the answers of the cluster to what expressions ask it.
+    async fn answered<T>(&self, evaluate: impl Fn() -> Result<T, String>) -> Result<T, String> {
+        let questions = self.bindings.questions();
+        questions.forget();
+        for _ in 0..QUESTIONS_MAX {
+            let result = evaluate();
+            let open = questions.take_open();
+            if open.is_empty() {
+                return result;
+            }
+            for question in open {
+                let answer = answer(&self.kubectl, &question).await;
+                questions.answer(question, answer);
+            }
+        }
+        Err(format!(
+            "an expression asks the cluster more than {QUESTIONS_MAX} times"
+        ))
     }
 
     /// Makes the scenario's namespace, unless it is there.
@@ -94,7 +118,13 @@ impl<'a> Player<'a> {
         if found.is_some() {
             return Ok(());
         }
-        let mut made = fill(template.unwrap_or(&json!({})), &self.bindings)?;
+        let scope = self
+            .bindings
+            .clone()
+            .compiled_by(self.scenario.test.spec.namespace_template_compiler);
+        let mut made = self
+            .answered(|| fill(template.unwrap_or(&json!({})), &scope))
+            .await?;
         made["apiVersion"] = json!("v1");
         made["kind"] = json!("Namespace");
         made["metadata"]["name"] = json!(name);
@@ -126,7 +156,8 @@ impl<'a> Player<'a> {
             .or_else(|| propagation.clone());
         self.operation = 0;
         self.cleanup.extend(step.cleanup.iter().cloned());
-        let result = match self.bind(&step.bindings) {
+        self.bindings = self.bindings.clone().compiled_by(step.compiler);
+        let result = match self.bind(&step.bindings).await {
             Ok(()) => self.operations(&step.operations, "try").await,
             Err(why) => Err(why),
         };
@@ -175,6 +206,15 @@ impl<'a> Player<'a> {
     }
 
     async fn operation(&mut self, operation: &Operation) -> Outcome {
+        let language = self.bindings.compiler();
+        self.bindings = self.bindings.clone().compiled_by(operation.compiler);
+        let result = self.act(operation).await;
+        // What the operation has bound stays; its language goes.
+        self.bindings = self.bindings.clone().compiled_by(Some(language));
+        result
+    }
+
+    async fn act(&mut self, operation: &Operation) -> Outcome {
         self.operation += 1;
         if let Some(name) = operation.passed_over() {
             self.commands.push(format!("# {name}: passed over"));
@@ -238,21 +278,31 @@ impl<'a> Player<'a> {
             .collect()
     }
 
-    fn scope(&self, bindings: &[Binding]) -> Result<Bindings, String> {
-        let mut scope = self.bindings.clone();
-        for binding in bindings {
-            let value =
-                fill(&binding.value, &scope).map_err(|why| format!("bindings: {}: {why}", binding.name))?;
-            let name = named(&binding.name, &scope)?;
-            scope.set(&name, value);
+    /// The values by name, with more of them.
+    async fn scope(&self, bindings: &[Binding]) -> Result<Bindings, String> {
+        if bindings.is_empty() {
+            return Ok(self.bindings.clone());
         }
-        Ok(scope)
+        self.answered(|| {
+            let mut scope = self.bindings.clone();
+            for binding in bindings {
+                let within = scope.clone().compiled_by(binding.compiler);
+                let value = fill(&binding.value, &within)
+                    .map_err(|why| format!("bindings: {}: {why}", binding.name))?;
+                let name = named(&binding.name, &within)?;
+                scope.set(&name, value);
+            }
+            Ok(scope)
+        })
+        .await
     }
 
     async fn write(&mut self, verb: &str, action: &WriteAction) -> Outcome {
-        let mut scope = self.scope(&action.bindings)?;
+        let mut scope = self.scope(&action.bindings).await?;
         let evaluated = action.template.unwrap_or(self.template);
-        let objects = self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope)?;
+        let objects = self
+            .answered(|| self.objects(action.file.as_ref(), action.resource.as_ref(), evaluated, &scope))
+            .await?;
         for (index, (object, origin)) in objects.into_iter().enumerate() {
             let ids = json!({"id": self.operation, "resourceId": index + 1});
             scope.set("operation", ids);
@@ -271,7 +321,10 @@ impl<'a> Player<'a> {
             if let Some(refusal) = error.as_str() {
                 self.commands.push(format!("# {refusal}"));
             }
-            if !self.expected(&action.expect, &object, &shown, &error, &scope)? {
+            let expected = self
+                .answered(|| expected(&action.expect, &object, &shown, &error, &scope))
+                .await?;
+            if !expected {
                 if let Err(ActionError::Api(error)) = &result
                     && matches!(&**error, kube::Error::Api(status) if matches!(status.code, 400 | 422))
                 {
@@ -280,7 +333,12 @@ impl<'a> Player<'a> {
                 }
                 result.map_err(|error| format!("{origin}: {error}"))?;
             }
-            self.outputs(&action.outputs, &shown, &mut scope)?;
+            let outputs = self.answered(|| outputs(&action.outputs, &shown, &scope)).await?;
+            for (name, value) in outputs {
+                // The next object of the same action knows it, too.
+                scope.set(&name, value.clone());
+                self.bindings.set(&name, value);
+            }
         }
         Ok(())
     }
@@ -293,6 +351,10 @@ impl<'a> Player<'a> {
     ) -> Result<Value, ActionError> {
         let api = self.kubectl.api_of(object).await?;
         let name = text(object, "/metadata/name");
+        if action.dry_run {
+            let below = action.subresource.as_deref();
+            return self.kubectl.dry_run(&api, verb, below, object).await;
+        }
         match verb {
             "apply" => {
                 if self.kubectl.apply(object).await? == Applied::Created {
@@ -324,81 +386,25 @@ impl<'a> Player<'a> {
         shared_json::to_value(live).map_err(|error| ActionError::Object(error.to_string()))
     }
 
-    /// Whether what happened is what was expected to; without an expectation success is.
-    fn expected(
-        &self,
-        expectations: &[Expectation],
-        object: &Value,
-        shown: &Value,
-        error: &Value,
-        scope: &Bindings,
-    ) -> Result<bool, String> {
-        let mut any = false;
-        for expectation in expectations {
-            let concerns = expectation
-                .matches
-                .as_ref()
-                .is_none_or(|wanted| tree::check(wanted, object, scope).is_empty());
-            if !concerns {
-                continue;
-            }
-            any = true;
-            let mut scope = scope.clone();
-            scope.set("error", error.clone());
-            let problems = tree::check(&expectation.check, shown, &scope);
-            if !problems.is_empty() {
-                let said = if error.is_null() {
-                    "it succeeded".to_owned()
-                } else {
-                    format!("the server said: {error}")
-                };
-                return Err(format!("{}; {said}", problems.join("; ")));
-            }
-        }
-        Ok(any)
-    }
-
-    fn outputs(&mut self, outputs: &[Output], shown: &Value, scope: &mut Bindings) -> Outcome {
-        for output in outputs {
-            if output
-                .matches
-                .as_ref()
-                .is_some_and(|wanted| !tree::check(wanted, shown, scope).is_empty())
-            {
-                continue;
-            }
-            let value = match output.value.as_str().and_then(inner) {
-                Some(expression) => evaluate(expression, shown, scope)?,
-                None => output.value.clone(),
-            };
-            let name = named(&output.name, scope)?;
-            // The next object of the same action knows it, too.
-            scope.set(&name, value.clone());
-            self.bindings.set(&name, value);
-        }
-        Ok(())
-    }
-
     async fn delete(&mut self, action: &DeleteAction) -> Outcome {
-        let scope = self.scope(&action.bindings)?;
+        let scope = self.scope(&action.bindings).await?;
         let targets: Vec<Value> = match (&action.reference, &action.file) {
-            (Some(reference), _) => vec![fill(
-                &json!({
+            (Some(reference), _) => {
+                let target = json!({
                     "apiVersion": reference.api_version, "kind": reference.kind,
                     "metadata": {
                         "name": reference.name, "namespace": reference.namespace.clone().unwrap_or_default(),
                         "labels": reference.labels,
                     },
-                }),
-                &scope,
-            )?],
+                });
+                vec![self.answered(|| fill(&target, &scope)).await?]
+            }
             (None, file) => self
-                .objects(
-                    file.as_ref(),
-                    None,
-                    action.template.unwrap_or(self.template),
-                    &scope,
-                )?
+                .answered(|| {
+                    let evaluated = action.template.unwrap_or(self.template);
+                    self.objects(file.as_ref(), None, evaluated, &scope)
+                })
+                .await?
                 .into_iter()
                 .map(|(object, _)| object)
                 .collect(),
@@ -446,7 +452,10 @@ impl<'a> Player<'a> {
                 .as_ref()
                 .err()
                 .map_or(Value::Null, |why| Value::from(why.clone()));
-            if !self.expected(&action.expect, &target, &target, &error, &scope)? {
+            let expected = self
+                .answered(|| expected(&action.expect, &target, &target, &error, &scope))
+                .await?;
+            if !expected {
                 result?;
             }
         }
@@ -455,7 +464,7 @@ impl<'a> Player<'a> {
 
     /// Waits until every wanted object is there (`present`), or none of the unwanted is.
     async fn check(&mut self, action: &CheckAction, present: bool) -> Outcome {
-        let scope = self.scope(&action.bindings)?;
+        let scope = self.scope(&action.bindings).await?;
         let given = action.timeout.or(if present {
             self.timeouts.assert
         } else {
@@ -464,8 +473,10 @@ impl<'a> Player<'a> {
         let limit = given.map_or(ASSERT, |timeout| timeout.0);
         for (wanted, origin) in self.trees(action, &scope)? {
             let mut selector = json!({"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]});
-            selector["metadata"] =
-                fill(wanted.get("metadata").unwrap_or(&json!({})), &scope).unwrap_or_default();
+            selector["metadata"] = self
+                .answered(|| fill(wanted.get("metadata").unwrap_or(&json!({})), &scope))
+                .await
+                .unwrap_or_default();
             let deadline = tokio::time::Instant::now() + limit;
             loop {
                 let seen = self.pace.now();
@@ -498,7 +509,9 @@ impl<'a> Player<'a> {
     async fn look(&self, wanted: &Value, selector: &Value, present: bool, scope: &Bindings) -> Outcome {
         if wanted.get("kind").is_none() {
             // It speaks of values alone.
-            let wrong = tree::check(wanted, &json!({}), scope);
+            let wrong = self
+                .answered(|| Ok(tree::check(wanted, &json!({}), scope)))
+                .await?;
             return match (wrong.is_empty(), present) {
                 (true, false) => Err("it is so and should not be".to_owned()),
                 (false, true) => Err(wrong.join("; ")),
@@ -518,7 +531,7 @@ impl<'a> Player<'a> {
         }
         let mut problems = Vec::new();
         for object in &found {
-            let wrong = tree::check(wanted, object, scope);
+            let wrong = self.answered(|| Ok(tree::check(wanted, object, scope))).await?;
             match (wrong.is_empty(), present) {
                 (true, true) => return Ok(()),
                 (true, false) => {
@@ -543,7 +556,7 @@ impl<'a> Player<'a> {
             "apiVersion": action.api_version, "kind": action.kind,
             "metadata": {"name": action.name, "namespace": action.namespace.clone().unwrap_or_default()},
         });
-        let target = fill(&target, &self.bindings)?;
+        let target = self.answered(|| fill(&target, &self.bindings)).await?;
         let deadline = tokio::time::Instant::now() + limit;
         loop {
             let seen = self.pace.now();
@@ -610,4 +623,61 @@ fn named(name: &str, bindings: &Bindings) -> Result<String, String> {
         Some(expression) => shown(&evaluate(expression, &json!({}), bindings)?),
         None => name.to_owned(),
     })
+}
+
+/// Whether what happened is what was expected to; without an expectation success is.
+fn expected(
+    expectations: &[Expectation],
+    object: &Value,
+    shown: &Value,
+    error: &Value,
+    scope: &Bindings,
+) -> Result<bool, String> {
+    let mut any = false;
+    for expectation in expectations {
+        let concerns = expectation
+            .matches
+            .as_ref()
+            .is_none_or(|wanted| tree::check(wanted, object, scope).is_empty());
+        if !concerns {
+            continue;
+        }
+        any = true;
+        let mut scope = scope.clone();
+        scope.set("error", error.clone());
+        let problems = tree::check(&expectation.check, shown, &scope);
+        if !problems.is_empty() {
+            let said = if error.is_null() {
+                "it succeeded".to_owned()
+            } else {
+                format!("the server said: {error}")
+            };
+            return Err(format!("{}; {said}", problems.join("; ")));
+        }
+    }
+    Ok(any)
+}
+
+/// Values taken from an outcome, by name.
+fn outputs(outputs: &[Output], shown: &Value, scope: &Bindings) -> Result<Vec<(String, Value)>, String> {
+    let mut scope = scope.clone();
+    let mut taken = Vec::new();
+    for output in outputs {
+        let within = scope.clone().compiled_by(output.compiler);
+        if output
+            .matches
+            .as_ref()
+            .is_some_and(|wanted| !tree::check(wanted, shown, &within).is_empty())
+        {
+            continue;
+        }
+        let value = match output.value.as_str().and_then(inner) {
+            Some(expression) => evaluate(expression, shown, &within)?,
+            None => output.value.clone(),
+        };
+        let name = named(&output.name, &within)?;
+        scope.set(&name, value.clone());
+        taken.push((name, value));
+    }
+    Ok(taken)
 }

@@ -6,7 +6,7 @@ use shared_json::Value;
 
 use super::compare;
 use super::outcome::{ScenarioOutcome, Status, StepOutcome};
-use crate::action::{ActionError, Kubectl};
+use crate::action::{ActionError, Kubectl, Scaling};
 use crate::backend::Backend;
 use crate::error::Error;
 use crate::history::{Slice, cut};
@@ -314,11 +314,8 @@ pub(crate) async fn act(
                     kubectl.delete(&api, name, flag("cascade"), grace).await?;
                 }
                 "scale" => {
-                    let replicas: i64 = flag("replicas")
-                        .and_then(|text| text.parse().ok())
-                        .unwrap_or_default();
-                    let body = shared_json::json!({"spec": {"replicas": replicas}});
-                    kubectl.patch(&api, name, "merge", None, &body).await?;
+                    let scaling = Scaling::of_flags(&action.flags)?;
+                    kubectl.scale(&api, name, &scaling).await?;
                 }
                 other => {
                     return Err(ActionError::Object(format!(

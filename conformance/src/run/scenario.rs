@@ -77,14 +77,27 @@ pub async fn run(
         .unwrap_or_else(|| "default".to_owned());
     let mut bindings = Bindings::default();
     bindings.set("namespace", Value::from(namespace.clone()));
+    bindings.set("values", scenario.values.clone());
+    // Chainsaw's own objects, which functions that ask a cluster take.
+    bindings.set("client", json!({}));
+    bindings.set("config", json!({}));
     bindings.set(
         "test",
-        json!({"id": 1, "scenarioId": 1, "metadata": {"name": scenario.test.metadata.name}}),
+        json!({"id": 1, "scenarioId": scenario.variant, "metadata": {"name": scenario.test.metadata.name}}),
     );
-    let mut player = Player::new(scenario, backend, &namespace, bindings);
+    let mut player = Player::new(scenario, backend, &namespace, bindings.compiled_by(spec.compiler));
     player
         .bind(&scenario.test.spec.bindings)
+        .await
         .map_err(|why| scenario_error(scenario, &why))?;
+    let elsewhere = player
+        .cluster()
+        .await
+        .map_err(|why| scenario_error(scenario, &why))?;
+    if !elsewhere.is_empty() {
+        let reason = format!("not played here: cluster {elsewhere}");
+        return Ok(ScenarioOutcome::skipped(&scenario.name, reason));
+    }
     player
         .make_namespace(&namespace)
         .await

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use shared_json::Value;
 
 use super::duration::GoDuration;
+use crate::assertion::Compiler;
 
 /// The `apiVersion` of Chainsaw's files.
 pub const API_VERSION: &str = "chainsaw.kyverno.io/v1alpha1";
@@ -53,6 +54,12 @@ pub struct Spec {
     pub namespace: Option<String>,
     /// What that namespace is made of.
     pub namespace_template: Option<Value>,
+    /// The language of expressions in that.
+    pub namespace_template_compiler: Option<Compiler>,
+    /// The language of expressions.
+    pub compiler: Option<Compiler>,
+    /// The cluster it runs on: none but the one it has, whose name is empty.
+    pub cluster: Option<String>,
     /// How long each kind of operation may take.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -142,6 +149,8 @@ pub struct Binding {
     pub name: String,
     /// The value.
     pub value: Value,
+    /// The language of expressions in both.
+    pub compiler: Option<Compiler>,
 }
 
 /// A step.
@@ -154,6 +163,10 @@ pub struct Step {
     /// What it is about.
     #[serde(default)]
     pub description: String,
+    /// The language of expressions.
+    pub compiler: Option<Compiler>,
+    /// The cluster it runs on: none but the test's, whose name is empty.
+    pub cluster: Option<String>,
     /// Values by name.
     #[serde(default)]
     pub bindings: Vec<Binding>,
@@ -216,6 +229,8 @@ pub struct Operation {
     /// What it is about.
     #[serde(default)]
     pub description: String,
+    /// The language of expressions.
+    pub compiler: Option<Compiler>,
     /// Accepted; an operation that fails ends its step.
     pub continue_on_error: Option<bool>,
     /// Creates or changes objects.
@@ -267,7 +282,7 @@ pub struct WriteAction {
     /// Values taken from the outcome, for later operations.
     #[serde(default)]
     pub outputs: Vec<Output>,
-    /// Accepted where it says no.
+    /// Whether the server is only asked what would come of it.
     #[serde(default)]
     pub dry_run: bool,
     /// Which subresource is patched.
@@ -300,6 +315,8 @@ pub struct Output {
     pub name: String,
     /// An expression over the object.
     pub value: Value,
+    /// The language of expressions in it.
+    pub compiler: Option<Compiler>,
 }
 
 /// Objects to delete.

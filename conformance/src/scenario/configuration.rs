@@ -6,6 +6,7 @@ use regex::Regex;
 use shared_json::{Value, json};
 
 use super::chainsaw::{Spec, Test, Timeouts};
+use crate::assertion::Compiler;
 use crate::error::Error;
 
 /// The file's name.
@@ -23,20 +24,24 @@ pub(super) struct Configuration {
     exclude: Option<Regex>,
     namespace: Option<String>,
     namespace_template: Option<Value>,
+    namespace_template_compiler: Option<Compiler>,
+    compiler: Option<Compiler>,
     template: Option<bool>,
     deletion_propagation_policy: Option<String>,
 }
 
 impl Configuration {
-    /// Reads a folder's configuration, if it has one.
+    /// Reads the configuration in a file, or that of a folder, which need not have one.
     ///
     /// # Errors
     /// If it cannot be read, or says what cannot be.
-    pub(super) fn read(root: &Path) -> Result<Self, Error> {
-        let path = root.join(FILE);
+    pub(super) fn read(root: &Path, file: Option<&Path>) -> Result<Self, Error> {
+        let path = file.map_or_else(|| root.join(FILE), Path::to_owned);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && file.is_none() => {
+                return Ok(Self::default());
+            }
             Err(source) => return Err(Error::Read { path, source }),
         };
         let tree: Value = serde_saphyr::from_str(&text).map_err(|error| Error::yaml(&path, &error))?;
@@ -68,6 +73,12 @@ impl Configuration {
                 .map(Some)
                 .map_err(|error| format!("spec.{}: {error}", paths[1])),
         };
+        let compiler = |paths: [&str; 2]| match find(paths) {
+            None => Ok(None),
+            Some(value) => shared_json::from_value(value.clone())
+                .map(Some)
+                .map_err(|error| format!("spec.{}: {error}", paths[1])),
+        };
         let timeouts = find(["timeouts", "timeouts"])
             .cloned()
             .unwrap_or_else(|| json!({}));
@@ -82,6 +93,8 @@ impl Configuration {
                 _ => text(["namespace", "namespace"])?,
             },
             namespace_template: find(["namespace/template", "namespaceTemplate"]).cloned(),
+            namespace_template_compiler: compiler(["namespace/compiler", "namespaceTemplateCompiler"])?,
+            compiler: compiler(["templating/compiler", "compiler"])?,
             template: find(["templating/enabled", "template"]).and_then(Value::as_bool),
             deletion_propagation_policy: text(["deletion/propagation", "deletionPropagationPolicy"])?,
         })
@@ -109,7 +122,9 @@ impl Configuration {
         if spec.namespace.is_none() && spec.namespace_template.is_none() {
             spec.namespace.clone_from(&self.namespace);
             spec.namespace_template.clone_from(&self.namespace_template);
+            spec.namespace_template_compiler = self.namespace_template_compiler;
         }
+        spec.compiler = spec.compiler.or(self.compiler);
         spec.template = spec.template.or(self.template);
         if spec.deletion_propagation_policy.is_none() {
             spec.deletion_propagation_policy
@@ -161,10 +176,21 @@ mod tests {
         assert_eq!(outcome(&spec, "scale-up"), expected);
     }
 
+    /// The languages of the namespace's template and of all else.
+    #[rstest]
+    #[case::nothing(json!({}), (None, None))]
+    #[case::newer(json!({"namespace": {"compiler": "cel"}, "templating": {"compiler": "jp"}}), (Some(Compiler::Cel), Some(Compiler::Jp)))]
+    #[case::older(json!({"namespaceTemplateCompiler": "cel", "compiler": "cel"}), (Some(Compiler::Cel), Some(Compiler::Cel)))]
+    fn languages(#[case] spec: Value, #[case] expected: (Option<Compiler>, Option<Compiler>)) {
+        let found = Configuration::of(&json!({"spec": spec})).expect("a configuration");
+        assert_eq!((found.namespace_template_compiler, found.compiler), expected);
+    }
+
     #[rstest]
     #[case(json!({"excludeTestRegex": "("}), "spec.excludeTestRegex: regex parse error")]
     #[case(json!({"discovery": {"testFile": 1}}), "spec.testFile: must be a string")]
     #[case(json!({"timeouts": {"assert": "x"}}), "spec.timeouts: ")]
+    #[case(json!({"templating": {"compiler": "lua"}}), "spec.compiler: unknown variant `lua`")]
     fn what_is_none(#[case] spec: Value, #[case] expected: &str) {
         let why = Configuration::of(&json!({"spec": spec})).expect_err("a refusal");
         assert!(why.starts_with(expected), "{why}");

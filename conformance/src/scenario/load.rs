@@ -26,6 +26,10 @@ pub struct Scenario {
     pub extras: Extras,
     /// What of it is not played: then nothing is.
     pub beyond: Vec<String>,
+    /// Which of a test's scenarios it is, from 1.
+    pub variant: usize,
+    /// The values that a person gives, `$values` in expressions.
+    pub values: Value,
 }
 
 impl Scenario {
@@ -102,7 +106,8 @@ impl Scenario {
         for (index, variant) in variants.into_iter().enumerate() {
             let mut test = test.clone();
             test.spec.bindings.splice(0..0, variant.bindings);
-            let mut scenario = Self::new(root, path, test, Vec::new())?;
+            let mut scenario = Self::new(root, path, test, beyond.clone())?;
+            scenario.variant = index + 1;
             scenario.name = match variant.name.as_str() {
                 "" => format!("{}#{}", scenario.name, index + 1),
                 name => format!("{}#{name}", scenario.name),
@@ -155,6 +160,8 @@ impl Scenario {
             test,
             extras,
             beyond,
+            variant: 1,
+            values: json!({}),
         };
         scenario.check()?;
         Ok(scenario)
@@ -327,12 +334,12 @@ fn parse(path: &Path, text: &str) -> Result<Test, Error> {
     Err(failure)
 }
 
-/// The scenarios below `root`, by name.
+/// The scenarios below `root`, by name; `configuration` is Chainsaw's, if it is not the folder's `.chainsaw.yaml`.
 ///
 /// # Errors
 /// If a folder cannot be read, or a scenario is wrong.
-pub fn find(root: &Path) -> Result<Vec<Scenario>, Error> {
-    let configuration = Configuration::read(root)?;
+pub fn find(root: &Path, configuration: Option<&Path>) -> Result<Vec<Scenario>, Error> {
+    let configuration = Configuration::read(root, configuration)?;
     let names = configuration.file_names();
     let mut files = Vec::new();
     for name in &names {

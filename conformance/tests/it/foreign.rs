@@ -2,6 +2,7 @@
 
 use conformance::suite::SuiteOptions;
 use rstest::rstest;
+use shared_json::json;
 
 use crate::support::{fixtures, run};
 
@@ -47,6 +48,13 @@ const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind:
 #[case::namespace_of_the_configuration("  steps:\n  - try:\n    - assert: {resource: {($namespace): other}}\n", (1, 0, 0))]
 #[case::arithmetic("  bindings: [{name: a, value: 2}]\n  steps:\n  - try:\n    - assert: {resource: {\"($a * `3` + `1`)\": 7, \"(let $b = $a in $b - `1`)\": 1}}\n", (1, 0, 0))]
 #[case::people_look("  catch: [{events: {}}, {podLogs: {selector: a=b}}]\n  steps:\n  - try:\n    - get: {apiVersion: v1, kind: Pod}\n    finally: [{describe: {apiVersion: v1, kind: Pod}}]\n    cleanup: [{script: {content: rm -f x}}]\n", (1, 0, 0))]
+#[case::values("  steps:\n  - try:\n    - assert: {resource: {($values.image.tag): '01', ($values.count): 2}}\n", (1, 0, 0))]
+#[case::setup("  steps:\n  - try:\n    - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: before, namespace: kube-system}}}\n", (1, 0, 0))]
+#[case::asks_the_cluster("  steps:\n  - try:\n    - assert: {resource: {\"(length(x_k8s_list($client, 'v1', 'Node').items))\": 1, \"(x_k8s_exists($client, 'v1', 'ConfigMap', 'kube-system', 'before'))\": true, \"(x_k8s_exists($client, 'v1', 'ConfigMap', 'kube-system', 'no'))\": false}}\n    - assert: {resource: {\"(x_k8s_resource_exists($client, 'v1', 'Pod'))\": true, \"(x_k8s_resource_exists($client, 'v1', 'No'))\": false, \"(x_k8s_server_version($config).major)\": '1', \"(x_k8s_get($client, 'v1', 'ConfigMap', 'kube-system', 'before').data.a)\": b}}\n    - error: {resource: {\"(x_k8s_get($client, 'v1', 'ConfigMap', 'kube-system', 'no'))\": {}}, timeout: 1s}\n", (1, 0, 0))]
+#[case::cel("  compiler: cel\n  bindings: [{name: a, value: 2}]\n  steps:\n  - try:\n    - apply: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {cel: \"(string(bindings.resolve('a') + 1))\", jp: \"(jp; to_string($a))\"}}}\n    - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {cel: '3', jp: '2'}, (object.data.size()): 2}}\n    - compiler: jp\n      assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, (length(data)): 2}}\n", (1, 0, 0))]
+#[case::cel_of_the_namespace("  namespaceTemplate: {metadata: {name: foo, annotations: {of: (\"a\" + \"b\")}}}\n  namespaceTemplateCompiler: cel\n  steps:\n  - try:\n    - assert: {resource: {apiVersion: v1, kind: Namespace, metadata: {name: foo, annotations: {of: ab}}}}\n", (1, 0, 0))]
+#[case::only_tried("  steps:\n  - try:\n    - apply: {dryRun: true, resource: {apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}, outputs: [{name: kind, value: (spec.type)}]}\n    - error: {resource: {apiVersion: v1, kind: Service, metadata: {name: s}}}\n    - assert: {resource: {($kind): ClusterIP}}\n    - create: {dryRun: true, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}\n    - apply: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}}\n    - patch: {dryRun: true, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: x}}}\n    - update: {dryRun: true, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: x}}}\n    - update: {dryRun: true, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: absent}, data: {}}, expect: [{check: {($error): 'configmaps \"absent\" not found'}}]}\n    - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}}\n", (1, 0, 0))]
+#[case::the_own_cluster("  scenarios: [{bindings: [{name: c, value: ''}]}, {bindings: [{name: c, value: other}]}]\n  cluster: ($c)\n  steps:\n  - try:\n    - assert: {resource: {($test.scenarioId): 1}}\n", (1, 0, 1))]
 #[case::programs("  steps:\n  - try:\n    - script: {content: 'true'}\n", (0, 0, 1))]
 #[case::skip("  skip: true\n  steps:\n  - try:\n    - proxy: {name: x}\n", (0, 0, 1))]
 fn are_played(#[case] spec: &str, #[case] expected: (usize, usize, usize)) {
@@ -65,6 +73,10 @@ fn are_played(#[case] spec: &str, #[case] expected: (usize, usize, usize)) {
         ),
         ("step.yaml", TEMPLATE.to_owned()),
         (
+            "setup.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: before, namespace: kube-system}\ndata: {a: b}\n".to_owned(),
+        ),
+        (
             "tree.yaml",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n".to_owned(),
         ),
@@ -78,6 +90,9 @@ fn are_played(#[case] spec: &str, #[case] expected: (usize, usize, usize)) {
         divergences: fixtures().join("recordings/divergences.yaml"),
         play_scenarios: true,
         assertions_suffice: true,
+        values: json!({"image": {"tag": "01"}, "count": 2}),
+        nodes: Some(1),
+        setup: Some(folder.join("setup.yaml")),
         ..SuiteOptions::default()
     };
     let (totals, text) = run(&options);
