@@ -42,6 +42,8 @@ pub struct Environment {
     pub port: u16,
     /// `HOSTNAME`: the first half of the name under which it is elected.
     pub hostname: String,
+    /// `CUSTOM_RESOURCE_ENABLE`: see [`FeatureGates::parse_beside`].
+    pub custom_resources: String,
 }
 
 impl Environment {
@@ -65,6 +67,7 @@ impl Environment {
                 .parse()
                 .map_err(|_| ProcessError::Flag(format!("WEBHOOK_PORT {port:?} is no port")))?,
             hostname: text("HOSTNAME", "kruise-manager"),
+            custom_resources: text("CUSTOM_RESOURCE_ENABLE", ""),
         })
     }
 
@@ -132,7 +135,7 @@ pub async fn run_with(
     options: Options,
     stop: impl Future,
 ) -> Result<(), ProcessError> {
-    let gates = FeatureGates::parse(flags.text("feature-gates"))?;
+    let gates = FeatureGates::parse_beside(&environment.custom_resources, flags.text("feature-gates"))?;
     refuse_what_is_not_there(flags)?;
     let metrics = Arc::clone(&options.metrics);
     let clock = Arc::clone(&options.clock);
