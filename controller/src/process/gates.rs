@@ -129,7 +129,7 @@ impl FeatureGates {
                 .split_once('=')
                 .map(|(name, value)| (name.trim(), value.trim()))
                 .ok_or_else(|| ProcessError::Gate(format!("missing bool value for {entry}")))?;
-            let value = super::flags::truth(value)
+            let value = super::go_values::truth(value)
                 .ok_or_else(|| ProcessError::Gate(format!("invalid value of {name}={value}")))?;
             match name {
                 "AllAlpha" => stages.push((Stage::Alpha, value)),
