@@ -19,6 +19,7 @@ pub mod webhook;
 
 pub use crds::{crds, pull_job_crd};
 pub use manager::{Manager, Options};
+pub use runtime::RetryDelays;
 
 pub mod cloneset;
 pub mod daemon;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use client_kit::{Clock, EventRecorder, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -21,7 +22,7 @@ use crate::cloneset::{CloneSetPlanner, Planner};
 use crate::launch_priority::Launcher;
 use crate::metrics::Metrics;
 use crate::readiness;
-use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
+use crate::runtime::{Change, Informer, ObjectKey, RetryDelays, WorkQueue};
 
 /// The controller's name in events, metrics and logs.
 const CONTROLLER: &str = "cloneset-controller";
@@ -49,6 +50,10 @@ pub struct Options {
     pub metrics: Arc<Metrics>,
     /// Whether ImagePullJobs are looked at, which the feature gate `PreDownloadImageForInPlaceUpdate` takes.
     pub pull_jobs: bool,
+    /// The only namespace that is looked at; all of them if there is none.
+    pub namespace: Option<String>,
+    /// How long a set waits after failures.
+    pub retry: RetryDelays,
 }
 
 impl Default for Options {
@@ -66,6 +71,8 @@ impl Default for Options {
             planner: Arc::new(CloneSetPlanner::default()),
             metrics: Arc::default(),
             pull_jobs: false,
+            namespace: None,
+            retry: RetryDelays::default(),
         }
     }
 }
@@ -105,11 +112,13 @@ impl Manager {
             planner,
             metrics,
             pull_jobs,
+            namespace,
+            retry,
         } = self.options;
         let client = self.client;
         let expectations = Arc::new(Expectations::default());
         let shared = Arc::new(Shared {
-            sets: WorkQueue::with_rest(rest),
+            sets: WorkQueue::with_rest(rest).with_retry(retry),
             pods: WorkQueue::new(),
             launches: WorkQueue::new(),
             launcher: Launcher::new(client.clone()),
@@ -137,10 +146,11 @@ impl Manager {
         });
 
         let mut watches = JoinSet::new();
-        watch_all(&mut watches, &client, &controller, &shared);
+        let namespace = namespace.as_deref();
+        watch_all(&mut watches, &client, namespace, &controller, &shared);
         if pull_jobs {
             let jobs = controller.jobs.clone();
-            watches.spawn(jobs.run(Api::all(client.clone()), |_| {}));
+            watches.spawn(jobs.run(watched(&client, namespace), |_| {}));
         }
         let mut work = JoinSet::new();
         for _ in 0..workers.max(1) {
@@ -166,13 +176,30 @@ impl Manager {
     }
 }
 
-fn watch_all(watches: &mut JoinSet<()>, client: &Client, controller: &Controller, shared: &Arc<Shared>) {
+/// The objects of a namespace, or of all of them.
+fn watched<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+fn watch_all(
+    watches: &mut JoinSet<()>,
+    client: &Client,
+    namespace: Option<&str>,
+    controller: &Controller,
+    shared: &Arc<Shared>,
+) {
     let queue = Arc::clone(shared);
     watches.spawn(
         controller
             .sets
             .clone()
-            .run(Api::all(client.clone()), move |change| {
+            .run(watched(client, namespace), move |change| {
                 if let Change::Deleted(set) = &change {
                     // A new set of the same name has nothing to do with what the old one waited for.
                     queue.expectations.forget_set(&ObjectKey::of(set.as_ref()));
@@ -186,7 +213,7 @@ fn watch_all(watches: &mut JoinSet<()>, client: &Client, controller: &Controller
         controller
             .pods
             .clone()
-            .run(Api::all(client.clone()), move |change| {
+            .run(watched(client, namespace), move |change| {
                 if let Change::Added(pod) | Change::Updated(_, pod) = &change
                     && readiness::is_due(pod)
                 {
@@ -211,11 +238,16 @@ fn watch_all(watches: &mut JoinSet<()>, client: &Client, controller: &Controller
         controller
             .claims
             .clone()
-            .run(Api::all(client.clone()), move |change| {
+            .run(watched(client, namespace), move |change| {
                 queue.member_changed::<PersistentVolumeClaim>(&change, Member::Claim);
             }),
     );
-    watches.spawn(controller.revisions.clone().run(Api::all(client.clone()), |_| {}));
+    watches.spawn(
+        controller
+            .revisions
+            .clone()
+            .run(watched(client, namespace), |_| {}),
+    );
 }
 
 impl Shared {

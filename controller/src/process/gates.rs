@@ -9,15 +9,15 @@ use super::ProcessError;
 pub enum Stage {
     /// Off by default; `AllAlpha=true` switches all of them on.
     Alpha,
-    /// On by default; `AllBeta=false` switches all of them off.
+    /// On by default, but for `ResourcesDeletionProtection`; `AllBeta=false` switches all of them off.
     Beta,
 }
 
 /// A gate: its name, its default, its stage.
 pub type Gate = (&'static str, bool, Stage);
 
-/// Every gate that OpenKruise 1.9 knows.
-pub const GATES: [Gate; 32] = [
+/// Every gate of OpenKruise 1.9.0, with its default and stage there (`pkg/features/kruise_features.go`).
+pub const GATES: [Gate; 34] = [
     ("CloneSetEventHandlerOptimization", false, Stage::Alpha),
     ("CloneSetPartitionRollback", false, Stage::Alpha),
     ("CloneSetShortHash", false, Stage::Alpha),
@@ -25,9 +25,11 @@ pub const GATES: [Gate; 32] = [
     ("DeletionProtectionForCRDCascadingGate", false, Stage::Alpha),
     ("EnableExternalCerts", false, Stage::Alpha),
     ("EnablePodProbeMarkerOnServerless", false, Stage::Alpha),
+    ("EnableSortSidecarContainerByName", false, Stage::Alpha),
     ("EnhancedLivenessProbe", false, Stage::Alpha),
     ("ForceDeleteTimeoutExpectationGate", false, Stage::Alpha),
     ("ImagePullJobGate", false, Stage::Alpha),
+    ("InPlacePodVerticalScaling", false, Stage::Alpha),
     ("InPlaceUpdateEnvFromMetadata", true, Stage::Beta),
     ("InPlaceWorkloadVerticalScaling", false, Stage::Alpha),
     ("KruiseDaemon", true, Stage::Beta),
@@ -42,7 +44,7 @@ pub const GATES: [Gate; 32] = [
     ("PreparingUpdateAsUpdate", false, Stage::Alpha),
     ("RecreatePodWhenChangeVCTInCloneSetGate", false, Stage::Alpha),
     ("ResourceDistributionGate", false, Stage::Alpha),
-    ("ResourcesDeletionProtection", true, Stage::Beta),
+    ("ResourcesDeletionProtection", false, Stage::Beta),
     ("SidecarSetPatchPodMetadataDefaultsAllowed", false, Stage::Alpha),
     ("SidecarTerminator", false, Stage::Alpha),
     ("StatefulSetAutoDeletePVC", true, Stage::Beta),
@@ -102,13 +104,32 @@ impl FeatureGates {
     /// # Errors
     /// If a gate is unknown (the error lists those that are known) or a value is no truth value.
     pub fn parse(text: &str) -> Result<Self, ProcessError> {
+        Self::parse_over(Self::default(), text)
+    }
+
+    /// The same where `custom_resources` is the value of `CUSTOM_RESOURCE_ENABLE`, a variable that is older than the gates:
+    /// a list of kinds without `SidecarSet` takes `PodWebhook` off unless the flag says otherwise.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_beside(custom_resources: &str, text: &str) -> Result<Self, ProcessError> {
+        let mut defaults = Self::default();
+        let kinds = custom_resources.trim();
+        if !kinds.is_empty() && !kinds.split(',').any(|kind| kind == "SidecarSet") {
+            defaults.turn_off("PodWebhook");
+        }
+        Self::parse_over(defaults, text)
+    }
+
+    fn parse_over(mut gates: Self, text: &str) -> Result<Self, ProcessError> {
         let mut named: BTreeMap<&'static str, bool> = BTreeMap::new();
         let mut stages: Vec<(Stage, bool)> = Vec::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (name, value) = entry
                 .split_once('=')
+                .map(|(name, value)| (name.trim(), value.trim()))
                 .ok_or_else(|| ProcessError::Gate(format!("missing bool value for {entry}")))?;
-            let value = super::flags::truth(value)
+            let value = super::go_values::truth(value)
                 .ok_or_else(|| ProcessError::Gate(format!("invalid value of {name}={value}")))?;
             match name {
                 "AllAlpha" => stages.push((Stage::Alpha, value)),
@@ -122,7 +143,6 @@ impl FeatureGates {
                 }
             }
         }
-        let mut gates = Self::default();
         for (stage, value) in stages {
             for (name, _, of) in GATES.iter().filter(|(_, _, of)| *of == stage) {
                 debug_assert_eq!(*of, stage);
@@ -149,6 +169,13 @@ impl FeatureGates {
         ];
         if downloads.iter().any(|name| self.is_on(name)) {
             self.0.insert("ImagePullJobGate", true);
+        }
+    }
+
+    /// Switches a feature off, whatever the flag says.
+    pub(super) fn turn_off(&mut self, name: &str) {
+        if let Some(on) = self.0.get_mut(name) {
+            *on = false;
         }
     }
 
@@ -189,7 +216,19 @@ mod tests {
         "CloneSetPartitionRollback",
         false
     )]
-    #[case("AllBeta=false", "ResourcesDeletionProtection", false)]
+    #[case(" CloneSetShortHash = true ", "CloneSetShortHash", true)]
+    #[case("AllBeta=false", "PodProbeMarkerGate", false)]
+    #[case("AllBeta=true", "ResourcesDeletionProtection", true)]
+    #[case("AllBeta=true", "InPlacePodVerticalScaling", false)]
+    #[case("AllAlpha=true", "EnableSortSidecarContainerByName", true)]
+    #[case("AllAlpha=true", "InPlacePodVerticalScaling", true)]
+    #[case("AllAlpha=true", "DeletionProtectionForCRDCascadingGate", false)]
+    #[case(
+        "AllAlpha=true,ResourcesDeletionProtection=true",
+        "DeletionProtectionForCRDCascadingGate",
+        true
+    )]
+    #[case("PreDownloadImageForDaemonSetUpdate=true", "ImagePullJobGate", true)]
     #[case("PodWebhook=false", "WorkloadSpread", false)]
     #[case("KruiseDaemon=false", "InPlaceUpdateEnvFromMetadata", false)]
     #[case(
@@ -205,6 +244,77 @@ mod tests {
     )]
     fn gates(#[case] text: &str, #[case] gate: &str, #[case] on: bool) {
         assert_eq!(FeatureGates::parse(text).unwrap().is_on(gate), on, "{text}");
+    }
+
+    /// The table `defaultFeatureGates` of OpenKruise 1.9.0, in its order.
+    #[rstest]
+    #[case(
+        true,
+        Stage::Beta,
+        "PodWebhook KruiseDaemon DaemonWatchingPod WorkloadSpread PodUnavailableBudgetDeleteGate \
+         InPlaceUpdateEnvFromMetadata StatefulSetAutoDeletePVC PodProbeMarkerGate PodIndexLabel"
+    )]
+    #[case(
+        false,
+        Stage::Alpha,
+        "CloneSetShortHash KruisePodReadinessGate PreDownloadImageForInPlaceUpdate \
+         CloneSetPartitionRollback PodUnavailableBudgetUpdateGate TemplateNoDefaults \
+         SidecarSetPatchPodMetadataDefaultsAllowed SidecarTerminator PreDownloadImageForDaemonSetUpdate \
+         CloneSetEventHandlerOptimization PreparingUpdateAsUpdate ImagePullJobGate \
+         ResourceDistributionGate DeletionProtectionForCRDCascadingGate EnhancedLivenessProbe \
+         RecreatePodWhenChangeVCTInCloneSetGate StatefulSetStartOrdinal EnableExternalCerts \
+         StatefulSetAutoResizePVCGate ForceDeleteTimeoutExpectationGate InPlaceWorkloadVerticalScaling \
+         EnablePodProbeMarkerOnServerless EnableSortSidecarContainerByName InPlacePodVerticalScaling"
+    )]
+    #[case(false, Stage::Beta, "ResourcesDeletionProtection")]
+    fn defaults_and_stages_are_those_of_1_9_0(
+        #[case] default: bool,
+        #[case] stage: Stage,
+        #[case] names: &str,
+    ) {
+        let mut expected: Vec<&str> = names.split_whitespace().collect();
+        expected.sort_unstable();
+        let ours = GATES.iter().filter(|(_, on, of)| (*on, *of) == (default, stage));
+        let ours: Vec<&str> = ours.map(|(name, _, _)| *name).collect();
+        assert_eq!(ours, expected);
+    }
+
+    /// `SetDefaultFeatureGates` of OpenKruise 1.9.0: without the first gate the others are off, even if they are named.
+    #[rstest]
+    #[case(
+        "PodWebhook",
+        "KruisePodReadinessGate PodUnavailableBudgetDeleteGate PodUnavailableBudgetUpdateGate \
+         WorkloadSpread SidecarSetPatchPodMetadataDefaultsAllowed EnhancedLivenessProbe \
+         EnablePodProbeMarkerOnServerless"
+    )]
+    #[case(
+        "KruiseDaemon",
+        "PreDownloadImageForInPlaceUpdate DaemonWatchingPod InPlaceUpdateEnvFromMetadata \
+         PreDownloadImageForDaemonSetUpdate PodProbeMarkerGate SidecarTerminator ImagePullJobGate \
+         EnhancedLivenessProbe"
+    )]
+    #[case("ResourcesDeletionProtection", "DeletionProtectionForCRDCascadingGate")]
+    fn dependents_are_those_of_1_9_0(#[case] needed: &str, #[case] names: &str) {
+        let expected: Vec<&str> = names.split_whitespace().collect();
+        let everything = format!("AllAlpha=true,AllBeta=true,{}=true", expected.join("=true,"));
+        let all = FeatureGates::parse(&everything).unwrap();
+        let without = FeatureGates::parse(&format!("{everything},{needed}=false")).unwrap();
+        for (name, _, _) in GATES {
+            let on = name != needed && !expected.contains(&name);
+            assert!(all.is_on(name), "{name}");
+            assert_eq!(without.is_on(name), on, "{name}");
+        }
+    }
+
+    #[rstest]
+    #[case("", "", true)]
+    #[case("CloneSet,SidecarSet", "", true)]
+    #[case(" CloneSet,DaemonSet ", "", false)]
+    #[case("CloneSet", "PodWebhook=true", true)]
+    fn custom_resource_enable(#[case] kinds: &str, #[case] text: &str, #[case] pod_webhook: bool) {
+        let gates = FeatureGates::parse_beside(kinds, text).unwrap();
+        assert_eq!(gates.is_on("PodWebhook"), pod_webhook);
+        assert_eq!(gates.is_on("WorkloadSpread"), pod_webhook);
     }
 
     #[rstest]

@@ -1,6 +1,6 @@
 //! The process around the controllers: what `kruise-manager` is beside [`Manager`](crate::Manager).
 //!
-//! `flags` and `gates` read the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
+//! `flags` (by `flag_table` and `go_values`) and `gates` read the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `install` knows the manifests, `logs` writes what happens, and `run` puts all that
 //! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
@@ -12,8 +12,10 @@ pub mod certs;
 pub mod configurations;
 pub mod election;
 pub mod endpoints;
+mod flag_table;
 pub mod flags;
 pub mod gates;
+mod go_values;
 pub mod install;
 pub mod logs;
 pub mod run;

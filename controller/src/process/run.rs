@@ -18,7 +18,7 @@ use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::cloneset::{CloneSetPlanner, Gates};
 use crate::metrics::Metrics;
-use crate::{Manager, Options};
+use crate::{Manager, Options, RetryDelays};
 
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -26,6 +26,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 /// How often the definitions are asked for that have to be there.
 const DEFINITION_RETRY: Duration = Duration::from_secs(2);
+
+/// The gate that has CloneSets make ImagePullJobs.
+const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
 
 /// What the environment says, under OpenKruise's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct Environment {
     pub port: u16,
     /// `HOSTNAME`: the first half of the name under which it is elected.
     pub hostname: String,
+    /// `CUSTOM_RESOURCE_ENABLE`: see [`FeatureGates::parse_beside`].
+    pub custom_resources: String,
 }
 
 impl Environment {
@@ -65,6 +70,7 @@ impl Environment {
                 .parse()
                 .map_err(|_| ProcessError::Flag(format!("WEBHOOK_PORT {port:?} is no port")))?,
             hostname: text("HOSTNAME", "kruise-manager"),
+            custom_resources: text("CUSTOM_RESOURCE_ENABLE", ""),
         })
     }
 
@@ -132,8 +138,8 @@ pub async fn run_with(
     options: Options,
     stop: impl Future,
 ) -> Result<(), ProcessError> {
-    let gates = FeatureGates::parse(flags.text("feature-gates"))?;
-    refuse_what_is_not_there(flags)?;
+    let gates = FeatureGates::parse_beside(&environment.custom_resources, flags.text("feature-gates"))?;
+    refuse_other_locks(flags)?;
     let metrics = Arc::clone(&options.metrics);
     let clock = Arc::clone(&options.clock);
     if flags.is_set("install") {
@@ -158,8 +164,15 @@ pub async fn run_with(
         Arc::clone(&clock),
     ));
 
-    let options = Options {
-        pull_jobs: gates.is_on("PreDownloadImageForInPlaceUpdate"),
+    let options = controllers(options, flags, &gates);
+    lead(client, flags, environment, options, stop).await
+}
+
+/// The options of the controllers: those given, with what flags and gates say.
+fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options {
+    let namespace = flags.text("namespace");
+    Options {
+        pull_jobs: gates.is_on(PREDOWNLOAD),
         workers: flags.number("cloneset-workers").max(1),
         planner: Arc::new(CloneSetPlanner {
             gates: Gates {
@@ -167,31 +180,24 @@ pub async fn run_with(
                 ..Gates::of(|name| gates.is_on(name))
             },
         }),
+        namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+        retry: RetryDelays {
+            first: flags.time("rate-limiter-base-delay"),
+            longest: flags.time("rate-limiter-max-delay"),
+        },
         ..options
-    };
-    lead(client, flags, environment, options, stop).await
+    }
 }
 
-/// What upstream's manager does for a flag and this one does not: an error says so before anything is done.
-fn refuse_what_is_not_there(flags: &Flags) -> Result<(), ProcessError> {
-    let refused = [
-        (
-            "namespace",
-            flags.text("namespace").is_empty(),
-            "every namespace is looked at",
-        ),
-        (
-            "leader-election-resource-lock",
-            flags.text("leader-election-resource-lock") == "leases",
-            "leases is the only lock",
-        ),
-    ];
-    for (flag, fine, why) in refused {
-        if !fine {
-            return Err(ProcessError::Flag(format!("--{flag} cannot be set: {why}")));
-        }
+/// client-go knows one lock alone since 1.24, and an error says so before anything is done. The empty text means that one.
+fn refuse_other_locks(flags: &Flags) -> Result<(), ProcessError> {
+    let lock = flags.text("leader-election-resource-lock");
+    if !flags.is_set("enable-leader-election") || matches!(lock, "" | "leases") {
+        return Ok(());
     }
-    Ok(())
+    Err(ProcessError::Flag(format!(
+        "--leader-election-resource-lock cannot be {lock}: leases is the only lock"
+    )))
 }
 
 async fn serve_endpoints(
@@ -380,12 +386,46 @@ mod tests {
         assert!(Environment::read(|_| Some("x".to_owned())).is_err());
     }
 
+    fn flags(line: &str) -> Flags {
+        Flags::parse(line.split_whitespace().map(str::to_owned)).unwrap()
+    }
+
     #[rstest]
-    #[case("--namespace=a", "--namespace cannot be set: every namespace")]
-    #[case("--leader-election-resource-lock=configmaps", "leases is the only lock")]
-    fn refusals(#[case] flag: &str, #[case] expected: &str) {
-        let flags = Flags::parse([flag.to_owned()]).unwrap();
-        let error = refuse_what_is_not_there(&flags).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+    #[case("", true)]
+    #[case("--leader-election-resource-lock=leases", true)]
+    #[case("--leader-election-resource-lock=", true)]
+    #[case("--leader-election-resource-lock=configmaps", false)]
+    #[case("--leader-election-resource-lock=configmapsleases", false)]
+    #[case(
+        "--leader-election-resource-lock=configmaps --enable-leader-election=false",
+        true
+    )]
+    fn locks(#[case] line: &str, #[case] taken: bool) {
+        assert_eq!(refuse_other_locks(&flags(line)).is_ok(), taken);
+    }
+
+    #[test]
+    fn flags_steer_the_controllers() {
+        let of = |line: &str| {
+            let flags = flags(line);
+            let gates = FeatureGates::parse(flags.text("feature-gates")).unwrap();
+            let options = controllers(Options::default(), &flags, &gates);
+            (
+                options.workers,
+                options.namespace,
+                options.pull_jobs,
+                options.retry,
+            )
+        };
+        let retry = RetryDelays::default();
+        assert_eq!(of(""), (3, None, false, retry));
+        assert_eq!(of("--cloneset-workers=0"), (1, None, false, retry));
+        assert_eq!(of("--namespace=a"), (3, Some("a".to_owned()), false, retry));
+        let gate = "--feature-gates=PreDownloadImageForInPlaceUpdate=true";
+        assert_eq!(of(gate), (3, None, true, retry));
+        let first = Duration::from_secs(1);
+        let longest = Duration::from_secs(60);
+        let delays = "--rate-limiter-base-delay=1s --rate-limiter-max-delay=1m";
+        assert_eq!(of(delays), (3, None, false, RetryDelays { first, longest }));
     }
 }

@@ -148,7 +148,10 @@ where
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    delay = RETRY_DELAY_MIN;
+                    // Each attempt to list begins with `Init`, before any answer: only the rest says that the server answers.
+                    if !matches!(event, Event::Init) {
+                        delay = RETRY_DELAY_MIN;
+                    }
                     self.handle(event, &mut listing, &mut handler);
                 }
                 Err(error) => {
@@ -268,7 +271,11 @@ fn owner_uid(object: &impl Resource) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use k8s_openapi::api::core::v1::Pod;
+    use kube::Client;
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
@@ -279,6 +286,32 @@ mod tests {
             "ownerReferences": [{ "apiVersion": "v1", "kind": "X", "name": owner, "uid": owner, "controller": true }],
         } }));
         (ObjectKey::new("default", name), Arc::new(object.unwrap()))
+    }
+
+    /// The server does not know the kind: lists are asked for after 0.8, 1.6, 3.2, … seconds, and at last every 30 seconds.
+    #[rstest::rstest]
+    #[case(0, 1)]
+    #[case(1, 2)]
+    #[case(25, 6)]
+    #[case(60, 7)]
+    #[case(360, 17)]
+    #[tokio::test(start_paused = true)]
+    async fn lists_that_fail_are_asked_for_less_and_less_often(
+        #[case] seconds: u64,
+        #[case] expected: usize,
+    ) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        let service = tower::service_fn(move |_: hyper::Request<Body>| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let answer = hyper::Response::builder().status(404);
+            std::future::ready(answer.body(Body::from(b"404 page not found".to_vec())))
+        });
+        let api: Api<Pod> = Api::all(Client::new(service, "default"));
+        let watch = tokio::spawn(Informer::new().run(api, |_| {}));
+        tokio::time::sleep(Duration::from_secs(seconds) + Duration::from_millis(1)).await;
+        watch.abort();
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
     }
 
     // Each word: a pod's name and its owner; `-x` takes x away.

@@ -7,4 +7,5 @@ mod informer;
 mod queue;
 
 pub(crate) use informer::{Change, Informer, ObjectKey};
+pub use queue::RetryDelays;
 pub(crate) use queue::WorkQueue;

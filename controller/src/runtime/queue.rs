@@ -13,6 +13,25 @@ const FAILURE_DELAY_MIN: Duration = Duration::from_millis(5);
 /// … doubled by each further one up to this.
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(1000);
 
+/// How long a key waits after failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryDelays {
+    /// The delay after the first failure, doubled by each further one.
+    pub first: Duration,
+    /// The longest delay.
+    pub longest: Duration,
+}
+
+impl Default for RetryDelays {
+    /// Those of client-go, and of OpenKruise's flags.
+    fn default() -> Self {
+        Self {
+            first: FAILURE_DELAY_MIN,
+            longest: FAILURE_DELAY_MAX,
+        }
+    }
+}
+
 /// The queue.
 pub(crate) struct WorkQueue<K> {
     inner: Mutex<Inner<K>>,
@@ -25,6 +44,7 @@ struct Inner<K> {
     working: BTreeSet<K>,
     later: BTreeMap<K, Instant>,
     failures: BTreeMap<K, u32>,
+    retry: RetryDelays,
     /// How long a key rests after it was worked on, and until when each does.
     rest: Duration,
     resting: BTreeMap<K, Instant>,
@@ -45,6 +65,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             working: BTreeSet::new(),
             later: BTreeMap::new(),
             failures: BTreeMap::new(),
+            retry: RetryDelays::default(),
             rest,
             resting: BTreeMap::new(),
             closed: false,
@@ -53,6 +74,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
             inner: Mutex::new(inner),
             changed: Notify::new(),
         }
+    }
+
+    /// The same queue with other delays after failures.
+    pub(crate) fn with_retry(self, retry: RetryDelays) -> Self {
+        self.lock().retry = retry;
+        self
     }
 
     /// Puts `key` into the queue. While a worker has it, it comes back when that one is done.
@@ -83,10 +110,11 @@ impl<K: Ord + Clone> WorkQueue<K> {
     pub(crate) fn add_failed(&self, key: K) {
         let delay = {
             let mut inner = self.lock();
+            let retry = inner.retry;
             let failures = inner.failures.entry(key.clone()).or_insert(0);
-            let delay = FAILURE_DELAY_MIN.saturating_mul(2_u32.saturating_pow(*failures));
+            let delay = retry.first.saturating_mul(2_u32.saturating_pow(*failures));
             *failures = failures.saturating_add(1);
-            delay.min(FAILURE_DELAY_MAX)
+            delay.min(retry.longest)
         };
         self.add_after(key, delay);
     }
@@ -251,9 +279,12 @@ mod tests {
         assert!(more.is_err(), "nothing was added since");
     }
 
+    #[rstest::rstest]
+    #[case::those_of_client_go(RetryDelays::default(), [5, 10, 20, 40])]
+    #[case::others(RetryDelays { first: Duration::from_millis(7), longest: Duration::from_millis(20) }, [7, 14, 20, 20])]
     #[tokio::test(start_paused = true)]
-    async fn failures_wait_longer_each_time() {
-        let queue = WorkQueue::new();
+    async fn failures_wait_longer_each_time(#[case] retry: RetryDelays, #[case] expected: [u128; 4]) {
+        let queue = WorkQueue::new().with_retry(retry);
         let mut delays = Vec::new();
         for _ in 0..4 {
             let start = Instant::now();
@@ -262,12 +293,12 @@ mod tests {
             delays.push(start.elapsed().as_millis());
             queue.done(&key);
         }
-        assert_eq!(delays, [5, 10, 20, 40]);
+        assert_eq!(delays, expected);
         queue.forget(&"a");
         let start = Instant::now();
         queue.add_failed("a");
         queue.next().await;
-        assert_eq!(start.elapsed().as_millis(), 5);
+        assert_eq!(start.elapsed().as_millis(), expected[0]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,217 @@
+//! The table of flags: OpenKruise 1.9.0's, and this manager's own.
+
+/// The values that a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// `true` or `false`; alone, the flag means `true`.
+    Truth,
+    /// A whole number of 64 bits.
+    Number,
+    /// A whole number of 64 bits that is not negative.
+    Unsigned,
+    /// A log level: a decimal number of 31 bits.
+    Level,
+    /// `1h30m`, `1.5s`, `5ms`.
+    Duration,
+    /// Any text.
+    Text,
+    /// `text` or `json`.
+    Format,
+    /// `Name=true,Other=false`. A flag that is repeated adds to what it said before.
+    Gates,
+    /// A value of one of klog's own types. klog is not here, so the value is not read.
+    Unread,
+}
+
+/// A flag: its name, the values that it takes, its default, its purpose.
+pub(super) type Flag = (&'static str, Takes, &'static str, &'static str);
+
+/// The purpose of a flag that steers nothing here.
+const UNUSED: &str = "taken and not used";
+/// The purpose of a flag for the workers of a kind that this manager has no controller for.
+const WORKERS_UNUSED: &str = "how many objects of the kind are worked on at a time; taken and not used";
+
+/// The flags that this manager has and OpenKruise's has not.
+const OWN: [Flag; 3] = [
+    (
+        "install",
+        Takes::Truth,
+        "false",
+        "apply definitions, roles, Service, Secret and webhook configurations first",
+    ),
+    (
+        "webhook-url",
+        Takes::Text,
+        "",
+        "where the API server reaches the webhooks of a manager outside of the cluster",
+    ),
+    ("help", Takes::Truth, "false", "print this"),
+];
+
+/// The flags of OpenKruise 1.9.0 that steer something here.
+const USED: [Flag; 18] = [
+    (
+        "kubeconfig",
+        Takes::Text,
+        "",
+        "the kubeconfig to use outside of a cluster",
+    ),
+    ("namespace", Takes::Text, "", "look at this namespace alone"),
+    (
+        "metrics-addr",
+        Takes::Text,
+        ":8080",
+        "the address of the metrics; 0 for none",
+    ),
+    (
+        "health-probe-addr",
+        Takes::Text,
+        ":8000",
+        "the address of healthz and readyz; 0 for none",
+    ),
+    (
+        "enable-leader-election",
+        Takes::Truth,
+        "true",
+        "act only while holding the lease",
+    ),
+    (
+        "leader-election-namespace",
+        Takes::Text,
+        "kruise-system",
+        "where the lease is",
+    ),
+    (
+        "leader-election-id",
+        Takes::Text,
+        "kruise-manager",
+        "the name of the lease",
+    ),
+    (
+        "leader-election-lease-duration",
+        Takes::Duration,
+        "15s",
+        "for how long a lease holds that is not renewed",
+    ),
+    (
+        "leader-election-renew-deadline",
+        Takes::Duration,
+        "10s",
+        "for how long a leader tries to renew",
+    ),
+    (
+        "leader-election-retry-period",
+        Takes::Duration,
+        "2s",
+        "how often a lease is tried",
+    ),
+    (
+        "leader-election-resource-lock",
+        Takes::Text,
+        "leases",
+        "the kind of the lock; leases is the only one",
+    ),
+    ("feature-gates", Takes::Gates, "", "Name=true,Other=false"),
+    (
+        "cloneset-workers",
+        Takes::Number,
+        "3",
+        "how many sets are worked on at a time",
+    ),
+    (
+        "cloneset-scaling-exclude-preparing-delete",
+        Takes::Truth,
+        "false",
+        "pods in PreparingDelete do not count when scaling",
+    ),
+    (
+        "rate-limiter-base-delay",
+        Takes::Duration,
+        "5ms",
+        "the first delay after a failure",
+    ),
+    (
+        "rate-limiter-max-delay",
+        Takes::Duration,
+        "16m40s",
+        "the longest delay after failures",
+    ),
+    (
+        "v",
+        Takes::Level,
+        "0",
+        "how much to log: 0 to 3 as it is, from 4 on more",
+    ),
+    ("logging-format", Takes::Format, "text", "text or json"),
+];
+
+/// The flags of OpenKruise 1.9.0 that steer nothing here. They are taken, so that its chart runs this manager.
+const NOT_USED: [(&str, Takes, &str); 35] = [
+    ("add_dir_header", Takes::Truth, "false"),
+    ("allow-privileged", Takes::Truth, "true"),
+    ("alsologtostderr", Takes::Truth, "false"),
+    ("assign-bcj-pods-by-scheduler", Takes::Truth, "true"),
+    ("assign-pods-by-scheduler", Takes::Truth, "true"),
+    ("controller-cache-sync-timeout", Takes::Duration, "2m0s"),
+    ("default-ttlseconds-for-always-nodeimage", Takes::Number, "300"),
+    ("disable-no-deepcopy", Takes::Truth, "false"),
+    ("enable-pprof", Takes::Truth, "true"),
+    ("expectation-timeout", Takes::Duration, "5m0s"),
+    ("log-flush-frequency", Takes::Duration, "5s"),
+    ("log-json-info-buffer-size", Takes::Unread, "0"),
+    ("log-json-split-stream", Takes::Truth, "false"),
+    ("log-text-info-buffer-size", Takes::Unread, "0"),
+    ("log-text-split-stream", Takes::Truth, "false"),
+    ("log_backtrace_at", Takes::Unread, ":0"),
+    ("log_dir", Takes::Text, ""),
+    ("log_file", Takes::Text, ""),
+    ("log_file_max_size", Takes::Unsigned, "1800"),
+    ("logtostderr", Takes::Truth, "true"),
+    ("nodeimage-creation-delay", Takes::Duration, "30s"),
+    ("one_output", Takes::Truth, "false"),
+    ("pprof-addr", Takes::Text, ":8090"),
+    ("protection-log-path", Takes::Text, "/log"),
+    ("rate-limiter-bucket-size", Takes::Number, "100"),
+    ("rate-limiter-qps", Takes::Number, "10"),
+    ("rest-config-burst", Takes::Number, "50"),
+    ("rest-config-qps", Takes::Number, "30"),
+    ("skip_headers", Takes::Truth, "false"),
+    ("skip_log_headers", Takes::Truth, "false"),
+    ("stderrthreshold", Takes::Unread, "2"),
+    ("sync-period", Takes::Text, ""),
+    ("vmodule", Takes::Unread, ""),
+    ("webhook-initialize-timeout", Takes::Duration, "1m0s"),
+    (
+        "ws-enabled-versioned-status",
+        Takes::Text,
+        "deployment,replicaset",
+    ),
+];
+
+/// The flags of OpenKruise 1.9.0 for the workers of the kinds that this manager has no controller for; three is the default.
+const WORKERS: [&str; 16] = [
+    "advancedcronjob-workers",
+    "broadcastjob-workers",
+    "crr-workers",
+    "daemonset-workers",
+    "imagepulljob-workers",
+    "nodeimage-workers",
+    "nodepodprobe-workers",
+    "persistentpodstate-workers",
+    "podprobemarker-workers",
+    "podunavailablebudget-workers",
+    "resourcedistribution-workers",
+    "sidecarset-workers",
+    "sidecarterminator-workers",
+    "statefulset-workers",
+    "uniteddeployment-workers",
+    "workloadspread-workers",
+];
+
+/// Every flag.
+pub(super) fn flags() -> impl Iterator<Item = Flag> {
+    OWN.into_iter()
+        .chain(USED)
+        .chain(NOT_USED.map(|(name, takes, default)| (name, takes, default, UNUSED)))
+        .chain(WORKERS.map(|name| (name, Takes::Number, "3", WORKERS_UNUSED)))
+}
