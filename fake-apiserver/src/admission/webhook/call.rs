@@ -98,20 +98,39 @@ fn from_url(url: &str) -> Result<Place, String> {
     if parsed.scheme_str() != Some("https") || host.is_empty() {
         return Err(format!("Post {url:?}: unsupported protocol scheme"));
     }
+    let path = clean_path(parsed.path());
+    let url = match (parsed.authority(), path == parsed.path()) {
+        (Some(authority), false) => format!("https://{authority}{path}"),
+        _ => url.to_owned(),
+    };
     Ok(Place {
         address: host.to_owned(),
         port: parsed.port_u16().unwrap_or(DEFAULT_PORT),
-        url: url.to_owned(),
+        url,
         server_name: host.to_owned(),
-        path: parsed.path().to_owned(),
+        path,
     })
+}
+
+/// A path without empty parts, `.`, `..` and a slash at its end, as Go's `path.Join("/", path)` gives it: so client-go writes the paths
+/// of its requests.
+fn clean_path(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 impl Service {
     /// The service as its clients name it.
     fn named(&self) -> Place {
         let server_name = format!("{}.{}.svc", self.name, self.namespace);
-        let path = format!("/{}", self.path.trim_start_matches('/'));
+        let path = clean_path(&self.path);
         Place {
             address: server_name.clone(),
             port: self.port,
@@ -369,6 +388,7 @@ mod tests {
     #[case("https://127.0.0.1:8443/v", Ok(("127.0.0.1", 8443, "/v")))]
     #[case("https://hook.example.com", Ok(("hook.example.com", 443, "/")))]
     #[case("https://[::1]:1/x", Ok(("::1", 1, "/x")))]
+    #[case("https://h//a/./b/../c/", Ok(("h", 443, "/a/c")))]
     #[case("http://127.0.0.1/v", Err(()))]
     #[case("not a url", Err(()))]
     fn places(#[case] url: &str, #[case] expected: Result<(&str, u16, &str), ()>) {
