@@ -48,6 +48,23 @@ const EMPTY_TEXT_STAYS: [&str; 14] = [
     "claimName",
     "service",
 ];
+/// Fields whose objects have a name that Go leaves out when it is empty: references, ports and metadata.
+const NAME_IS_OPTIONAL: [&str; 14] = [
+    "metadata",
+    "ports",
+    "imagePullSecrets",
+    "configMap",
+    "configMapRef",
+    "configMapKeyRef",
+    "secret",
+    "secretRef",
+    "secretKeyRef",
+    "nodePublishSecretRef",
+    "nodeStageSecretRef",
+    "controllerPublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodeExpandSecretRef",
+];
 /// Lists that Go writes also when they are empty.
 const EMPTY_LIST_STAYS: [&str; 2] = ["containers", "nodeSelectorTerms"];
 /// Maps, which Go leaves out when they are empty; other empty objects are pointers to structs and stay.
@@ -144,7 +161,7 @@ fn through<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, Stri
     quantities(&mut value).map_err(|error| error.to_string())?;
     let typed: T = serde_json::from_value(value).map_err(|error| error.to_string())?;
     let mut value = serde_json::to_value(typed).map_err(|error| error.to_string())?;
-    omit_empty(&mut value);
+    omit_empty(&mut value, "");
     Ok(value)
 }
 
@@ -180,18 +197,22 @@ fn quantity(value: &mut Value) -> Result<(), QuantityError> {
     Ok(())
 }
 
-fn omit_empty(value: &mut Value) {
+/// Takes out the fields that Go leaves out. `holder` is the field in which the value stands.
+fn omit_empty(value: &mut Value, holder: &str) {
     match value {
         Value::Object(map) => {
             for (key, field) in map.iter_mut() {
                 // What is inside a map is data, not fields.
                 if !MAPS.contains(&key.as_str()) {
-                    omit_empty(field);
+                    omit_empty(field, key);
                 }
             }
-            map.retain(|key, field| !is_nothing(key, field));
+            let is_unnamed = |key: &str, field: &Value| {
+                key == "name" && *field == json!("") && NAME_IS_OPTIONAL.contains(&holder)
+            };
+            map.retain(|key, field| !is_nothing(key, field) && !is_unnamed(key, field));
         }
-        Value::Array(list) => list.iter_mut().for_each(omit_empty),
+        Value::Array(list) => list.iter_mut().for_each(|item| omit_empty(item, holder)),
         _ => {}
     }
 }
@@ -233,6 +254,13 @@ mod tests {
         json!({ "spec": { "containers": [{ "name": "a", "resources": { "limits": { "cpu": 1, "memory": "1024Mi" }, "requests": { "cpu": 0.5 } } }] } }),
         json!({ "metadata": { "creationTimestamp": null }, "spec": { "containers": [{ "name": "a",
             "resources": { "limits": { "cpu": "1", "memory": "1Gi" }, "requests": { "cpu": "500m" } } }] } })
+    )]
+    // Recorded with OpenKruise 1.9.0 on a simulated server.
+    #[case(
+        json!({ "spec": { "imagePullSecrets": [{ "name": "" }, { "name": "s" }], "containers": [{ "name": "a",
+            "ports": [{ "name": "", "containerPort": 1 }], "envFrom": [{ "secretRef": { "name": "" } }] }] } }),
+        json!({ "metadata": { "creationTimestamp": null }, "spec": { "imagePullSecrets": [{}, { "name": "s" }],
+            "containers": [{ "name": "a", "ports": [{ "containerPort": 1 }], "envFrom": [{ "secretRef": {} }], "resources": {} }] } })
     )]
     fn as_go_writes_it(#[case] template: Value, #[case] want: Value) {
         let got = pod_template(&template).unwrap();
