@@ -2,22 +2,38 @@
 
 use serde_json::Value;
 
-/// The definitions as they are installed, one value each.
+/// The definition of ImagePullJob.
+const IMAGE_PULL_JOBS: &str = include_str!("../../fixtures/crds/imagepulljobs.apps.kruise.io.json");
+
+/// The definitions that every installation has.
+const ALWAYS: [&str; 1] = [include_str!("../../fixtures/crds/clonesets.apps.kruise.io.json")];
+
+/// The definitions that a feature gate needs: the gate's name, and the definition. The gates for downloads of images switch
+/// `ImagePullJobGate` on, so they bring its definitions, too.
+const OF_GATES: [(&str, &str); 1] = [("ImagePullJobGate", IMAGE_PULL_JOBS)];
+
+/// The definitions as they are installed whatever the feature gates say, one value each.
 ///
 /// They are data (`fixtures/crds/`), not generated from the types: a test says that both agree.
 #[must_use]
 pub fn crds() -> Vec<Value> {
-    const FILES: &[&str] = &[include_str!("../../fixtures/crds/clonesets.apps.kruise.io.json")];
-    FILES
-        .iter()
-        .filter_map(|text| serde_json::from_str(text).ok())
-        .collect()
+    ALWAYS.into_iter().map(parsed).collect()
+}
+
+/// The definitions that feature gates need besides, where `is_on` says of a gate's name whether it is on.
+#[must_use]
+pub fn crds_of_gates(is_on: impl Fn(&str) -> bool) -> Vec<Value> {
+    let needed = OF_GATES.into_iter().filter(|(gate, _)| is_on(gate));
+    needed.map(|(_, text)| parsed(text)).collect()
 }
 
 /// The definition of ImagePullJob, for those who have CloneSets make them without a whole OpenKruise around.
 #[must_use]
 pub fn pull_job_crd() -> Value {
-    let text = include_str!("../../fixtures/crds/imagepulljobs.apps.kruise.io.json");
+    parsed(IMAGE_PULL_JOBS)
+}
+
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -58,6 +74,15 @@ mod tests {
             }
             _ => {}
         }
+    }
+
+    #[test]
+    fn every_definition_is_json() {
+        let all = crds().into_iter().chain(crds_of_gates(|_| true));
+        assert!(
+            all.map(|definition| definition["kind"].clone())
+                .all(|kind| kind == "CustomResourceDefinition")
+        );
     }
 
     #[test]

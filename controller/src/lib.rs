@@ -17,7 +17,7 @@ mod crds;
 
 pub mod webhook;
 
-pub use crds::{crds, pull_job_crd};
+pub use crds::{crds, crds_of_gates, pull_job_crd};
 pub use manager::{Manager, Options};
 pub use runtime::RetryDelays;
 

@@ -15,11 +15,19 @@ pub struct Arguments {
     /// The manager's image.
     #[arg(long, default_value = "kruise-manager:latest")]
     image: String,
+    /// The manager's feature gates, as its flag takes them. A gate brings the definitions that it needs.
+    #[arg(long, default_value = "")]
+    feature_gates: String,
 }
 
 /// Prints them to standard output.
 pub fn run(arguments: Arguments) -> miette::Result<ExitCode> {
-    for object in install::manifests(&arguments.namespace, &arguments.image) {
+    let Arguments {
+        namespace,
+        image,
+        feature_gates,
+    } = &arguments;
+    for object in install::manifests(namespace, image, feature_gates).into_diagnostic()? {
         print!("---\n{}", serde_saphyr::to_string(&object).into_diagnostic()?);
     }
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
 use controller::Options;
 use controller::process::flags::Flags;
+use controller::process::gates::FeatureGates;
 use controller::process::install;
 use controller::process::run::{Environment, run_with};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -271,7 +272,7 @@ async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
 
 /// OpenKruise's configuration of a kind, if there is one.
 async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<shared_json::Value>, Error> {
-    let wanted = install::objects(install::NAMESPACE)
+    let wanted = install::objects(install::NAMESPACE, &FeatureGates::default())
         .into_iter()
         .map(shared_json::Value::from)
         .find(|object| text(object, "/kind") == kind);
@@ -292,7 +293,7 @@ async fn install(client: &Client, installed: &mut Vec<shared_json::Value>) -> Re
             return Err(cannot_run("OpenKruise is installed in the cluster already"));
         }
     }
-    for object in install::objects(install::NAMESPACE)
+    for object in install::objects(install::NAMESPACE, &FeatureGates::default())
         .into_iter()
         .map(shared_json::Value::from)
     {

@@ -7,6 +7,8 @@ use client_kit::SharedClock;
 use controller::Options;
 use controller::process::election::{Election, Timings};
 use controller::process::flags::Flags;
+use controller::process::gates::FeatureGates;
+use controller::process::install::install;
 use controller::process::run::{Environment, run_with};
 use fake_apiserver::Cluster;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -14,9 +16,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config};
+use rstest::rstest;
 use shared_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
@@ -185,6 +188,101 @@ async fn the_manager_installs_itself_leads_and_answers_over_tls() {
         .spec
         .expect("a spec");
     assert_eq!(spec.holder_identity.unwrap_or_default(), "");
+}
+
+/// Command lines of OpenKruise 1.9 as they are, with the environment that goes with them; ports of this machine come after
+/// them. The definitions and the rest of the installation are there, as the chart has it.
+#[rstest]
+#[case::chart(
+    "--enable-leader-election --metrics-addr=:8080 --health-probe-addr=:8000 --logtostderr=true \
+     --leader-election-namespace=kruise-system --v=4 --feature-gates=ImagePullJobGate=true --sync-period=0",
+    &["default", "other"]
+)]
+#[case::tree(
+    "--enable-leader-election --logtostderr=true --v=5 \
+     --feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false,TemplateNoDefaults=false",
+    &["default", "other"]
+)]
+#[case::one_namespace("--enable-leader-election --namespace=other", &["other"])]
+#[tokio::test(flavor = "multi_thread")]
+async fn command_lines_of_openkruise_start_the_manager(#[case] line: &str, #[case] namespaces: &[&str]) {
+    let cluster = Cluster::builder().nodes(0).start().await.expect("a cluster");
+    let client = cluster.client();
+    let (webhooks, health, metrics) = (free_port(), free_port(), free_port());
+    let ports = [
+        format!("--health-probe-addr=127.0.0.1:{health}"),
+        format!("--metrics-addr=127.0.0.1:{metrics}"),
+    ];
+    let arguments = line.split_whitespace().map(str::to_owned).chain(ports);
+    let flags = Flags::parse(arguments).expect("flags");
+    let gates = FeatureGates::parse(flags.text("feature-gates")).expect("gates");
+    install(&client, NAMESPACE, &gates)
+        .await
+        .expect("an installation");
+    let environment = Environment::read(|name| match name {
+        "POD_NAMESPACE" => Some(NAMESPACE.to_owned()),
+        "WEBHOOK_PORT" => Some(webhooks.to_string()),
+        _ => None,
+    });
+    let environment = environment.expect("an environment");
+    let options = Options {
+        clock: cluster.clock(),
+        ..Options::default()
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let manager = tokio::spawn({
+        let client = client.clone();
+        async move { run_with(client, &flags, &environment, options, stopped).await }
+    });
+    until("readiness", || async {
+        get(health, "/readyz")
+            .await
+            .starts_with("HTTP/1.1 200")
+            .then_some(())
+    })
+    .await;
+    let leads = "leader_election_master_status{name=\"kruise-manager\"} 1";
+    until("leadership", || async {
+        get(metrics, "/metrics").await.contains(leads).then_some(())
+    })
+    .await;
+
+    // The webhooks cannot be reached through the Service: there is no network. They are set aside.
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let delete = DeleteParams::default();
+    let name = "kruise-mutating-webhook-configuration";
+    let _status = mutating.delete(name, &delete).await.expect("deleted");
+    let name = "kruise-validating-webhook-configuration";
+    let _status = validating.delete(name, &delete).await.expect("deleted");
+    let mut other = Namespace::default();
+    other.metadata.name = Some("other".to_owned());
+    let all: Api<Namespace> = Api::all(client.clone());
+    all.create(&PostParams::default(), &other)
+        .await
+        .expect("a namespace");
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps.kruise.io", "v1alpha1", "CloneSet"));
+    for namespace in ["default", "other"] {
+        let sets: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+        let mut wanted = set("a");
+        wanted["metadata"]["namespace"] = json!(namespace);
+        let object = shared_json::from_value(wanted).expect("an object");
+        sets.create(&PostParams::default(), &object).await.expect("a set");
+    }
+    let pods: Api<Pod> = Api::all(client.clone());
+    let found = until("the pods", || async {
+        let list = pods.list(&ListParams::default()).await.expect("a list");
+        (list.items.len() >= 2 * namespaces.len()).then_some(list.items)
+    })
+    .await;
+    let found: Vec<String> = found
+        .into_iter()
+        .filter_map(|pod| pod.metadata.namespace)
+        .collect();
+    let expected: Vec<&str> = namespaces.iter().flat_map(|namespace| [*namespace; 2]).collect();
+    assert_eq!(found, expected);
+    stop.send(()).expect("it runs");
+    manager.await.expect("no panic").expect("a good end");
 }
 
 fn set(name: &str) -> Value {

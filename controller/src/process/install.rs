@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::ProcessError;
 use super::configurations::{kind_of, name_of};
+use super::gates::FeatureGates;
 use crate::webhook::{WebhookKind, rules};
 
 /// The namespace of an installation, unless said otherwise.
@@ -27,8 +28,11 @@ const ALL: &[&str] = &["create", "delete", "get", "list", "patch", "update", "wa
 const READ: &[&str] = &["get", "list", "watch"];
 const STATUS: &[&str] = &["get", "patch", "update"];
 
-/// What the manager may do everywhere: groups, resources, verbs.
-const CLUSTER_RULES: [(&str, &str, &[&str]); 14] = [
+/// A right: group, resource, verbs.
+type Rule = (&'static str, &'static str, &'static [&'static str]);
+
+/// What the manager may do everywhere.
+const CLUSTER_RULES: [Rule; 14] = [
     (
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
@@ -53,15 +57,18 @@ const CLUSTER_RULES: [(&str, &str, &[&str]); 14] = [
     ("", "secrets", &["create", "get", "list", "update", "watch"]),
 ];
 
+/// What it may do besides while a feature gate is on: the gate, and the right.
+const GATE_RULES: [(&str, Rule); 1] = [("ImagePullJobGate", ("apps.kruise.io", "imagepulljobs", ALL))];
+
 /// What it may do in its own namespace, to be elected.
-const ELECTION_RULES: [(&str, &str, &[&str]); 2] = [
+const ELECTION_RULES: [Rule; 2] = [
     ("coordination.k8s.io", "leases", ALL),
     ("", "events", &["create"]),
 ];
 
-fn role_rules(rules: &[(&str, &str, &[&str])]) -> Value {
+fn role_rules<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Value {
     rules
-        .iter()
+        .into_iter()
         .map(
             |(group, resource, verbs)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}),
         )
@@ -98,8 +105,19 @@ fn configuration(kind: WebhookKind, namespace: &str) -> Value {
     })
 }
 
-fn deployment(namespace: &str, image: &str) -> Value {
+fn deployment(namespace: &str, image: &str, feature_gates: &str) -> Value {
     let labels = json!({ PLANE.0: PLANE.1 });
+    let mut arguments = vec![
+        "--enable-leader-election".to_owned(),
+        "--logtostderr=true".to_owned(),
+        "--v=4".to_owned(),
+        "--metrics-addr=:8080".to_owned(),
+        "--health-probe-addr=:8000".to_owned(),
+        format!("--leader-election-namespace={namespace}"),
+    ];
+    if !feature_gates.is_empty() {
+        arguments.push(format!("--feature-gates={feature_gates}"));
+    }
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "kruise-controller-manager", "namespace": namespace, "labels": labels},
@@ -115,11 +133,7 @@ fn deployment(namespace: &str, image: &str) -> Value {
                         "name": "manager",
                         "image": image,
                         "command": ["/manager"],
-                        "args": [
-                            "--enable-leader-election", "--logtostderr=true", "--v=4",
-                            "--metrics-addr=:8080", "--health-probe-addr=:8000",
-                            format!("--leader-election-namespace={namespace}"),
-                        ],
+                        "args": arguments,
                         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
                         "ports": [
                             {"name": "webhook-server", "containerPort": WEBHOOK_PORT, "protocol": "TCP"},
@@ -137,12 +151,15 @@ fn deployment(namespace: &str, image: &str) -> Value {
     })
 }
 
-/// Everything but the Deployment: what a manager needs that runs somewhere else.
+/// Everything but the Deployment: the objects that a manager with these feature gates needs which runs somewhere else.
 #[must_use]
-pub fn objects(namespace: &str) -> Vec<Value> {
+pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let rbac = "rbac.authorization.k8s.io";
     let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
+    let of_gates = GATE_RULES.iter().filter(|(gate, _)| gates.is_on(gate));
+    let rules = CLUSTER_RULES.iter().chain(of_gates.map(|(_, rule)| rule));
     let mut out = crate::crds();
+    out.extend(crate::crds_of_gates(|gate| gates.is_on(gate)));
     out.extend([
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {PLANE.0: PLANE.1}}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),
@@ -150,7 +167,7 @@ pub fn objects(namespace: &str) -> Vec<Value> {
             "metadata": {"name": "kruise-leader-election-role", "namespace": namespace},
             "rules": role_rules(&ELECTION_RULES)}),
         json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
-            "metadata": {"name": "kruise-manager-role"}, "rules": role_rules(&CLUSTER_RULES)}),
+            "metadata": {"name": "kruise-manager-role"}, "rules": role_rules(rules)}),
         json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
             "metadata": {"name": "kruise-leader-election-rolebinding", "namespace": namespace},
             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "kruise-leader-election-role"}, "subjects": subjects}),
@@ -166,12 +183,14 @@ pub fn objects(namespace: &str) -> Vec<Value> {
     out
 }
 
-/// Everything, with a Deployment of `image`.
-#[must_use]
-pub fn manifests(namespace: &str, image: &str) -> Vec<Value> {
-    let mut out = objects(namespace);
-    out.push(deployment(namespace, image));
-    out
+/// Everything, with a Deployment of `image` whose manager has `feature_gates`, as the flag takes them.
+///
+/// # Errors
+/// If a gate is unknown or its value is no truth value.
+pub fn manifests(namespace: &str, image: &str, feature_gates: &str) -> Result<Vec<Value>, ProcessError> {
+    let mut out = objects(namespace, &FeatureGates::parse(feature_gates)?);
+    out.push(deployment(namespace, image, feature_gates));
+    Ok(out)
 }
 
 /// The resource of a kind whose plural is not formed by the rule.
@@ -188,13 +207,13 @@ fn resource(object: &Value) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")))
 }
 
-/// Applies what a manager needs before it starts. A webhook configuration that is there already stays as it is: the
+/// Applies what a manager with these feature gates needs before it starts. A webhook configuration that is there already stays as it is: the
 /// manager that serves it looks after it.
 ///
 /// # Errors
 /// If the server refuses one.
-pub async fn install(client: &Client, namespace: &str) -> Result<(), ProcessError> {
-    for object in objects(namespace) {
+pub async fn install(client: &Client, namespace: &str, gates: &FeatureGates) -> Result<(), ProcessError> {
+    for object in objects(namespace, gates) {
         let name = object
             .pointer("/metadata/name")
             .and_then(Value::as_str)

@@ -14,6 +14,10 @@ fn upstream(version: &str) -> Vec<Value> {
     serde_json::from_str(text).unwrap()
 }
 
+fn ours(feature_gates: &str) -> Vec<Value> {
+    manifests(NAMESPACE, "image", feature_gates).unwrap()
+}
+
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     objects
         .iter()
@@ -24,7 +28,7 @@ fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
 #[rstest]
 fn names_are_those_of_openkruise(#[values("1.0.1", "1.5.0")] version: &str) {
     let theirs = upstream(version);
-    for object in manifests(NAMESPACE, "image") {
+    for object in ours("") {
         let (kind, name) = (
             object["kind"].as_str().unwrap(),
             object["metadata"]["name"].as_str().unwrap(),
@@ -45,7 +49,7 @@ fn names_are_those_of_openkruise(#[values("1.0.1", "1.5.0")] version: &str) {
 
 #[rstest]
 fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] version: &str) {
-    let (ours, theirs) = (manifests(NAMESPACE, "image"), upstream(version));
+    let (ours, theirs) = (ours(""), upstream(version));
     for (kind, name) in [("Service", SERVICE), ("Namespace", NAMESPACE), ("Secret", SECRET)] {
         assert_eq!(find(&ours, kind, name), find(&theirs, kind, name));
     }
@@ -56,7 +60,7 @@ fn webhooks_are_a_part_of_theirs(
     #[values("1.0.1", "1.5.0")] version: &str,
     #[values(WebhookKind::Mutating, WebhookKind::Validating)] kind: WebhookKind,
 ) {
-    let (ours, theirs) = (manifests(NAMESPACE, "image"), upstream(version));
+    let (ours, theirs) = (ours(""), upstream(version));
     let of = |objects: &[Value]| -> Vec<Value> {
         find(objects, kind_of(kind), name_of(kind))["webhooks"]
             .as_array()
@@ -70,13 +74,13 @@ fn webhooks_are_a_part_of_theirs(
     }
 }
 
-/// OpenKruise's own role is enough for this manager: its chart needs no change.
-#[test]
-fn the_role_asks_for_no_more_than_theirs() {
+/// OpenKruise's own role is enough for this manager, whatever its gates: its chart needs no change.
+#[rstest]
+fn the_role_asks_for_no_more_than_theirs(#[values("", "AllAlpha=true,AllBeta=true")] feature_gates: &str) {
     let theirs = upstream("1.5.0");
     let granted: BTreeSet<(String, String, String)> =
         triples(find(&theirs, "ClusterRole", "kruise-manager-role"));
-    let ours = manifests(NAMESPACE, "image");
+    let ours = ours(feature_gates);
     for wanted in triples(find(&ours, "ClusterRole", "kruise-manager-role")) {
         assert!(granted.contains(&wanted), "{wanted:?}");
     }
@@ -108,11 +112,47 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
     out
 }
 
+/// A gate brings the definitions that it needs, and the right to work with them.
+#[rstest]
+#[case("", &["clonesets"])]
+#[case("ImagePullJobGate=true", &["clonesets", "imagepulljobs"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "imagepulljobs"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "imagepulljobs"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets"])]
+#[case("CloneSetShortHash=true", &["clonesets"])]
+fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
+    let objects = ours(feature_gates);
+    let definitions: Vec<&str> = objects
+        .iter()
+        .filter(|object| object["kind"] == "CustomResourceDefinition")
+        .map(|definition| definition["spec"]["names"]["plural"].as_str().unwrap())
+        .collect();
+    assert_eq!(definitions, expected);
+    let granted = triples(find(&objects, "ClusterRole", "kruise-manager-role"));
+    let watched: Vec<&str> = granted
+        .iter()
+        .filter(|(group, resource, verb)| {
+            (group.as_str(), verb.as_str()) == ("apps.kruise.io", "watch") && !resource.contains('/')
+        })
+        .map(|(_, resource, _)| resource.as_str())
+        .collect();
+    assert_eq!(watched, expected);
+    let deployment = find(&objects, "Deployment", "kruise-controller-manager");
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    assert_eq!(arguments.contains("--feature-gates="), !feature_gates.is_empty());
+    assert!(arguments.contains(feature_gates));
+}
+
+#[test]
+fn unknown_gates_are_refused() {
+    assert!(manifests(NAMESPACE, "image", "Nonsense=true").is_err());
+}
+
 /// What OpenKruise's Deployment says, this manager understands: its command, arguments, ports and probes.
 #[rstest]
 fn their_deployment_runs_this_manager(#[values("1.0.1", "1.5.0")] version: &str) {
     let theirs = upstream(version);
-    let ours = manifests(NAMESPACE, "image");
+    let ours = ours("");
     let container = |objects: &[Value]| {
         find(objects, "Deployment", "kruise-controller-manager")["spec"]["template"]["spec"]["containers"][0]
             .clone()

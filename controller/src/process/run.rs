@@ -26,6 +26,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 /// How often the definitions are asked for that have to be there.
 const DEFINITION_RETRY: Duration = Duration::from_secs(2);
+/// How long to wait before each further question for a definition that a gate needs (OpenKruise: the same, ±10 %).
+const GATE_DEFINITION_RETRIES: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_millis(2_500),
+    Duration::from_millis(12_500),
+];
 
 /// The gate that has CloneSets make ImagePullJobs.
 const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
@@ -138,12 +144,12 @@ pub async fn run_with(
     options: Options,
     stop: impl Future,
 ) -> Result<(), ProcessError> {
-    let gates = FeatureGates::parse_beside(&environment.custom_resources, flags.text("feature-gates"))?;
+    let mut gates = FeatureGates::parse_beside(&environment.custom_resources, flags.text("feature-gates"))?;
     refuse_other_locks(flags)?;
     let metrics = Arc::clone(&options.metrics);
     let clock = Arc::clone(&options.clock);
     if flags.is_set("install") {
-        install::install(&client, &environment.namespace).await?;
+        install::install(&client, &environment.namespace, &gates).await?;
     }
     let mut tasks = JoinSet::new();
     let state = endpoints::State {
@@ -164,8 +170,12 @@ pub async fn run_with(
         Arc::clone(&clock),
     ));
 
-    let options = controllers(options, flags, &gates);
-    lead(client, flags, environment, options, stop).await
+    let client_of_gates = client.clone();
+    let options = async {
+        settle_gates(&client_of_gates, &mut gates).await;
+        controllers(options, flags, &gates)
+    };
+    lead(client, flags, environment, (metrics, clock), options, stop).await
 }
 
 /// The options of the controllers: those given, with what flags and gates say.
@@ -173,7 +183,7 @@ fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options
     let namespace = flags.text("namespace");
     Options {
         pull_jobs: gates.is_on(PREDOWNLOAD),
-        workers: flags.number("cloneset-workers").max(1),
+        workers: workers(flags),
         planner: Arc::new(CloneSetPlanner {
             gates: Gates {
                 exclude_preparing_delete: flags.is_set("cloneset-scaling-exclude-preparing-delete"),
@@ -187,6 +197,10 @@ fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options
         },
         ..options
     }
+}
+
+fn workers(flags: &Flags) -> usize {
+    flags.number("cloneset-workers").max(1)
 }
 
 /// client-go knows one lock alone since 1.24, and an error says so before anything is done. The empty text means that one.
@@ -263,16 +277,17 @@ async fn keep_webhooks(
 }
 
 /// Runs the controllers while this process leads.
+///
+/// `options` is awaited once the definitions are there: what they say depends on which there are.
 async fn lead(
     client: Client,
     flags: &Flags,
     environment: &Environment,
-    options: Options,
+    (metrics, clock): (Arc<Metrics>, SharedClock),
+    options: impl Future<Output = Options>,
     stop: impl Future,
 ) -> Result<(), ProcessError> {
-    let metrics: Arc<Metrics> = Arc::clone(&options.metrics);
-    let clock = Arc::clone(&options.clock);
-    let workers = u32::try_from(options.workers).unwrap_or(u32::MAX);
+    let workers = u32::try_from(workers(flags)).unwrap_or(u32::MAX);
     metrics.set(
         "controller_runtime_max_concurrent_reconciles",
         &[("controller", "cloneset-controller")],
@@ -302,16 +317,18 @@ async fn lead(
     master(0.0);
     let elected = async {
         wait_for_definitions(&client).await;
+        let options = options.await;
         if let Some(election) = &mut election {
             tracing::info!(lease, identity = us, "waiting for the lease");
             election.acquire().await;
         }
+        options
     };
-    tokio::select! {
+    let options = tokio::select! {
         biased;
         _ = &mut stop => return Ok(()),
-        () = elected => {}
-    }
+        options = elected => options,
+    };
     master(1.0);
     tracing::info!(identity = us, "leading");
     let (tell, told) = oneshot::channel::<()>();
@@ -350,8 +367,7 @@ async fn lead(
 async fn wait_for_definitions(client: &Client) {
     let mut told = false;
     loop {
-        let served = client.list_api_group_resources("apps.kruise.io/v1alpha1").await;
-        if served.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == "clonesets")) {
+        if is_served(client, "clonesets").await == Some(true) {
             return;
         }
         if !std::mem::replace(&mut told, true) {
@@ -361,9 +377,42 @@ async fn wait_for_definitions(client: &Client) {
     }
 }
 
+/// Whether the API server serves a resource of `apps.kruise.io/v1alpha1`; nothing if it does not say.
+async fn is_served(client: &Client, plural: &str) -> Option<bool> {
+    let list = client
+        .list_api_group_resources("apps.kruise.io/v1alpha1")
+        .await
+        .ok()?;
+    Some(list.resources.iter().any(|resource| resource.name == plural))
+}
+
+/// Switches the gate off that needs ImagePullJobs if the API server does not serve them. As in OpenKruise, a server that
+/// does not answer is taken to serve them, and a definition that comes later counts from the next start.
+async fn settle_gates(client: &Client, gates: &mut FeatureGates) {
+    if !gates.is_on(PREDOWNLOAD) {
+        return;
+    }
+    let mut retries = GATE_DEFINITION_RETRIES.iter();
+    while is_served(client, "imagepulljobs").await == Some(false) {
+        let Some(delay) = retries.next() else {
+            tracing::warn!(
+                gate = PREDOWNLOAD,
+                "off: CustomResourceDefinition imagepulljobs.apps.kruise.io is not there"
+            );
+            gates.turn_off(PREDOWNLOAD);
+            return;
+        };
+        tokio::time::sleep(*delay).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use kube::client::Body;
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
 
@@ -427,5 +476,40 @@ mod tests {
         let longest = Duration::from_secs(60);
         let delays = "--rate-limiter-base-delay=1s --rate-limiter-max-delay=1m";
         assert_eq!(of(delays), (3, None, false, RetryDelays { first, longest }));
+    }
+
+    /// The API server serves these resources from the question of that number on.
+    #[rstest]
+    #[case::there(Some((0, "clonesets imagepulljobs")), true, 1)]
+    #[case::established_meanwhile(Some((2, "clonesets imagepulljobs")), true, 3)]
+    #[case::missing(Some((0, "clonesets")), false, 4)]
+    #[case::no_answer(None, true, 1)]
+    #[tokio::test(start_paused = true)]
+    async fn a_gate_whose_definition_is_missing_is_off(
+        #[case] served: Option<(usize, &'static str)>,
+        #[case] on: bool,
+        #[case] expected: usize,
+    ) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        let service = tower::service_fn(move |_: hyper::Request<Body>| {
+            let number = counter.fetch_add(1, Ordering::Relaxed);
+            let names = served.map(|(from, names)| if number < from { "clonesets" } else { names });
+            let resources: Vec<_> = names
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(|name| json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []}))
+                .collect();
+            let list = json!({
+                "kind": "APIResourceList", "apiVersion": "v1",
+                "groupVersion": "apps.kruise.io/v1alpha1", "resources": resources,
+            });
+            let answer = hyper::Response::builder().status(if names.is_some() { 200 } else { 503 });
+            std::future::ready(answer.body(Body::from(list.to_string().into_bytes())))
+        });
+        let mut gates = FeatureGates::parse("PreDownloadImageForInPlaceUpdate=true").unwrap();
+        settle_gates(&Client::new(service, "default"), &mut gates).await;
+        assert_eq!(gates.is_on(PREDOWNLOAD), on);
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
     }
 }
