@@ -137,11 +137,13 @@ impl ClusterBuilder {
     }
 
     /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes take what
-    /// [`Timing::quick`] says, and namespaces are emptied at once. For a cluster in real time, as `serve` has it; in virtual time
+    /// [`Timing::quick`] says (call [`timing`](Self::timing) after this for others), and namespaces are emptied at once. For a cluster in real time, as `serve` has it; in virtual time
     /// these waits cost nothing.
     pub fn quick(mut self, quick: bool) -> Self {
         self.quick = quick;
-        self.timing = if quick { Timing::quick() } else { Timing::default() };
+        if quick {
+            self.timing = Timing::quick();
+        }
         self
     }
 
