@@ -21,6 +21,7 @@ mod event_lives;
 mod everything;
 mod faults;
 mod garbage;
+mod image_programs;
 mod leaving_rows;
 mod lives;
 mod lives_rows;

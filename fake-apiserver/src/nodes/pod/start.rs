@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client_kit::EventType;
+use client_kit::{EventType, Seed};
 use shared_json::Value;
 use tokio::time::Instant;
 
@@ -16,7 +16,9 @@ use super::worker::{Gone, PodWorker};
 use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
-use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of, task_of};
+use crate::nodes::programs::{
+    Exit, Files, ImageProgram, Launch, Surroundings, Volume, argv_of, launch, program_of, task_of,
+};
 use crate::nodes::status::{Instance, Kind, items, name_of, should_restart};
 use crate::nodes::timing::vary;
 use crate::server::rfc3339;
@@ -342,7 +344,12 @@ impl PodWorker {
         let argv: Option<Vec<String>> = argv_of(spec)
             .map(|argv| argv.iter().map(|word| expand(word, &env)).collect())
             .or_else(|| (container.kind == Kind::Init && program.is_none()).then(|| vec!["true".to_owned()]));
-        if program.is_none() && argv.is_none() && !is_registered {
+        let image_program = if program.is_none() && !is_registered {
+            self.image_program(spec, &env)
+        } else {
+            None
+        };
+        if program.is_none() && image_program.is_none() && argv.is_none() && !is_registered {
             program = task_of(&self.pod, spec);
         }
         let hostname = at(&self.pod, "spec.hostname")
@@ -354,6 +361,7 @@ impl PodWorker {
                 run,
                 program,
                 argv,
+                image_program,
                 env,
                 hostname: hostname.to_owned(),
                 clock: Arc::clone(&self.kubelet.clock),
@@ -387,6 +395,26 @@ impl PodWorker {
         }
         self.probes.add(name, spec, &process);
         self.processes.insert(name, Box::new(process));
+    }
+
+    /// The program of a container's image, if that is known by name.
+    fn image_program(&mut self, spec: &Value, env: &BTreeMap<String, String>) -> Option<ImageProgram> {
+        let words = |field: &str| -> Vec<String> {
+            let words = spec.get(field).and_then(Value::as_array).into_iter().flatten();
+            words
+                .filter_map(Value::as_str)
+                .map(|word| expand(word, env))
+                .collect()
+        };
+        let mut seed = [0; 8];
+        self.random.clone().fill(&mut seed);
+        let surroundings = Surroundings {
+            objects: self.kubelet.objects.clone(),
+            clock: Arc::clone(&self.kubelet.clock),
+            random: Seed(u64::from_le_bytes(seed)).random(),
+        };
+        let image = text_of(spec, "image");
+        ImageProgram::of(image, &words("command"), words("args"), surroundings)
     }
 
     async fn post_start(

@@ -11,12 +11,16 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::files::Files;
+use super::image_program::ImageProgram;
 use super::pipe::Output;
 use super::script::{ExitScript, Program};
 use super::shell::{Shell, Streams};
 
 /// A program prints at most so often.
 const LOG_PERIOD_MS_MIN: u64 = 10;
+
+/// The exit code of a program that `TERM` ended.
+const TERMINATED: i32 = 143;
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +37,8 @@ pub(in crate::nodes) struct Launch {
     pub run: u32,
     pub program: Option<Program>,
     pub argv: Option<Vec<String>>,
+    /// The program of an image that is known by name; it goes before `argv`.
+    pub image_program: Option<ImageProgram>,
     pub env: BTreeMap<String, String>,
     pub hostname: String,
     pub clock: SharedClock,
@@ -130,8 +136,8 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
         serves: None,
     };
     let number = usize::try_from(launch.run).unwrap_or(usize::MAX);
-    match (&run.program, launch.argv) {
-        (Some(program), _) => {
+    match (&run.program, launch.image_program, launch.argv) {
+        (Some(program), _, _) => {
             run.logs.write(program.logs.as_bytes());
             let stop = launch.stop;
             let run = Arc::clone(&run);
@@ -148,7 +154,26 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
             };
             process.task = Some(tokio::spawn(task));
         }
-        (None, Some(argv)) => {
+        (None, Some(program), _) => {
+            let (term, mut asked) = watch::channel(false);
+            process.term = Some(term);
+            let logs = run.logs.clone();
+            let task = async move {
+                let code = tokio::select! {
+                    biased;
+                    code = program.run(logs) => code,
+                    // Whoever would ask is gone together with this task.
+                    Ok(_) = asked.wait_for(|asked| *asked) => TERMINATED,
+                };
+                let exit = Exit {
+                    code,
+                    ..Exit::default()
+                };
+                let _ = exits.unbounded_send((key, exit));
+            };
+            process.task = Some(tokio::spawn(task));
+        }
+        (None, None, Some(argv)) => {
             let (term, asked) = watch::channel(false);
             process.term = Some(term);
             let mut shell = Shell::new(
@@ -176,7 +201,7 @@ pub(in crate::nodes) fn launch<K: Send + 'static>(
             };
             process.task = Some(tokio::spawn(task));
         }
-        (None, None) => process.serves = Some(launch.stop),
+        (None, None, None) => process.serves = Some(launch.stop),
     }
     process
 }

@@ -184,7 +184,7 @@ pub(in crate::nodes) fn argv_of(spec: &Value) -> Option<Vec<String>> {
 }
 
 /// `nginx` of `registry.example.com/library/nginx:1.7.9`.
-fn short_name(image: &str) -> &str {
+pub(super) fn short_name(image: &str) -> &str {
     let name = image.rsplit('/').next().unwrap_or_default();
     name.split([':', '@']).next().unwrap_or_default()
 }
