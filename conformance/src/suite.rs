@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::manifest;
 use crate::recording::environment::Environment;
 use crate::recording::{Recording, divergences, load};
-use crate::report::console::Console;
+use crate::report::console::{self, Console, Detail};
 use crate::report::stopwatch::Stopwatch;
-use crate::report::{Totals, json, junit};
+use crate::report::{Output, Totals, Verbosity, json, junit};
 use crate::run::outcome::{ScenarioOutcome, Status, StepOutcome};
 use crate::run::play;
 use crate::run::scenario::{self as player, Judge};
@@ -67,8 +67,8 @@ pub struct SuiteOptions {
     pub pause: bool,
     /// Whether snapshots are written.
     pub bless: bool,
-    /// Whether recordings are shown step by step too.
-    pub verbose: bool,
+    /// How much is printed.
+    pub verbosity: Verbosity,
     /// Whether colours may be used.
     pub colour: bool,
     /// Where to write JUnit's XML.
@@ -177,7 +177,7 @@ fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error
 /// Bad input, or a cluster that cannot be had. What the cluster does wrong is in the totals.
 pub fn run(
     options: &SuiteOptions,
-    out: &mut (dyn Write + Send),
+    out: &mut (dyn Output + Send),
     simulate: Simulate<'_>,
 ) -> Result<Totals, Error> {
     let (scenarios, recordings) = read(options)?;
@@ -196,11 +196,12 @@ pub fn run(
     });
     let options = on_made.as_ref().unwrap_or(options);
     let known = divergences::read(&options.divergences)?;
-    let plays: Vec<Play<'_>> = scenarios
+    let mut plays: Vec<Play<'_>> = scenarios
         .iter()
         .map(Play::Scenario)
         .chain(recordings.iter().map(Play::Recording))
         .collect();
+    plays.sort_by_key(|play| !play.shown_first());
     let outcomes = play_all(options, &plays, &known, out, simulate)?;
     if let Some(path) = &options.json {
         let text = format!("{:#}\n", json::report(&outcomes));
@@ -219,9 +220,8 @@ pub fn run(
             source,
         })?;
     }
-    let totals = Totals::of(&outcomes);
-    writeln!(out, "{totals}").map_err(output_error)?;
-    Ok(totals)
+    console::summary(out, &outcomes).map_err(output_error)?;
+    Ok(Totals::of(&outcomes))
 }
 
 /// What is played on a cluster of its own.
@@ -232,16 +232,32 @@ enum Play<'a> {
 }
 
 impl Play<'_> {
+    fn shown_first(self) -> bool {
+        matches!(self, Self::Scenario(scenario) if scenario.extras.shown_first)
+    }
+
+    /// How much is shown of it, as one of `of`.
+    fn detail(self, options: &SuiteOptions, of: usize) -> Detail {
+        match options.verbosity {
+            Verbosity::Verbose => Detail::Everything,
+            Verbosity::Quiet => Detail::Failure,
+            _ if of == 1 || options.pause => Detail::Everything,
+            _ if self.shown_first() => Detail::Steps,
+            Verbosity::Lines => Detail::Line,
+            Verbosity::Progress => Detail::Failure,
+        }
+    }
+
     fn run(
         self,
         options: &SuiteOptions,
         known: &[divergences::Divergence],
-        out: &mut (dyn Write + Send),
+        console: Console<&mut (dyn Write + Send)>,
         simulate: Simulate<'_>,
     ) -> Result<ScenarioOutcome, Error> {
         match self {
-            Self::Scenario(scenario) => play_scenario(options, scenario, out, simulate),
-            Self::Recording(recording) => play_recording(options, recording, known, out, simulate),
+            Self::Scenario(scenario) => play_scenario(options, scenario, console, simulate),
+            Self::Recording(recording) => play_recording(options, recording, known, console, simulate),
         }
     }
 }
@@ -254,17 +270,22 @@ fn play_all(
     options: &SuiteOptions,
     plays: &[Play<'_>],
     known: &[divergences::Divergence],
-    out: &mut (dyn Write + Send),
+    out: &mut (dyn Output + Send),
     simulate: Simulate<'_>,
 ) -> Result<Vec<ScenarioOutcome>, Error> {
     let alone = options.backend != BackendChoice::Fake || options.pause;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let workers = if alone { 1 } else { cores.min(plays.len()) };
+    let of = plays.len();
     if workers == 1 {
-        return plays
-            .iter()
-            .map(|play| play.run(options, known, out, simulate))
-            .collect();
+        let mut outcomes = Vec::new();
+        for play in plays {
+            let console = Console::new(&mut *out as _, options.colour, play.detail(options, of));
+            let outcome = play.run(options, known, console, simulate)?;
+            out.played(&outcome, of);
+            outcomes.push(outcome);
+        }
+        return Ok(outcomes);
     }
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
@@ -276,7 +297,8 @@ fn play_all(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(play) = plays.get(index) else { return };
                     let mut told = Vec::new();
-                    let outcome = play.run(options, known, &mut told, simulate);
+                    let console = Console::new(&mut told as _, options.colour, play.detail(options, of));
+                    let outcome = play.run(options, known, console, simulate);
                     // Nobody listens any more after a failure: then this was the last.
                     if sender.send((index, told, outcome)).is_err() {
                         return;
@@ -291,7 +313,9 @@ fn play_all(
             early.insert(index, (told, outcome));
             while let Some((told, outcome)) = early.remove(&outcomes.len()) {
                 out.write_all(&told).map_err(output_error)?;
-                outcomes.push(outcome?);
+                let outcome = outcome?;
+                out.played(&outcome, of);
+                outcomes.push(outcome);
             }
         }
         Ok(outcomes)
@@ -388,10 +412,9 @@ async fn set_up(options: &SuiteOptions, backend: &Backend) -> Result<(), Error> 
 fn play_scenario(
     options: &SuiteOptions,
     scenario: &Scenario,
-    out: &mut (dyn Write + Send),
+    mut console: Console<&mut (dyn Write + Send)>,
     simulate: Simulate<'_>,
 ) -> Result<ScenarioOutcome, Error> {
-    let mut console = Console::new(out, options.colour, true);
     console
         .scenario(&scenario.name, &scenario.test.spec.description)
         .map_err(output_error)?;
@@ -434,16 +457,6 @@ fn play_scenario(
     note_time(options, &mut outcome, stopwatch.elapsed());
     if options.bless {
         bless(scenario, &mut outcome)?;
-    }
-    if outcome.status == Status::Failed {
-        let name = &scenario.name;
-        let line = match options.backend {
-            BackendChoice::Fake => {
-                format!("run it again: cargo xtask conformance --scenario '{name}' --seed {seed}")
-            }
-            _ => format!("run it again: the same command with --scenario '{name}'"),
-        };
-        console.line(&line).map_err(output_error)?;
     }
     console.end(&outcome).map_err(output_error)?;
     Ok(outcome)
@@ -542,7 +555,7 @@ fn play_recording(
     options: &SuiteOptions,
     recording: &Recording,
     known: &[divergences::Divergence],
-    out: &mut (dyn Write + Send),
+    mut console: Console<&mut (dyn Write + Send)>,
     simulate: Simulate<'_>,
 ) -> Result<ScenarioOutcome, Error> {
     let stopwatch = Stopwatch::start();
@@ -554,7 +567,6 @@ fn play_recording(
         outcome
     })?;
     note_time(options, &mut outcome, stopwatch.elapsed());
-    let mut console = Console::new(out, options.colour, options.verbose);
     let told = console.scenario(&recording.name, "").and_then(|()| {
         outcome
             .steps

@@ -7,8 +7,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use conformance::Error;
 use conformance::backend::ManagerChoice;
+use conformance::report::{Output, Verbosity};
+use conformance::run::outcome::ScenarioOutcome;
 use conformance::scenario::values;
 use conformance::suite::{self, BackendChoice, SuiteOptions};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Plays scenarios and recordings.
 #[derive(Debug, Args)]
@@ -67,9 +70,12 @@ pub(crate) struct Arguments {
     /// Write the snapshots of steps that no recording judges, or that equal theirs.
     #[arg(long)]
     bless: bool,
-    /// Show recordings step by step too.
+    /// Show every step of everything.
     #[arg(short, long)]
     verbose: bool,
+    /// Show only what failed, and the totals.
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -139,7 +145,7 @@ fn options(arguments: Arguments) -> Result<SuiteOptions, Error> {
         seed: arguments.seed,
         pause: arguments.step,
         bless: arguments.bless,
-        verbose: arguments.verbose,
+        verbosity: verbosity(arguments.verbose, arguments.quiet),
         colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
         junit: arguments.junit,
         json: arguments.json,
@@ -152,18 +158,68 @@ fn options(arguments: Arguments) -> Result<SuiteOptions, Error> {
     })
 }
 
+/// A terminal shows a progress bar; a file has a line for everything that was played.
+fn verbosity(verbose: bool, quiet: bool) -> Verbosity {
+    match (verbose, quiet) {
+        (true, _) => Verbosity::Verbose,
+        (_, true) => Verbosity::Quiet,
+        _ if io::stdout().is_terminal() => Verbosity::Progress,
+        _ => Verbosity::Lines,
+    }
+}
+
+/// A terminal, with a progress bar below what is printed.
+struct Terminal {
+    bar: ProgressBar,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        // The template is a constant: were it wrong, the bar would keep its usual looks.
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+}
+
+impl Write for Terminal {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.bar.suspend(|| io::stdout().write(text))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+impl Output for Terminal {
+    fn played(&mut self, outcome: &ScenarioOutcome, of: usize) {
+        self.bar.set_length(of as u64);
+        self.bar.set_message(outcome.name.clone());
+        self.bar.inc(1);
+        if self.bar.position() == of as u64 {
+            self.bar.finish_and_clear();
+        }
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let list = arguments.list;
     let options = options(arguments)?;
-    let mut out = io::stdout();
     if list {
         for name in suite::names(&options)? {
             // A reader that goes away early has seen enough.
-            let _written = writeln!(out, "{name}");
+            let _written = writeln!(io::stdout(), "{name}");
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let totals = suite::run(&options, &mut out, &|seed, job| {
+    let mut out: Box<dyn Output + Send> = match options.verbosity {
+        Verbosity::Progress => Box::new(Terminal::new()),
+        _ => Box::new(io::stdout()),
+    };
+    let totals = suite::run(&options, &mut *out, &|seed, job| {
         seeded_entropy::simulate(seed, job)
     })?;
     Ok(if totals.failed == 0 {

@@ -5,7 +5,34 @@ pub mod json;
 pub mod junit;
 pub mod stopwatch;
 
+use std::io::{Stdout, Write};
+
 use crate::run::outcome::{ScenarioOutcome, Status};
+
+/// How much a run prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verbosity {
+    /// What failed, and the totals.
+    Quiet,
+    /// As `Lines`, without a line for what passed: a progress bar counts that.
+    Progress,
+    /// The scenarios that say so step by step, and a line for each other one.
+    #[default]
+    Lines,
+    /// Every step whole.
+    Verbose,
+}
+
+/// Where a run prints.
+pub trait Output: Write + Send {
+    /// Is called whenever one more of `of` plays has ended.
+    fn played(&mut self, outcome: &ScenarioOutcome, of: usize) {
+        let _ = (outcome, of);
+    }
+}
+
+impl Output for Vec<u8> {}
+impl Output for Stdout {}
 
 /// How many scenarios ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@ const RECORDINGS: &str = "seatrial.dev/recordings";
 const FEATURE_GATES: &str = "seatrial.dev/feature-gates";
 /// `true` if OpenKruise's daemon runs on the nodes.
 const DAEMON: &str = "seatrial.dev/daemon";
+/// `true` if a run plays the scenario before the others, and shows it step by step.
+const SHOWN_FIRST: &str = "seatrial.dev/shown-first";
 /// The seed of the scenario, if it must be a certain one.
 const SEED: &str = "seatrial.dev/seed";
 
@@ -36,6 +38,8 @@ pub struct Extras {
     pub images: BTreeMap<String, String>,
     /// What goes wrong from a step on, by the step's name.
     pub faults: BTreeMap<String, Vec<Fault>>,
+    /// Whether the scenario is played first and shown step by step.
+    pub shown_first: bool,
     /// The seed.
     pub seed: Option<u64>,
 }
@@ -45,6 +49,13 @@ fn list(text: &str) -> impl Iterator<Item = String> {
         .map(str::trim)
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
+}
+
+fn flag(key: &str, value: &str) -> Result<bool, String> {
+    value
+        .trim()
+        .parse()
+        .map_err(|_| format!("{key}: \"{value}\" is neither true nor false"))
 }
 
 impl Extras {
@@ -75,12 +86,8 @@ impl Extras {
                         .map_err(|error| format!("{key}: {error}"))?;
                     extras.gates = value.trim().to_owned();
                 }
-                DAEMON => {
-                    extras.daemon = value
-                        .trim()
-                        .parse()
-                        .map_err(|_| format!("{key}: \"{value}\" is neither true nor false"))?;
-                }
+                DAEMON => extras.daemon = flag(key, value)?,
+                SHOWN_FIRST => extras.shown_first = flag(key, value)?,
                 RECORDINGS => {
                     for line in lines {
                         let (name, pairs) = line.split_once(':').unwrap_or((line, ""));
@@ -155,5 +162,7 @@ mod tests {
         assert!(read(IMAGES, "nginx:1.25").is_err());
         assert!(read(POD_NAMES, "no colon").is_err());
         assert!(read(SEED, "x").is_err());
+        assert!(read(SHOWN_FIRST, "true").expect("a flag").shown_first);
+        assert!(read(SHOWN_FIRST, "yes").is_err());
     }
 }
