@@ -94,8 +94,9 @@ struct Serve {
     /// How long events are kept after they were last written (`1h`, `90s`).
     #[arg(long, default_value = "1h", value_parser = length)]
     event_ttl: Duration,
-    /// Which built-in controllers run: all, none, or names separated by commas, as kube-controller-manager takes them.
-    #[arg(long, default_value = "all", value_parser = ControllerSet::from_str)]
+    /// Which built-in controllers run: all, none, or names separated by commas, as kube-controller-manager takes them. `all` does not
+    /// name `service-lb-controller`, which gives Services of type LoadBalancer an address, as a cloud provider does.
+    #[arg(long, default_value = "all,service-lb-controller", value_parser = ControllerSet::from_str)]
     controllers: ControllerSet,
     /// A directory of YAML or JSON files: the CustomResourceDefinitions in them are served from the start.
     #[arg(long)]

@@ -13,8 +13,11 @@ enum Choice {
     BuiltIn(BuiltIn),
 }
 
+/// What a cloud provider runs: it is chosen by its name only.
+const CLOUD: Choice = Choice::BuiltIn(BuiltIn::LoadBalancer);
+
 /// By name, in alphabetical order.
-const NAMES: [(&str, Choice); 31] = [
+const NAMES: [(&str, Choice); 32] = [
     (
         "certificatesigningrequest-approving-controller",
         Choice::BuiltIn(BuiltIn::CertificateApproval),
@@ -84,6 +87,7 @@ const NAMES: [(&str, Choice); 31] = [
         Choice::BuiltIn(BuiltIn::ResourceQuota),
     ),
     ("service-cidr-controller", Choice::BuiltIn(BuiltIn::ServiceCidr)),
+    ("service-lb-controller", CLOUD),
     ("serviceaccount-controller", Choice::ServiceAccount),
     (
         "serviceaccount-token-controller",
@@ -127,10 +131,11 @@ pub struct UnknownController(String);
 pub struct ControllerSet(Vec<Choice>);
 
 impl ControllerSet {
-    /// All of them.
+    /// All that kube-controller-manager runs by itself: all but `service-lb-controller`, which comes with a cloud provider.
     #[must_use]
     pub fn all() -> Self {
-        Self(NAMES.map(|(_, choice)| choice).to_vec())
+        let choices = NAMES.iter().map(|(_, choice)| *choice);
+        Self(choices.filter(|choice| *choice != CLOUD).collect())
     }
 
     /// None.
@@ -157,6 +162,7 @@ impl ControllerSet {
         // In the order in which all of them are started.
         BuiltIn::ALL
             .into_iter()
+            .chain([BuiltIn::LoadBalancer])
             .filter(|which| self.0.contains(&Choice::BuiltIn(*which)))
             .collect()
     }
@@ -215,12 +221,13 @@ mod tests {
     #[case("", Some(""))]
     #[case("job,cronjob-controller", Some("cronjob-controller job-controller"))]
     #[case("job,none", Some(""))]
+    #[case("none,service-lb", Some("service-lb-controller"))]
     #[case("all,-job", None)]
     fn which(#[case] text: &str, #[case] expected: Option<&str>) {
         let set: ControllerSet = text.parse().expect("a set");
         match expected {
             Some(expected) => assert_eq!(set.names().join(" "), expected),
-            None => assert!(set.names().len() == NAMES.len() - 1 && !set.names().contains(&"job-controller")),
+            None => assert!(set.names().len() == NAMES.len() - 2 && !set.names().contains(&"job-controller")),
         }
     }
 

@@ -16,6 +16,7 @@ mod endpoints;
 mod ephemeral;
 mod garbage;
 mod graph;
+mod load_balancers;
 mod mirroring;
 mod namespaces;
 mod node_lifecycle;
@@ -77,6 +78,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::ResourceClaim => Box::new(resource_claims::ResourceClaims::default()),
         BuiltIn::DeviceTaintEviction => Box::new(device_taints::DeviceTaints::default()),
         BuiltIn::ServiceCidr => Box::new(statuses::ServiceCidrs),
+        BuiltIn::LoadBalancer => Box::new(load_balancers::LoadBalancers),
         BuiltIn::PodGarbage => Box::new(pod_garbage::PodGarbage),
         BuiltIn::HorizontalPodAutoscaler => Box::new(autoscaling::Autoscalers::default()),
         BuiltIn::ClusterRoleAggregation => Box::new(cluster_roles::ClusterRoleAggregation),

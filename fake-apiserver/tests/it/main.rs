@@ -25,6 +25,7 @@ mod image_programs;
 mod leaving_rows;
 mod lives;
 mod lives_rows;
+mod load_balancer_rows;
 mod lost_rows;
 mod metrics;
 mod mirror_rows;

@@ -117,10 +117,12 @@ pub enum BuiltIn {
     NodeTtl,
     /// Keeps classes of attributes of volumes while they are used.
     AttributesClassProtection,
+    /// Addresses of services of type `LoadBalancer`, as a cloud provider gives them.
+    LoadBalancer,
 }
 
 impl BuiltIn {
-    /// All of them.
+    /// All of them that run unless they are left out: what a cloud provider runs is not among them.
     pub const ALL: [Self; 28] = [
         Self::ReplicaSet,
         Self::ReplicationController,
