@@ -19,6 +19,7 @@ mod endings_rows;
 mod endpoints;
 mod event_lives;
 mod everything;
+mod examples;
 mod faults;
 mod garbage;
 mod image_programs;

@@ -1,0 +1,112 @@
+//! The Rust examples of README.md and docs/: each stands here, is compiled and run, and a test compares the texts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fake_apiserver::Cluster;
+use fake_apiserver::faults::{Effect, Fault, Requests};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+
+fn web_pod() -> Pod {
+    let pod = serde_json::json!({
+        "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+    });
+    serde_json::from_value(pod).expect("a pod")
+}
+
+fn web_with_three_replicas() -> Deployment {
+    let deployment = serde_json::json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+            },
+        },
+    });
+    serde_json::from_value(deployment).expect("a deployment")
+}
+
+async fn ready_replicas(deployments: &Api<Deployment>) -> Result<Option<i32>, kube::Error> {
+    let status = deployments.get("web").await?.status;
+    Ok(status.and_then(|status| status.ready_replicas))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_runs() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = Cluster::builder().seed(7).nodes(3).start().await?;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &web_pod()).await?;
+    cluster.run_for(Duration::from_secs(30)).await; // takes no real time
+    let status = pods.get("web").await?.status;
+    assert_eq!(status.and_then(|status| status.phase).as_deref(), Some("Running"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_survives_a_lost_node() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = Cluster::builder().nodes(3).start().await?;
+    let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+    deployments
+        .create(&PostParams::default(), &web_with_three_replicas())
+        .await?;
+    cluster.run_for(Duration::from_secs(10)).await;
+    assert_eq!(ready_replicas(&deployments).await?, Some(3));
+    cluster.disconnect_node("node2").await?;
+    cluster.run_for(Duration::from_secs(60)).await; // the node is lost, and its pod is not ready
+    assert_eq!(ready_replicas(&deployments).await?, Some(2));
+    cluster.run_for(Duration::from_secs(360)).await; // the pod was evicted, and a new one runs elsewhere
+    assert_eq!(ready_replicas(&deployments).await?, Some(3));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_meets_conflicts() -> Result<(), Box<dyn std::error::Error>> {
+    let cluster = Cluster::builder().nodes(1).start().await?;
+    let patches = Requests::all().verbs(["patch"]).resources(["pods"]);
+    let conflict = cluster
+        .faults()
+        .add(Fault::new(Effect::refuse(409, "Conflict")).on(patches).times(3));
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    pods.create(&PostParams::default(), &web_pod()).await?;
+    let label = Patch::Merge(serde_json::json!({"metadata": {"labels": {"seen": "yes"}}}));
+    let mut attempts = 1;
+    while pods.patch("web", &PatchParams::default(), &label).await.is_err() {
+        attempts += 1;
+    }
+    assert_eq!((attempts, conflict.strikes()), (4, 3));
+    Ok(())
+}
+
+/// The blocks of a page that begin with three backticks and `rust`.
+fn rust_blocks(text: &str) -> Vec<&str> {
+    text.split("```rust\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect()
+}
+
+#[test]
+fn every_example_of_the_pages_is_one_of_these() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pages = vec![root.join("README.md")];
+    let folder = std::fs::read_dir(root.join("docs/src")).expect("the pages");
+    pages.extend(folder.map(|entry| entry.expect("an entry").path()));
+    let compiled = include_str!("examples.rs");
+    let mut count = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for block in rust_blocks(&text) {
+            count += 1;
+            assert!(
+                compiled.contains(block),
+                "{}: this example does not stand in tests/it/examples.rs:\n{block}",
+                page.display()
+            );
+        }
+    }
+    assert!(count >= 4, "{count} examples");
+}
