@@ -4,32 +4,39 @@ use std::sync::LazyLock;
 
 use shared_json::{Array, Map, Text, Value};
 
-use crate::store::Revision;
+use crate::keys::Revision;
 
 /// An object as the API server handles it: `apiVersion`, `kind`, `metadata` and the rest.
 pub(crate) trait ObjectMeta {
+    /// The metadata, if it is an object.
     fn metadata(&self) -> Option<&Map>;
     /// The metadata, made if it is missing or not an object.
     fn metadata_mut(&mut self) -> &mut Map;
 
+    /// A field of the metadata as text; empty if there is none.
     fn meta_str(&self, field: &str) -> &str {
         self.metadata()
             .and_then(|meta| meta.get(field))
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
+    /// `metadata.name`
     fn name(&self) -> &str {
         self.meta_str("name")
     }
+    /// `metadata.namespace`; empty for objects without one.
     fn namespace(&self) -> &str {
         self.meta_str("namespace")
     }
+    /// `metadata.uid`
     fn uid(&self) -> &str {
         self.meta_str("uid")
     }
+    /// `metadata.resourceVersion`
     fn resource_version(&self) -> &str {
         self.meta_str("resourceVersion")
     }
+    /// The resource version as a position in the order of commits; none if it is no number.
     fn revision(&self) -> Option<Revision> {
         self.resource_version().parse().ok()
     }
@@ -40,15 +47,18 @@ pub(crate) trait ObjectMeta {
             _ => Text::new(),
         }
     }
+    /// `metadata.generation`; 0 if there is none.
     fn generation(&self) -> i64 {
         self.metadata()
             .and_then(|meta| meta.get("generation"))
             .and_then(Value::as_i64)
             .unwrap_or_default()
     }
+    /// Whether it is to be deleted.
     fn is_terminating(&self) -> bool {
         !self.meta_str("deletionTimestamp").is_empty()
     }
+    /// `metadata.finalizers`
     fn finalizers(&self) -> Vec<&str> {
         let list = self
             .metadata()
@@ -57,6 +67,7 @@ pub(crate) trait ObjectMeta {
         list.map(|list| list.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default()
     }
+    /// Writes a field of the metadata.
     fn set_meta(&mut self, field: &str, value: impl Into<Value>) {
         self.metadata_mut().insert(field, value.into());
     }
@@ -69,6 +80,7 @@ pub(crate) trait ObjectMeta {
             }
         }
     }
+    /// Adds a finalizer, unless it is there.
     fn add_finalizer(&mut self, finalizer: &str) {
         if self.finalizers().contains(&finalizer) {
             return;
@@ -81,6 +93,7 @@ pub(crate) trait ObjectMeta {
             list.push(Value::from(finalizer));
         }
     }
+    /// Removes a finalizer, and the list with the last one.
     fn remove_finalizer(&mut self, finalizer: &str) {
         let meta = self.metadata_mut();
         if let Some(list) = meta.get_mut("finalizers").and_then(Value::as_array_mut) {

@@ -5,16 +5,16 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use client_kit::{ObjectClient, Random, Seed, SharedClock, SharedNames};
-use jiff::Timestamp;
 
 use crate::admission::Webhook;
 use crate::authn::TokenSigner;
 use crate::authz;
 use crate::faults::Faults;
-use crate::nodes::NodeAccess;
+use crate::node_access::NodeAccess;
 use crate::resources::Registry;
 use crate::rest::expiry::Expiry;
 use crate::store::Store;
+use crate::types::rfc3339;
 
 /// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub(crate) struct ServerState {
     /// How many watches go over sockets.
     pub(crate) remote_watches: AtomicU32,
     /// The ways to the nodes that can be reached, by name.
-    nodes: Mutex<BTreeMap<String, NodeAccess>>,
+    nodes: Mutex<BTreeMap<String, Arc<dyn NodeAccess>>>,
     random: Mutex<Random>,
 }
 
@@ -111,9 +111,9 @@ impl Server {
     }
 
     /// Lets the server reach a node, for logs, commands and ports of its pods. A real server finds a kubelet's port on the
-    /// network; here whoever starts a [`Kubelet`](crate::nodes::Kubelet) says so.
-    pub fn connect_node(&self, name: &str, access: NodeAccess) {
-        self.state.lock_nodes().insert(name.to_owned(), access);
+    /// network; here the caller that starts a kubelet says so.
+    pub fn connect_node(&self, name: &str, access: impl NodeAccess + 'static) {
+        self.state.lock_nodes().insert(name.to_owned(), Arc::new(access));
     }
 
     /// The server's store, for observers and assertions.
@@ -151,12 +151,12 @@ impl ServerState {
         *self.random.lock().unwrap_or_else(PoisonError::into_inner) = seed.fork("uids").random();
     }
 
-    fn lock_nodes(&self) -> MutexGuard<'_, BTreeMap<String, NodeAccess>> {
+    fn lock_nodes(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn NodeAccess>>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The way to a node, if it can be reached.
-    pub(crate) fn node_access(&self, name: &str) -> Option<NodeAccess> {
+    pub(crate) fn node_access(&self, name: &str) -> Option<Arc<dyn NodeAccess>> {
         self.lock_nodes().get(name).cloned()
     }
 
@@ -176,9 +176,4 @@ impl ServerState {
     pub(crate) fn now(&self) -> String {
         rfc3339(self.clock.now_seconds())
     }
-}
-
-/// A timestamp in whole seconds as Kubernetes writes it: `2026-11-20T11:56:51Z`.
-pub(crate) fn rfc3339(time: Timestamp) -> String {
-    format!("{time:.0}")
 }

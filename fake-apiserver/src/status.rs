@@ -4,7 +4,7 @@ use http::StatusCode;
 use shared_json::{Map, Value, json};
 
 use crate::field_error::{FieldError, go_quote};
-use crate::store::{Compacted, GroupResource};
+use crate::keys::{Compacted, GroupResource};
 
 /// A failed request. Its text, reason, code and details are those of a real API server.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

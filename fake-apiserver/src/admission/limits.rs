@@ -2,9 +2,9 @@
 
 use shared_json::{Array, Map, Value, json};
 
-use super::amounts::{self, Amounts};
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at};
+use crate::quota::amounts::{self, Amounts};
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::GroupResource;

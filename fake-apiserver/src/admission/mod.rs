@@ -3,17 +3,17 @@
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
 
-pub(crate) mod amounts;
-mod lifecycle;
+mod authorizer;
+pub(crate) mod lifecycle;
 mod limits;
 mod matching;
 mod mutations;
 mod node_restriction;
 mod pod_resize;
-pub(crate) mod pod_security;
+mod pod_security;
 mod policies;
 mod priority;
-pub(crate) mod quota;
+mod quota;
 mod service_account;
 mod small;
 mod tolerations;

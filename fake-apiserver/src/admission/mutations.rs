@@ -9,7 +9,7 @@ use http::StatusCode;
 use shared_json::{Value, json};
 
 use super::policies::{GROUP, Judge, Policy, all_of, list, text};
-use super::{Attributes, matching};
+use super::{Attributes, authorizer, matching};
 use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
 use crate::patch::{self, apply};
@@ -36,7 +36,7 @@ pub(super) fn mutate(whole: &Server, attributes: &mut Attributes) -> Result<(), 
     }
     let bindings = all_of(server, &BINDINGS)?;
     let namespace = matching::namespace_of(server, attributes);
-    let scope = Scope::asking(whole, &attributes.user);
+    let scope = authorizer::scope(whole, &attributes.user);
     let policies = all_of(server, &GroupResource::new(GROUP, "mutatingadmissionpolicies"))?;
     let (mut again, mut ran) = (Vec::new(), false);
     for policy in &policies {

@@ -3,9 +3,9 @@
 
 use shared_json::{Value, json};
 
-use super::amounts::{add, containers, of_pod, read};
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at, string_map};
+use crate::quota::amounts::{add, containers, of_pod, read};
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};

@@ -2,8 +2,6 @@
 
 mod checks;
 
-pub(crate) use checks::SYSCTLS;
-
 use std::collections::BTreeMap;
 
 use shared_json::Value;

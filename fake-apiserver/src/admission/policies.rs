@@ -8,8 +8,8 @@ use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::Key;
 use shared_json::{Map, Value, json};
 
-use super::{Attributes, matching};
-use crate::cel::{Expression, Scope, authorizer, values};
+use super::{Attributes, authorizer, matching};
+use crate::cel::{Expression, Scope, values};
 use crate::meta::at;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
@@ -78,7 +78,7 @@ pub(super) fn validate(whole: &Server, attributes: &Attributes) -> Result<(), Ap
     }
     let bindings = all_of(server, &BINDINGS)?;
     let namespace = matching::namespace_of(server, attributes);
-    let scope = Scope::asking(whole, &attributes.user);
+    let scope = authorizer::scope(whole, &attributes.user);
     let mut refused = None;
     for policy in all_of(server, &GroupResource::new(GROUP, "validatingadmissionpolicies"))? {
         let spec = at(&policy.value, "spec").unwrap_or(&Value::Null);

@@ -7,8 +7,8 @@ use shared_json::{Value, json};
 
 use super::{Attributes, Operation};
 use crate::meta::{ObjectMeta, at, string_map};
-use crate::nodes::OS_IMAGE;
 use crate::pki::Request;
+use crate::placement::OS_IMAGE;
 use crate::server::ServerState;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};

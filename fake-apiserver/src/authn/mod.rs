@@ -6,11 +6,10 @@
 mod request;
 mod service_account;
 mod token;
-mod user;
 
+pub(crate) use crate::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
 pub(crate) use request::{Peer, authenticate, completed, impersonated};
 pub(crate) use service_account::{
     completed_request, request_token, review_token, take_changes, with_lifetime,
 };
 pub(crate) use token::TokenSigner;
-pub(crate) use user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};

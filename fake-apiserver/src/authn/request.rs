@@ -8,10 +8,10 @@ use http::header::AUTHORIZATION;
 
 use super::service_account::{self, groups_of, known, unauthorized};
 use super::token::ISSUER;
-use super::user::{AUTHENTICATED, User};
 use crate::http::params::unescape_path;
 use crate::server::ServerState;
 use crate::status::ApiError;
+use crate::user::{AUTHENTICATED, User};
 
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

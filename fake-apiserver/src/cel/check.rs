@@ -9,7 +9,7 @@ use super::types::{self, of, of_resource};
 use super::{Expression, complaints, cost, folding, sizes};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::types::{Kind, ListType, Schema};
-use crate::validation::go;
+use pod_rules::go;
 
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",

@@ -46,7 +46,7 @@ fn of_function(function: &str, message: &str) -> String {
     }
     if let Some((pattern, _)) = message.split_once("' not a valid regex:") {
         let pattern = pattern.strip_prefix('\'').unwrap_or(pattern);
-        return crate::strategy::pattern_problem(pattern).unwrap_or_else(|| message.to_owned());
+        return crate::pattern::problem(pattern).unwrap_or_else(|| message.to_owned());
     }
     if message.starts_with("no numeric value in ") || message.starts_with("unknown quantity suffix") {
         return NO_QUANTITY.to_owned();

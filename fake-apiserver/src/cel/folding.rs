@@ -4,7 +4,7 @@
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 
 use super::{Scope, evaluate, library};
-use crate::strategy::pattern_problem;
+use crate::pattern;
 
 /// Functions that convert one value.
 const CONVERSIONS: [&str; 9] = [
@@ -35,7 +35,7 @@ pub(super) fn problem(tree: &IdedExpr) -> Option<String> {
     if SEARCHES.contains(&call.func_name.as_str())
         && let Some(pattern) = pattern_of(call)
     {
-        return pattern_problem(pattern);
+        return pattern::problem(pattern);
     }
     if !is_constant(tree) {
         return None;

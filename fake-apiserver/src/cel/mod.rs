@@ -5,7 +5,6 @@
 //!
 //! What a rule may cost is estimated ([`cost`]) when it is written; what it does cost when it is evaluated is not counted.
 
-pub(crate) mod authorizer;
 pub(crate) mod check;
 mod cost;
 mod depth;
@@ -70,6 +69,11 @@ impl Scope {
         readable::add(&mut root);
         lists::add(&mut root);
         Self { root }
+    }
+
+    /// Where more functions are added.
+    pub(crate) fn functions(&mut self) -> &mut Context<'static> {
+        &mut self.root
     }
 }
 

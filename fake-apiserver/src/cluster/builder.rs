@@ -325,7 +325,7 @@ impl ClusterBuilder {
             let switch = Switch::new();
             let name = node.name.clone();
             let mut kubelet = Kubelet::new(
-                switch.client(&server.named("kubelet")),
+                switch.client(server.named("kubelet")),
                 node,
                 Arc::clone(&clock),
                 self.seed,

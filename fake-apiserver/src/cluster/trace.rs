@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use client_kit::SharedClock;
 
-use crate::server::rfc3339;
 use crate::store::{Event, GroupResource, Store};
+use crate::types::rfc3339;
 
 /// The commits of a run as text, one line each: time, revision, what happened, the object.
 pub struct Trace {

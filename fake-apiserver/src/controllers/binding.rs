@@ -8,67 +8,9 @@ use shared_json::{Value, json};
 use super::runtime::{Cache, Res, controller_of, list, text};
 use super::workloads::pods::is_over;
 use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::selector::matches_selector;
-use crate::types::Quantity;
+use crate::placement::{attributes_of, class_of, is_bound_to, mode, size, volume_fits as fits};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-
-pub(super) fn class_of(object: &Value) -> &str {
-    text(object, "spec.storageClassName")
-}
-
-pub(super) fn size(object: &Value, path: &str) -> Quantity {
-    at(object, path).map_or(Quantity::count(0), Quantity::of)
-}
-
-pub(super) fn mode(object: &Value) -> &str {
-    match text(object, "spec.volumeMode") {
-        "" => "Filesystem",
-        mode => mode,
-    }
-}
-
-fn attributes_of(object: &Value) -> &str {
-    text(object, "spec.volumeAttributesClassName")
-}
-
-pub(super) fn is_bound_to(volume: &Value, claim: &Value) -> bool {
-    let reference = at(volume, "spec.claimRef");
-    reference.is_some_and(|reference| {
-        text(reference, "name") == claim.name()
-            && text(reference, "namespace") == claim.namespace()
-            && (text(reference, "uid").is_empty() || text(reference, "uid") == claim.uid())
-    })
-}
-
-/// Whether a volume could serve a claim.
-pub(crate) fn fits(volume: &Value, claim: &Value) -> bool {
-    let selected = match at(claim, "spec.selector") {
-        Some(selector) => matches_selector(Some(selector), string_map(volume, "labels")),
-        None => true,
-    };
-    // One that is kept for the claim serves it whatever its class and labels.
-    let kept = is_bound_to(volume, claim);
-    let free = kept || at(volume, "spec.claimRef").is_none_or(Value::is_null);
-    let modes = list(claim, "spec.accessModes")
-        .iter()
-        .all(|mode| list(volume, "spec.accessModes").contains(mode));
-    let (has, wants) = (
-        size(volume, "spec.capacity.storage"),
-        size(claim, "spec.resources.requests.storage"),
-    );
-    free && (kept || selected)
-        && modes
-        && (kept || class_of(volume) == class_of(claim))
-        && mode(volume) == mode(claim)
-        && attributes_of(volume) == attributes_of(claim)
-        && has.nanos() >= wants.nanos()
-        && !volume.is_terminating()
-        && matches!(
-            text(volume, "status.phase"),
-            "" | "Pending" | "Available" | "Bound"
-        )
-}
 
 /// The volume that serves a claim best: one with no more access modes than need be, kept for the claim, the smallest, the
 /// first by name.

@@ -13,7 +13,7 @@ use shared_json::{Value, json};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text};
 use crate::meta::{ObjectMeta as _, at};
 use crate::pki::{Request, Terms};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";

@@ -9,8 +9,8 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Array, Value, json};
 
-use super::CRD_FINALIZER;
 use super::watching::{Change, watch};
+use crate::finalizers::DEFINITION as CRD_FINALIZER;
 use crate::meta::{ObjectMeta, at};
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -18,7 +18,7 @@ use super::topology::{self, Shares, Zones};
 use super::workloads::pod_control::is_namespace_going;
 use super::workloads::pods::{is_over, owner_reference};
 use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";

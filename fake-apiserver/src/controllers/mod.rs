@@ -36,16 +36,12 @@ mod volumes;
 mod watching;
 mod workloads;
 
-pub(crate) use binding::fits as volume_fits;
 pub use custom_resources::CustomResourceCleanup;
 pub use garbage::GarbageCollector;
 pub use namespaces::NamespaceController;
 use runtime::Res;
 pub use runtime::{BuiltIn, ControllerManager};
 pub use service_accounts::ServiceAccountController;
-
-/// The finalizer that holds a definition until its objects are gone.
-pub(crate) const CRD_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The controller that a name stands for.
 fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {

@@ -10,9 +10,9 @@ use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::workloads::pods::is_over;
-use crate::admission::amounts::{self, Amounts};
-use crate::admission::quota::{in_scope, is_of_kind, is_of_pods, usage};
 use crate::meta::{ObjectMeta as _, at};
+use crate::quota::amounts::{self, Amounts};
+use crate::quota::{in_scope, is_of_kind, is_of_pods, usage};
 use crate::types::Quantity;
 
 /// The kinds that are watched, by group and plural.

@@ -14,7 +14,7 @@ use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, watch};
 use super::workloads::pod_control::is_namespace_going;
 use crate::meta::{ObjectMeta, string_map};
-use crate::timer;
+use client_kit::timer;
 
 /// How long what has failed waits at most before it is tried again (client-go's).
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);

@@ -10,11 +10,10 @@ use client_kit::{EventRecorder, EventType};
 use jiff::Timestamp;
 use shared_json::{Value, json};
 
-use super::binding::{
-    annotation, choose, class_of, default_class, fits, in_use, is_bound_to, mismatch, mode, size, waiting,
-};
+use super::binding::{annotation, choose, default_class, in_use, mismatch, waiting};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, involved, list, text, until};
 use crate::meta::{ObjectMeta as _, at};
+use crate::placement::{class_of, is_bound_to, mode, size, volume_fits as fits};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";

@@ -7,7 +7,7 @@ use serde::de::value::{I128Deserializer, U128Deserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use shared_json::{Map, Value};
 
-use super::json::{self, Document};
+use crate::go_json::{self, Document};
 use crate::protobuf;
 use crate::status::ApiError;
 
@@ -50,7 +50,7 @@ pub(crate) fn format(content_type: &str) -> Result<Format, ApiError> {
 /// Decodes a body by its content type; the inner error is in Go's words. An empty YAML document is `Null`.
 pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> {
     match format {
-        Format::Json => json::parse(body),
+        Format::Json => go_json::parse(body),
         Format::Yaml => yaml_document(body),
         Format::Protobuf => protobuf::decode(body).map(without_duplicates),
     }
@@ -97,7 +97,7 @@ fn plain_json(text: &str) -> Option<Value> {
     if !text.starts_with('{') || !text.bytes().all(is_read_alike) || text.contains("\\u") {
         return None;
     }
-    let document = json::parse(text.as_bytes()).ok()?;
+    let document = go_json::parse(text.as_bytes()).ok()?;
     (document.duplicates.is_empty() && is_plain(&document.value)).then_some(document.value)
 }
 
@@ -218,9 +218,11 @@ fn without_duplicates(value: Value) -> Document {
 
 /// Decodes JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, ApiError> {
-    json::parse(body).map(|document| document.value).map_err(|error| {
-        ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
-    })
+    go_json::parse(body)
+        .map(|document| document.value)
+        .map_err(|error| {
+            ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        })
 }
 
 /// Decodes YAML, of which JSON is a part.

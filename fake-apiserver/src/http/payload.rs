@@ -7,7 +7,7 @@ use bytes::Bytes;
 use shared_json::Value;
 
 use super::decode::{self, Format};
-use super::json::{self, Document};
+use crate::go_json::{self, Document};
 use crate::status::ApiError;
 
 /// What was sent with a request: text, or from within this process an object, which is written as text where that is asked for.
@@ -44,7 +44,7 @@ impl Payload {
     pub(crate) fn untyped(&self) -> Result<Document, String> {
         match self.object() {
             Some(document) => Ok(document),
-            None => json::parse_untyped(self),
+            None => go_json::parse_untyped(self),
         }
     }
 

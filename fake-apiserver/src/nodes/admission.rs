@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use shared_json::{Array, Value};
 
-use super::resources::Insufficient;
-use super::scheduler::{node_matches, ports_clash, tolerates_all};
-use crate::admission::pod_security::SYSCTLS;
+use super::scheduler::ports_clash;
 use crate::meta::{at, string_map};
+use crate::placement::{Insufficient, SYSCTLS, node_matches, tolerates_all};
 
 /// What simulated nodes run.
 const SYSTEM: &str = "linux";

@@ -8,7 +8,7 @@ use shared_json::{Value, json};
 
 use super::node::ready_conditions;
 use crate::meta::{ObjectMeta as _, at};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// Where the Leases of nodes are.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";

@@ -15,7 +15,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::access::NodeAccess;
+use super::access::KubeletPort;
 use super::admission::{self, Refusal};
 use super::containers::Containers;
 use super::heartbeat;
@@ -26,11 +26,11 @@ use super::node::NodeSpec;
 use super::pod::PodWorker;
 use super::preemption;
 use super::pressure::{self, Shortage};
-use super::resources::{Count, Insufficient, amounts, insufficient, requests};
 use super::status::condition_of;
 use super::timing::Timing;
 use crate::meta::{ObjectMeta as _, at};
-use crate::server::rfc3339;
+use crate::placement::{Count, Insufficient, amounts, insufficient, requests};
+use crate::types::rfc3339;
 
 /// A simulated node.
 pub struct Kubelet {
@@ -44,7 +44,7 @@ pub struct Kubelet {
     pod_timings: Arc<BTreeMap<String, Timing>>,
     pub(super) recorder: EventRecorder,
     /// What runs here, for those who ask.
-    pub(super) access: NodeAccess,
+    pub(super) access: KubeletPort,
     /// Where others may look at what runs here, if anybody does.
     pub(super) containers: Option<Containers>,
     /// When it came up: what it does every second beats from here.
@@ -96,7 +96,7 @@ impl Kubelet {
             timing,
             pod_timings: Arc::default(),
             recorder,
-            access: NodeAccess::default(),
+            access: KubeletPort::default(),
             containers: None,
             started: Instant::now(),
             seed,
@@ -136,7 +136,7 @@ impl Kubelet {
 
     /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
     #[must_use]
-    pub fn access(&self) -> NodeAccess {
+    pub fn access(&self) -> KubeletPort {
         self.access.clone()
     }
 

@@ -2,15 +2,14 @@
 
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use client_kit::ObjectClient;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::Request;
+use http::{Request, Response};
 use kube::client::Body;
 use tokio::sync::watch;
 use tower::{BoxError, Service};
-
-use crate::server::Server;
 
 /// The switch of a connection. Its clones see it opened and cut.
 #[derive(Debug, Clone)]
@@ -27,9 +26,16 @@ impl Switch {
     }
 
     /// A client whose requests wait while the connection is cut. Must be called within a tokio runtime.
-    pub(crate) fn client(&self, server: &Server) -> ObjectClient {
+    pub(crate) fn client<S, B>(&self, server: S) -> ObjectClient
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let service = Link {
-            server: server.clone(),
+            server,
             connected: self.0.subscribe(),
         };
         ObjectClient::of_service(service)
@@ -91,13 +97,18 @@ impl Connected {
 
 /// The server behind a connection.
 #[derive(Clone)]
-struct Link {
-    server: Server,
+struct Link<S> {
+    server: S,
     connected: watch::Receiver<bool>,
 }
 
-impl Service<Request<Body>> for Link {
-    type Response = <Server as Service<Request<Body>>>::Response;
+impl<S> Service<Request<Body>> for Link<S>
+where
+    S: Service<Request<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -109,7 +120,7 @@ impl Service<Request<Body>> for Link {
         let mut link = self.clone();
         async move {
             link.connected.wait_for(|connected| *connected).await?;
-            Ok(link.server.call(request).await?)
+            link.server.call(request).await.map_err(Into::into)
         }
         .boxed()
     }

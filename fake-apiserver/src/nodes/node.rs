@@ -6,11 +6,10 @@ use serde::Deserialize;
 use shared_json::{Value, json};
 
 use super::pressure::SIGNALS;
+use crate::placement::OS_IMAGE;
 use crate::types::Quantity;
 
 /// How much room a node has for what pods write, unless said otherwise.
-/// What a simulated node says that it runs; by this the server knows one.
-pub(crate) const OS_IMAGE: &str = "Seatrial simulated node";
 const STORAGE: &str = "100Gi";
 /// What its kubelet can do (the real one's of this version, as it comes).
 const DECLARED_FEATURES: [&str; 4] = [

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use shared_json::Value;
 
 use super::pressure::{CRITICAL, Eviction};
-use super::resources::{Amounts, Count, Insufficient, in_units, requests};
 use crate::meta::{at, string_map};
+use crate::placement::{Amounts, Count, Insufficient, in_units, requests};
 
 /// The reason of pods that went, and what is said of them.
 const REASON: &str = "Preempting";

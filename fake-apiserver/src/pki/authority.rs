@@ -81,8 +81,11 @@ impl fmt::Debug for Authority {
 pub(crate) struct Terms<'a> {
     /// As `spec.usages` names them.
     pub usages: &'a [&'a str],
+    /// From when on it is good.
     pub not_before: Timestamp,
+    /// Until when it is good.
     pub not_after: Timestamp,
+    /// The serial number, big-endian.
     pub serial: [u8; 16],
 }
 

@@ -1,14 +1,16 @@
-//! Certificates: who they are for, what requests for them say (PKCS #10), and an authority that signs them (X.509).
+//! Certificates: those of a server and its administrator, who certificates are for, what requests for them say (PKCS #10), and an authority that signs them (X.509).
 //!
 //! What a request says of its subject, key and names is carried over byte by byte; everything else is written here.
 
 mod authority;
 mod der;
+mod identity;
 mod request;
 mod subject;
 
 pub use authority::Authority;
 pub(crate) use authority::Terms;
+pub use identity::{CertificateError, Identity};
 #[cfg(test)]
 pub(crate) use request::Names;
 pub(crate) use request::{Request, of_pem};

@@ -24,6 +24,7 @@ const P384: [u8; 5] = [0x2b, 0x81, 0x04, 0x00, 0x22];
 /// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
+    /// The name in the request.
     pub subject: Subject,
     /// How many names of each kind there are beside the subject.
     pub names: Names,
@@ -39,9 +40,13 @@ pub(crate) struct Request {
 /// Names beside the subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Names {
+    /// Names of hosts.
     pub dns: usize,
+    /// Addresses of mail.
     pub emails: usize,
+    /// Addresses of hosts.
     pub addresses: usize,
+    /// URIs.
     pub uris: usize,
 }
 

@@ -10,7 +10,9 @@ const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 /// Whom a certificate is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
+    /// The common name: the user.
     pub common_name: String,
+    /// The organizations: the groups.
     pub organizations: Vec<String>,
 }
 
@@ -59,7 +61,7 @@ pub(super) fn read(name: &[u8]) -> Option<Subject> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::Identity;
+    use crate::pki::Identity;
 
     #[test]
     fn reads_the_subject_of_a_certificate() {

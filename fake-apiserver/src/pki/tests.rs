@@ -124,7 +124,7 @@ fn clients_are_believed(#[case] usages: &[&str], #[case] at: &str, #[case] expec
     use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime, pem::PemObject as _};
     use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
-    let identity = crate::serve::Identity::generate(&[]).expect("certificates");
+    let identity = crate::pki::Identity::generate(&[]).expect("certificates");
     let own = identity.authority().expect("an authority");
     let other = Authority::of_seed(Seed(1)).expect("an authority");
     let mut roots = RootCertStore::empty();

@@ -13,10 +13,10 @@ use crate::discovery::version_rank;
 use crate::field_error::FieldError;
 use crate::meta::at;
 use crate::rest::conversion::ConversionHook;
-use crate::rest::embedded;
 use crate::store::{GroupResource, Revision};
 use crate::strategy;
 use crate::types::Schema;
+use crate::validation::embedded;
 
 fn text(value: &Value, path: &str) -> String {
     at(value, path)

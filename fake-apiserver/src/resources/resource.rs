@@ -10,6 +10,7 @@ use crate::rest::conversion::ConversionHook;
 use crate::store::{GroupResource, Revision};
 use crate::strategy::Strategy;
 use crate::types::{self, Schema};
+use crate::validation::metadata;
 
 /// A column of the resource's table.
 #[derive(Debug, Clone)]
@@ -145,6 +146,15 @@ impl Resource {
     /// The name used in error messages.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.group, &self.plural)
+    }
+
+    /// What the rules about metadata look at.
+    pub(crate) fn of_metadata(&self) -> metadata::Of<'_> {
+        metadata::Of {
+            group: &self.group,
+            plural: &self.plural,
+            is_custom: self.is_custom(),
+        }
     }
 
     pub(crate) fn is_custom(&self) -> bool {

@@ -6,7 +6,7 @@ use shared_json::Value;
 use super::context::{Answer, Context, Shown};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, device_taints, incoming, metadata, schema_rules, services};
+use super::{conversion, definitions, device_taints, incoming, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::http::payload::Payload;
@@ -16,6 +16,7 @@ use crate::status::ApiError;
 use crate::store::{Change, CommitError, GroupResource, ObjectKey};
 use crate::strategy::{app_armor, disabled, signing};
 use crate::validation;
+use crate::validation::metadata;
 
 /// The longest base of a generated name: with five more characters it still is a valid label.
 const GENERATED_BASE_MAX: usize = 58;
@@ -266,7 +267,7 @@ fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), Api
     errors.extend(authz::devices::claimed(context, object));
     // Events of old are refused for what they say before anybody looks at their metadata.
     if errors.is_empty() || !resource.group.is_empty() {
-        errors.extend(metadata::validate(resource, object));
+        errors.extend(metadata::validate(resource.of_metadata(), object));
     }
     let (complaints, _) = schema_rules::check(resource, "", (object, None), &errors);
     errors.extend(complaints);

@@ -16,11 +16,11 @@ use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
-use crate::server::rfc3339;
 use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
 use crate::strategy::Deletion;
 use crate::types;
+use crate::types::rfc3339;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -382,7 +382,7 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         }
     }
     if resource.group == "apiextensions.k8s.io" && !old.is_terminating() {
-        object.add_finalizer(crate::controllers::CRD_FINALIZER);
+        object.add_finalizer(crate::finalizers::DEFINITION);
         let now = context.state().now();
         if let Some(conditions) = object
             .pointer_mut("/status/conditions")

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use shared_json::Value;
 
 use super::context::Context;
-use super::embedded;
 use super::kind_check::{Mismatch, check};
 use crate::field_error::FieldError;
+use crate::go_json;
+use crate::http::decode;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
-use crate::http::{decode, json};
 use crate::patch::strategic;
 use crate::resources::Resource;
 use crate::status::ApiError;
 use crate::types::{self, DecodeError, Schema};
+use crate::validation::embedded;
 
 /// How much of a body a refusal quotes, in bytes.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -231,7 +232,7 @@ pub(super) const STRICT: &str = "strict decoding error";
 
 /// Brings the paths of fields into the order in which a document has them.
 pub(crate) fn in_order(paths: &mut [String], document: &[u8]) {
-    let order = json::order(document);
+    let order = go_json::order(document);
     paths.sort_by_key(|path| order.iter().position(|other| other == path));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
 //! are cases), [`delete`]. What a client sends is brought into shape by [`incoming`]; [`conversion`] translates between
-//! the versions of one resource; [`metadata`] validates and fills `metadata`.
+//! the versions of one resource; [`field_selector`] reads field selectors.
 
 pub(crate) mod context;
 pub(crate) mod conversion;
@@ -10,12 +10,11 @@ pub(crate) mod create;
 mod definitions;
 pub(crate) mod delete;
 mod device_taints;
-pub(crate) mod embedded;
 mod eviction;
 pub(crate) mod expiry;
+mod field_selector;
 pub(crate) mod incoming;
 pub(crate) mod kind_check;
-pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod ownership;
 pub(crate) mod patch;

@@ -9,9 +9,10 @@ use super::incoming::{self, Patched};
 use super::ownership::{Ownership, with_operation};
 use super::update::{Update, check_name, is_service_status, update};
 use crate::field_error::FieldError;
+use crate::go_json;
+use crate::http::decode;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
-use crate::http::{decode, json};
 use crate::meta::ObjectMeta;
 use crate::patch::apply::{self as server_side, ApplyError};
 use crate::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
@@ -158,7 +159,7 @@ pub(super) fn read(
 ) -> Result<(Value, Vec<String>), ApiError> {
     let blind = is_read_blindly(context, kind);
     let unchecked = kind == PatchKind::Json && context.params.field_validation == FieldValidation::Ignore;
-    let json::Document { value, duplicates } = body.untyped().map_err(|error| match kind {
+    let go_json::Document { value, duplicates } = body.untyped().map_err(|error| match kind {
         _ if blind => ApiError::bad_request(NO_PATCH),
         _ if unchecked => ApiError::bad_request(error),
         _ => malformed(kind, &error),
@@ -255,7 +256,7 @@ fn of_value(complaint: &str) -> String {
 }
 
 /// The configuration that is applied.
-pub(super) fn configuration(body: &[u8]) -> Result<json::Document, ApiError> {
+pub(super) fn configuration(body: &[u8]) -> Result<go_json::Document, ApiError> {
     let refuse = |why: &str| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let mut document = decode::first_yaml(body).map_err(|error| refuse(&error))?;
     match &document.value {
@@ -465,7 +466,7 @@ async fn apply(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
             &context.request.name,
         ));
     }
-    let json::Document {
+    let go_json::Document {
         value: mut applied,
         duplicates: repeated,
     } = configuration(body)?;

@@ -10,9 +10,10 @@ use serde::Serialize;
 use shared_json::Value;
 
 use super::context::Context;
+use super::field_selector::FieldSelector;
 use super::options;
 use crate::meta::string_map;
-use crate::selector::{FieldSelector, LabelSelector};
+use crate::selector::LabelSelector;
 use crate::status::ApiError;
 use crate::store::{ObjectKey, Revision, Scope, Stored};
 
@@ -130,7 +131,7 @@ impl ContinueToken {
                 "invalid character '{shown}' looking for beginning of value"
             )));
         }
-        let document = crate::http::json::parse(&json).map_err(not_valid)?;
+        let document = crate::go_json::parse(&json).map_err(not_valid)?;
         let token = document.value;
         if !token.is_object() {
             let kind = go_kind(&token);

@@ -14,10 +14,10 @@ use super::ownership::Ownership;
 use super::patch::PatchKind;
 use super::posted::Taken;
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, incoming, metadata, patch, posted};
+use super::{conversion, incoming, patch, posted};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
-use crate::http::json;
+use crate::go_json;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
 use crate::meta::{ObjectMeta, at};
@@ -25,6 +25,7 @@ use crate::patch::apply::{self as server_side, FieldSet, Operation};
 use crate::patch::{json as json_patch, merge, strategic};
 use crate::status::ApiError;
 use crate::types::{self, Schema};
+use crate::validation::metadata;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 
@@ -346,7 +347,7 @@ fn applied(
     body: &Payload,
     operation: &Operation<'_>,
 ) -> Result<Value, ApiError> {
-    let json::Document {
+    let go_json::Document {
         value: applied,
         duplicates,
     } = patch::configuration(body)?;

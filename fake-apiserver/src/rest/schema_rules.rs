@@ -2,13 +2,12 @@
 
 use shared_json::Value;
 
-use super::embedded;
-
 use crate::cel::rules::correlated;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::patch::{go_print, go_type};
 use crate::resources::Resource;
 use crate::types::{Kind, Schema};
+use crate::validation::embedded;
 
 /// Complaints that leave it open what the rules would say.
 const BLOCKING: [FieldErrorKind; 5] = [

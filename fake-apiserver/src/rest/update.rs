@@ -9,7 +9,7 @@ use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
 use super::ownership::{Ownership, own};
 use super::sent::{self, Sent};
-use super::{conversion, definitions, device_taints, incoming, metadata, scale, schema_rules, services};
+use super::{conversion, definitions, device_taints, incoming, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::field_error::FieldError;
@@ -21,6 +21,7 @@ use crate::status::ApiError;
 use crate::store::{Change, CommitError, Stored};
 use crate::strategy::{disabled, keep_all_but, resource_claim, signing, storage};
 use crate::validation;
+use crate::validation::metadata;
 
 /// How often a write that does not depend on a version is tried again when another one came between.
 const CONFLICT_RETRIES_MAX: usize = 5;
@@ -495,7 +496,7 @@ fn validate(
     }
     let mut errors = authz::devices::status(context, object, old);
     errors.extend(metadata::validate_update(
-        resource,
+        resource.of_metadata(),
         &context.request.subresource,
         object,
         old,
@@ -527,7 +528,7 @@ fn validate(
             || (change.sent)(Some(old)),
             check,
         ));
-        errors.extend(metadata::validate_last(resource, object, old));
+        errors.extend(metadata::validate_last(resource.of_metadata(), object, old));
     }
     if context.table().resource == "controllerrevisions" && errors.iter().all(|error| error.path != "data") {
         errors.extend(changed_bytes(context, object, old));

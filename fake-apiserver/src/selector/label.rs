@@ -31,6 +31,7 @@ impl LabelSelector {
         parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
+    /// Whether it matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

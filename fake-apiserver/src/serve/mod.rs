@@ -4,7 +4,6 @@
 //! tokens; or plain HTTP, which trusts whoever shows no token and is meant for loopback. A served cluster runs on an ordinary
 //! runtime, so its time is real: let its clock begin now, as the binary does.
 
-mod certificates;
 mod kubeconfig;
 mod patience;
 mod unread;
@@ -27,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-pub use certificates::{CertificateError, Identity};
+pub use crate::pki::{CertificateError, Identity};
 pub use kubeconfig::kubeconfig;
 
 use patience::Prompt;

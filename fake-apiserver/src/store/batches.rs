@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::event::{Event, write_frame};
-use super::key::Revision;
 use super::scope::Scope;
+use crate::keys::Revision;
 
 /// About how many bytes are in a batch, if there are as many.
 pub(crate) const BATCH_BYTES: usize = 128 << 10;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use client_kit::LocalEvent;
 use shared_json::{Value, json};
 
-use super::key::{ObjectKey, Revision};
 use super::size::Size;
+use crate::keys::{ObjectKey, Revision};
 
 /// An object's fields, its encoding, or both: one is made of the other when it is first asked for.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use shared_json::{Text, Value};
 
 use super::event::{Event, EventKind};
-use super::key::ObjectKey;
 use super::scope::{Scope, field};
+use crate::keys::ObjectKey;
 
 /// The one field by which there is an index, as in the real server's cache: the node of a pod.
 const INDEXED: &str = "spec.nodeName";
@@ -88,9 +88,9 @@ mod tests {
 
     use shared_json::json;
 
-    use super::super::key::{GroupResource, Revision};
     use super::super::store_impl::{Change, Store};
     use super::*;
+    use crate::keys::{GroupResource, Revision};
 
     /// Whatever comes, goes and moves: what is found without a look at others is what a look at all of them finds, and a watch that
     /// begins again is told what has happened since.

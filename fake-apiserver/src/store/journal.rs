@@ -17,8 +17,8 @@ use shared_json::Value;
 use tokio::sync::watch;
 
 use super::event::{Event, EventKind, Stored};
-use super::key::{GroupResource, ObjectKey, Revision};
 use super::store_impl::Store;
+use crate::keys::{GroupResource, ObjectKey, Revision};
 
 const FILE: &str = "journal";
 const FRESH: &str = "journal.new";

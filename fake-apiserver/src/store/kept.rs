@@ -6,7 +6,7 @@ use bytes::Bytes;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 
 use super::event::{Encoded, Held, Stored};
-use super::key::{ObjectKey, Revision};
+use crate::keys::{ObjectKey, Revision};
 
 /// What is learnt for a table is no longer than this, in bytes.
 const MODEL_MAX: usize = 8 << 10;

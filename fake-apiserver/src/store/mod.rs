@@ -7,6 +7,8 @@
 //! **Invariant:** the store knows no HTTP, no schema and no policy. It keeps JSON objects under keys, writes
 //! `metadata.resourceVersion` and nothing else, and never reads a clock.
 
+pub use crate::keys::{Compacted, GroupResource, ObjectKey, Revision};
+
 mod batches;
 mod bell;
 mod common;
@@ -14,7 +16,6 @@ mod event;
 mod index;
 mod journal;
 mod kept;
-mod key;
 mod scope;
 mod size;
 mod store_impl;
@@ -25,7 +26,6 @@ pub(crate) use batches::BATCH_BYTES;
 pub(crate) use event::watch_frame;
 pub use event::{Event, EventKind, Stored};
 pub use journal::{Journal, JournalError};
-pub use key::{GroupResource, ObjectKey, Revision};
 pub use scope::Scope;
-pub use store_impl::{Change, CommitError, CommitObserver, Compacted, Snapshot, Store};
+pub use store_impl::{Change, CommitError, CommitObserver, Snapshot, Store};
 pub use watcher::Watcher;

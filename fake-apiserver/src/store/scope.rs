@@ -6,7 +6,7 @@ use shared_json::Value;
 
 use super::bell::{Bell, Listener};
 use super::event::Event;
-use super::key::Revision;
+use crate::keys::Revision;
 use crate::meta::at;
 
 /// The part of a table that a watcher is about. It is told of every change there, and of few elsewhere.
@@ -191,9 +191,9 @@ mod tests {
     use rstest::rstest;
     use shared_json::json;
 
-    use super::super::key::{GroupResource, ObjectKey};
     use super::super::store_impl::{Change, Store};
     use super::*;
+    use crate::keys::{GroupResource, ObjectKey};
 
     fn pods() -> GroupResource {
         GroupResource::new("", "pods")

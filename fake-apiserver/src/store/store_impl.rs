@@ -10,11 +10,11 @@ use super::batches::{Batch, Batches};
 use super::common::Common;
 use super::event::{Event, EventKind, Stored};
 use super::kept::Kept;
-use super::key::{GroupResource, ObjectKey, Revision};
 use super::scope::Scope;
 use super::size::Size;
 use super::table::Table;
 use super::watcher::Watcher;
+use crate::keys::{Compacted, GroupResource, ObjectKey, Revision};
 
 /// What a commit writes.
 #[derive(Debug)]
@@ -34,16 +34,6 @@ pub enum CommitError {
     /// It is larger than a store takes.
     #[error("commit what is too large")]
     TooLarge,
-}
-
-/// The revision asked for is no longer (or not yet) in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("read revision {requested}: the log begins after {compacted}")]
-pub struct Compacted {
-    /// What was asked for.
-    pub requested: Revision,
-    /// The newest revision whose events are gone.
-    pub compacted: Revision,
 }
 
 /// A consistent list.

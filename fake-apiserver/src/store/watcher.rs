@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::bell::Listener;
 use super::event::Event;
-use super::key::{GroupResource, Revision};
 use super::scope::Scope;
-use super::store_impl::{Compacted, Store};
+use super::store_impl::Store;
+use crate::keys::{Compacted, GroupResource, Revision};
 
 /// How many events a watcher takes from the log at once: it holds no more than this for a slow reader.
 const BATCH_EVENTS: usize = 256;

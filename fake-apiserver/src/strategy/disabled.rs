@@ -3,8 +3,8 @@
 
 use shared_json::{Map, Value};
 
+use crate::keys::GroupResource;
 use crate::meta::at;
-use crate::store::GroupResource;
 
 /// Where fields are: `*` stands for every item of a list, or every value of a map.
 type Field = &'static [&'static str];

@@ -14,7 +14,7 @@ mod event;
 mod generic;
 mod immutable;
 mod job;
-pub(crate) mod namespace;
+mod namespace;
 mod node;
 mod own_labels;
 mod pod;
@@ -26,10 +26,10 @@ pub(crate) mod storage;
 use shared_json::{Map, Name, Value};
 
 use crate::field_error::FieldError;
-use crate::store::GroupResource;
-pub(crate) use crd_check::{pattern_problem, warnings as definition_warnings};
+use crate::keys::GroupResource;
+pub(crate) use crd_check::warnings as definition_warnings;
 pub(crate) use generic::StatusKeeps;
-pub(crate) use pod::{keep_all_but, qos_class};
+pub(crate) use pod::keep_all_but;
 
 /// How a deletion is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

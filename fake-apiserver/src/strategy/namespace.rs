@@ -3,10 +3,8 @@
 use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
+use crate::finalizers::NAMESPACE as FINALIZER;
 use crate::meta::ObjectMeta;
-
-/// The finalizer that the namespace controller removes once the namespace is empty.
-pub(crate) const FINALIZER: &str = "kubernetes";
 
 pub(super) struct NamespaceStrategy;
 

@@ -3,7 +3,7 @@
 use shared_json::{Array, Value, json};
 
 use super::{Strategy, copy_field};
-use crate::authn::User;
+use crate::user::User;
 
 pub(super) struct SigningStrategy;
 

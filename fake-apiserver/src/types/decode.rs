@@ -3,7 +3,7 @@
 use super::go_time;
 use super::quantity;
 use super::schema::{Kind, Object, Schema};
-use crate::http::{json, numbers};
+use crate::go_json;
 use shared_json::{Name, Number, Value};
 
 /// Why Go's decoder would refuse a value of a built-in type.
@@ -43,7 +43,7 @@ impl DecodeError {
     pub(crate) fn with_written_numbers(mut self, document: Option<&[u8]>) -> Self {
         if let (DecodeError::WrongType { found, .. }, Some(document)) = (&mut self, document)
             && let Some(number) = found.strip_prefix("number ")
-            && let Some(literal) = numbers::as_written(&String::from_utf8_lossy(document), number)
+            && let Some(literal) = go_json::as_written(&String::from_utf8_lossy(document), number)
         {
             *found = format!("number {literal}");
         }
@@ -70,7 +70,7 @@ impl Schema {
         let mut found = Vec::new();
         Place::Root(self).all(self, value, "", &mut found);
         if found.len() > 1 {
-            let order = json::order(document);
+            let order = go_json::order(document);
             let known = |path: &str| order.iter().position(|known| known == path);
             found.sort_by_key(|refused| {
                 let path = refused.path.as_str();

@@ -37,4 +37,4 @@ pub(crate) use pod_rules::quantity::{self, Quantity};
 pub use schema::{
     Array, Child, Field, Kind, Limits, ListType, Logic, Object, PatchStrategy, Schema, Written,
 };
-pub(crate) use time::unix_seconds;
+pub(crate) use time::{rfc3339, unix_seconds};

@@ -2,9 +2,14 @@
 
 use jiff::Timestamp;
 
+/// A time as Kubernetes writes it: `2026-11-20T11:56:51Z`, without a fraction.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    format!("{time:.0}")
+}
+
 /// RFC 3339 in, `2006-01-02T15:04:05Z` out, the fraction cut off; none if it is no time.
 pub(crate) fn seconds(text: &str) -> Option<String> {
-    parse(text).map(|time| format!("{time:.0}"))
+    parse(text).map(rfc3339)
 }
 
 /// Whether a time already has the form that [`seconds`] gives it.

@@ -119,7 +119,7 @@ fn json_in(data: &Map, key: &str, errors: &mut Errors) {
         .decode(value.as_str().unwrap_or_default())
         .unwrap_or_default();
     const HIDDEN: &str = "<secret contents redacted>";
-    match crate::http::json::parse(&bytes) {
+    match crate::go_json::parse(&bytes) {
         Ok(document) if document.value.is_object() || document.value.is_null() => {}
         Ok(document) => {
             let found = match document.value {
@@ -215,7 +215,7 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
     let avoid = annotations.text(AVOID);
     if let Some(error) = Some(avoid)
         .filter(|avoid| !avoid.is_empty())
-        .and_then(|avoid| crate::http::json::parse(avoid.as_bytes()).err())
+        .and_then(|avoid| crate::go_json::parse(avoid.as_bytes()).err())
     {
         errors.invalid(&Path::new("metadata.annotations.AvoidPods"), AVOID, error);
     }

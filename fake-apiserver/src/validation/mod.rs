@@ -5,7 +5,7 @@
 //! is valid costs no allocation. What several families share: `fields` (reading JSON), `amounts`, `addresses`,
 //! `selectors`, `volume_sources`, and `go` for values that complaints print as the real server's own structs.
 //!
-//! Metadata is not looked at here: it is the same for all kinds (`rest::metadata`).
+//! `metadata` is the same for all kinds, and so is what is wrong with a resource within a resource (`embedded`).
 //!
 //! Functions are pure: whatever needs other objects is admission or a strategy.
 
@@ -14,11 +14,13 @@ mod apps;
 mod core;
 mod cron;
 mod devices;
+pub(crate) mod embedded;
 mod events;
 mod flow_control;
 mod job_status;
 mod job_update;
 mod jobs;
+pub(crate) mod metadata;
 mod networking;
 mod policies;
 mod registrations;
@@ -33,7 +35,7 @@ pub(crate) use pod_rules::{fields, go};
 use shared_json::Value;
 
 use crate::field_error::FieldError;
-use crate::store::GroupResource;
+use crate::keys::GroupResource;
 use errors::{Errors, IMMUTABLE};
 use path::Path;
 
@@ -255,7 +257,7 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
         ("approval", "certificatesigningrequests") => signing::approval(new, old, &mut errors),
         ("ephemeralcontainers", "pods") => pod::ephemeral_containers(new, old, &mut errors),
         ("resize", "pods") => {
-            let classes = (crate::strategy::qos_class(new), crate::strategy::qos_class(old));
+            let classes = (crate::placement::qos_class(new), crate::placement::qos_class(old));
             pod::resize(new, old, classes, &mut errors);
         }
         ("finalize", "namespaces") => core::namespace_finalize(new, old, &mut errors),

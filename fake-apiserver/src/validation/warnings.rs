@@ -12,8 +12,8 @@ use super::path::Path;
 use super::pod::{self, DEPRECATED_VOLUMES, address_warning, deprecated_label};
 use super::{core, service};
 use crate::field_error::go_quote;
+use crate::keys::GroupResource;
 use crate::names;
-use crate::store::GroupResource;
 use crate::types::Quantity;
 
 const STATIC_SUFFIX: &str = ".static.k8s.io";

@@ -10,6 +10,7 @@ const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
 impl Writer {
+    /// The message.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -26,22 +27,26 @@ impl Writer {
         self.raw(u64::from(field) << 3 | kind);
     }
 
+    /// Writes a whole number or a boolean.
     pub(crate) fn varint(&mut self, field: u32, value: u64) {
         self.tag(field, VARINT);
         self.raw(value);
     }
 
+    /// Writes a number with a fraction.
     pub(crate) fn double(&mut self, field: u32, value: f64) {
         self.tag(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Writes bytes.
     pub(crate) fn bytes(&mut self, field: u32, value: &[u8]) {
         self.tag(field, BYTES);
         self.raw(value.len() as u64);
         self.0.extend_from_slice(value);
     }
 
+    /// Writes text.
     pub(crate) fn string(&mut self, field: u32, value: &str) {
         self.bytes(field, value.as_bytes());
     }
@@ -61,13 +66,21 @@ pub(crate) struct Malformed;
 /// The value of a field as it is on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Token<'a> {
+    /// A whole number of any length.
     Varint(u64),
+    /// Eight bytes.
     Fixed64(u64),
+    /// Four bytes.
     Fixed32(u32),
+    /// Text, bytes or a message.
     Bytes(&'a [u8]),
 }
 
 impl<'a> Token<'a> {
+    /// Bytes.
+    ///
+    /// # Errors
+    /// If it is of another kind.
     pub(crate) fn bytes(&self) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -76,11 +89,18 @@ impl<'a> Token<'a> {
     }
 
     /// Text; what is not UTF-8 is replaced, as by Go's encoder.
+    ///
+    /// # Errors
+    /// If it is of another kind.
     pub(crate) fn text(&self) -> Result<String, Malformed> {
         self.bytes()
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
+    /// A whole number.
+    ///
+    /// # Errors
+    /// If it is of another kind.
     pub(crate) fn number(&self) -> Result<u64, Malformed> {
         match self {
             Self::Varint(value) => Ok(*value),
@@ -88,6 +108,10 @@ impl<'a> Token<'a> {
         }
     }
 
+    /// A number with a fraction.
+    ///
+    /// # Errors
+    /// If it is of another kind.
     pub(crate) fn double(&self) -> Result<f64, Malformed> {
         match self {
             Self::Fixed64(bits) => Ok(f64::from_bits(*bits)),
@@ -101,14 +125,20 @@ impl<'a> Token<'a> {
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// Reads from the first byte on.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
+    /// Whether all has been read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// A whole number without its tag.
+    ///
+    /// # Errors
+    /// If it does not end.
     pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -129,6 +159,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field's number and value; `None` at the end.
+    ///
+    /// # Errors
+    /// If it is no field.
     pub(crate) fn next(&mut self) -> Result<Option<(u32, Token<'a>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);

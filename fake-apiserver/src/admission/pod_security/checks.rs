@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use shared_json::Value;
 
 use crate::meta::at;
+use crate::placement::SYSCTLS;
 use crate::validation::fields::Fields;
 
 const CAPABILITIES: [&str; 13] = [
@@ -21,21 +22,6 @@ const CAPABILITIES: [&str; 13] = [
     "SETPCAP",
     "SETUID",
     "SYS_CHROOT",
-];
-/// The settings of the kernel that a pod may ask for, as they concern nobody else: in the order in which versions added them.
-pub(crate) const SYSCTLS: [&str; 12] = [
-    "kernel.shm_rmid_forced",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.ping_group_range",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_keepalive_intvl",
-    "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
 ];
 const SELINUX_TYPES: [&str; 5] = [
     "",

@@ -6,7 +6,8 @@ use shared_json::Value;
 use super::configuration::Concern;
 use super::review;
 use crate::admission::Attributes;
-use crate::cel::{Scope, authorizer, compile, values};
+use crate::admission::authorizer;
+use crate::cel::{Scope, compile, values};
 
 /// Whether all conditions hold. One that does not hold decides, even if others cannot be evaluated.
 ///

@@ -9,7 +9,7 @@ use super::call::ClientConfig;
 use super::conditions;
 use super::local::WebhookKind;
 use crate::admission::Attributes;
-use crate::cel::Scope;
+use crate::admission::authorizer;
 use crate::meta::{at, string_map};
 use crate::resources::Resource;
 use crate::selector::matches_selector;
@@ -116,7 +116,7 @@ impl Configured {
         let Some(given) = given.filter(|given| !given.is_empty()) else {
             return Ok(Some(concern));
         };
-        let scope = Scope::asking(server, &attributes.user);
+        let scope = authorizer::scope(server, &attributes.user);
         match conditions::hold(given, attributes, &concern, &scope) {
             Ok(true) => Ok(Some(concern)),
             Ok(false) => Ok(None),

@@ -10,7 +10,7 @@ use shared_json::Value;
 
 use crate::controllers::runtime::{condition, list, text, time};
 use crate::meta::{ObjectMeta as _, at};
-use crate::nodes::asked as asked_of_node;
+use crate::placement::asked as asked_of_node;
 use crate::types::Quantity;
 
 /// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.

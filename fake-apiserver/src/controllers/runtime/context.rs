@@ -13,7 +13,7 @@ use super::cache::Cache;
 use super::resource::{Key, Res};
 use crate::meta::ObjectMeta as _;
 use crate::pki::Authority;
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// Whom the writes are by.
 const USER_AGENT: &str = "kube-controller-manager";

@@ -18,7 +18,7 @@ use super::resource::{Key, Res};
 use crate::controllers::builtin;
 use crate::meta::ObjectMeta as _;
 use crate::pki::Authority;
-use crate::timer;
+use client_kit::timer;
 
 /// When to look again at what a pass was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

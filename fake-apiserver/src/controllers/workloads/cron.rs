@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 use crate::zones;
 
 /// How far ahead a next time is looked for.

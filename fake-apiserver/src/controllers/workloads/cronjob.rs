@@ -17,7 +17,7 @@ use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text, time, until,
 };
 use crate::meta::{ObjectMeta as _, at};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// So many missed times are too many to catch up with.
 const MISSED_MAX: u32 = 100;

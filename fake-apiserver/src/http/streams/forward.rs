@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{self, Stream};
 use super::websocket::{Socket, content, message};
-use crate::nodes::NodeAccess;
+use crate::node_access::NodeAccess;
 use crate::store::Stored;
 
 const BUFFER_BYTES: usize = 32 << 10;
@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 32 << 10;
 /// A pod, and the way to its node.
 #[derive(Clone)]
 pub(super) struct Target {
-    pub access: NodeAccess,
+    pub access: Arc<dyn NodeAccess>,
     pub pod: Arc<Stored>,
 }
 

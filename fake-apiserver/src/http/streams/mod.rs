@@ -20,7 +20,7 @@ use hyper::upgrade::OnUpgrade;
 use super::body::ResponseBody;
 use super::request::{ResourceRequest, Verb};
 use super::respond;
-use crate::nodes::{Refused, Wants, failure};
+use crate::node_access::{Refused, Wants, failure};
 use crate::rest::{self, context::Context};
 use crate::status::ApiError;
 use handshake::{Protocol, Wire};

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{self, Stream};
 use super::websocket::{Socket, content, goodbye, message};
-use crate::nodes::{Session, Wants};
+use crate::node_access::{Session, Wants};
 
 /// The channels.
 const STDIN: u8 = 0;
@@ -42,7 +42,7 @@ pub(super) async fn over_websocket(
     socket: Socket,
     protocol: &str,
     wants: Wants,
-    session: Result<Session, Value>,
+    session: Result<Box<dyn Session>, Value>,
 ) {
     let (mut sink, mut stream) = socket.split();
     let status = match session {
@@ -97,7 +97,7 @@ pub(super) async fn over_websocket(
 }
 
 /// Carries a session over the streams that the client opens.
-pub(super) async fn over_spdy<S>(connection: S, protocol: &str, wants: Wants, mut session: Session)
+pub(super) async fn over_spdy<S>(connection: S, protocol: &str, wants: Wants, mut session: Box<dyn Session>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

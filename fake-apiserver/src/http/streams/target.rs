@@ -1,5 +1,7 @@
 //! What such a request is about: the pod's container, its node, and the options of the query.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use shared_json::{Value, json};
@@ -8,14 +10,14 @@ use crate::admission;
 use crate::field_error::FieldError;
 use crate::http::params::unescape;
 use crate::meta::{ObjectMeta as _, at};
-use crate::nodes::{LogQuery, NodeAccess};
+use crate::node_access::{LogQuery, NodeAccess};
 use crate::rest::context::Context;
 use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 /// A pod's node.
 pub(super) struct Node {
-    access: Option<NodeAccess>,
+    access: Option<Arc<dyn NodeAccess>>,
     address: Option<String>,
 }
 
@@ -24,7 +26,7 @@ impl Node {
     ///
     /// # Errors
     /// 500 if nothing answers at its address, as from the real server.
-    pub(super) fn access(self) -> Result<NodeAccess, ApiError> {
+    pub(super) fn access(self) -> Result<Arc<dyn NodeAccess>, ApiError> {
         self.access.ok_or_else(|| {
             let message = match self.address {
                 Some(address) => {

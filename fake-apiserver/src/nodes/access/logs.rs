@@ -5,23 +5,8 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 
+use crate::node_access::LogQuery;
 use crate::nodes::programs::{Kept, Output};
-
-/// What is asked for. Lines of a log have the time at which they were written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LogQuery {
-    pub follow: bool,
-    /// Of the run before.
-    pub previous: bool,
-    /// Each line begins with its time.
-    pub timestamps: bool,
-    /// Not what was written before.
-    pub since: Option<Timestamp>,
-    /// So many lines from the end.
-    pub tail: Option<usize>,
-    /// So many bytes at most.
-    pub limit_bytes: Option<usize>,
-}
 
 /// The log as it is, and what comes after it if that is asked for.
 pub(super) fn stream(output: Output, query: LogQuery) -> BoxStream<'static, Bytes> {

@@ -1,7 +1,6 @@
 //! The way to what runs on a node: what a real kubelet serves on its own port, and an API server asks it for.
 //!
-//! [`logs`] is what a container has printed, [`forward`] what answers on its ports; commands are
-//! [`sessions`](super::programs::Session). Texts of refusals are the kubelet's own.
+//! [`logs`] is what a container has printed, [`forward`] what answers on its ports; commands are sessions of [`programs`].
 
 mod forward;
 mod logs;
@@ -10,31 +9,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use shared_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::DuplexStream;
 
 use super::by_name::ByName;
-use super::programs::{self, Output, Run, Session, Wants};
+use super::programs::{self, Output, Run};
 use super::status::items;
 use crate::meta::ObjectMeta as _;
+use crate::node_access::{LogQuery, NodeAccess, Refused, Session, Wants};
 
-pub(crate) use logs::LogQuery;
-
-/// Why a node does not do what it is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
-    /// 400, with this text.
-    #[error("{0}")]
-    BadRequest(String),
-    /// The container does not run.
-    #[error("container not found (\"{0}\")")]
-    NoContainer(String),
-}
-
-/// The way to what runs on a node. Clones lead to the same node.
+/// A simulated kubelet's port. Clones lead to the same node.
 #[derive(Clone, Default)]
-pub struct NodeAccess(Arc<Mutex<Pods>>);
+pub struct KubeletPort(Arc<Mutex<Pods>>);
 
 /// By the pod's uid, and the container's name.
 type Pods = BTreeMap<Box<str>, ByName<Runs>>;
@@ -47,7 +36,7 @@ struct Runs {
     previous: Option<Output>,
 }
 
-impl NodeAccess {
+impl KubeletPort {
     fn lock(&self) -> MutexGuard<'_, Pods> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,12 +73,10 @@ impl NodeAccess {
             _ => Err(Refused::NoContainer(container.to_owned())),
         }
     }
+}
 
-    /// What a container has printed, and with `follow` what it prints until it ends.
-    ///
-    /// # Errors
-    /// If it has not run yet, or not often enough.
-    pub(crate) fn logs(
+impl NodeAccess for KubeletPort {
+    fn logs(
         &self,
         pod: &Value,
         container: &str,
@@ -113,38 +100,29 @@ impl NodeAccess {
         Ok(logs::stream(output, query.clone()))
     }
 
-    /// Runs a command in a container.
-    ///
-    /// # Errors
-    /// If the container does not run.
-    pub(crate) fn exec(
+    fn exec(
         &self,
         pod: &Value,
         container: &str,
         argv: Vec<String>,
         wants: Wants,
-    ) -> Result<Session, Refused> {
+    ) -> Result<Box<dyn Session>, Refused> {
         let (run, id) = self.running(pod, container)?;
         Ok(programs::exec_session(&run, id, argv, wants))
     }
 
-    /// Joins a container's own program.
-    ///
-    /// # Errors
-    /// If the container does not run.
-    pub(crate) fn attach(&self, pod: &Value, container: &str, wants: Wants) -> Result<Session, Refused> {
+    fn attach(&self, pod: &Value, container: &str, wants: Wants) -> Result<Box<dyn Session>, Refused> {
         let (run, _) = self.running(pod, container)?;
         Ok(programs::attach(&run, wants))
     }
 
-    /// Answers a connection to a port of a pod, until either side is done.
-    ///
-    /// # Errors
-    /// The kubelet's text if nothing listens there.
-    pub(crate) async fn forward<S>(&self, pod: &Value, port: u16, stream: S) -> Result<(), String>
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
+    fn forward<'a>(
+        &'a self,
+        pod: &'a Value,
+        port: u16,
+        stream: DuplexStream,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        async move {
         let listener = items(pod, "containers").iter().find_map(|spec| {
             let name = spec.get("name").and_then(Value::as_str)?;
             let (run, _) = self.running(pod, name).ok()?;
@@ -162,6 +140,8 @@ impl NodeAccess {
         let who = format!("pod: {}/{}\ncontainer: {name}\n", pod.namespace(), pod.name());
         forward::serve(run, who, stream).await;
         Ok(())
+        }
+        .boxed()
     }
 }
 
@@ -207,7 +187,7 @@ mod tests {
     #[case(json!({"waiting": {"reason": "CreateContainerConfigError"}}), "container \"c\" in pod \"p\" is waiting to start: CreateContainerConfigError")]
     fn a_container_that_has_not_run_has_no_log(#[case] state: Value, #[case] expected: &str) {
         let pod = json!({"metadata": {"name": "p", "uid": "u"}, "status": {"containerStatuses": [{"name": "c", "state": state}]}});
-        let refused = NodeAccess::default().logs(&pod, "c", &LogQuery::default()).err();
+        let refused = KubeletPort::default().logs(&pod, "c", &LogQuery::default()).err();
         assert_eq!(refused, Some(Refused::BadRequest(expected.to_owned())));
     }
 }

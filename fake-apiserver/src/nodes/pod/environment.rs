@@ -7,8 +7,8 @@ use shared_json::{Array, Value};
 use super::worker::PodWorker;
 use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::nodes::programs::Files;
-use crate::nodes::resources::amounts;
 use crate::nodes::status::is_host_network;
+use crate::placement::amounts;
 use crate::types::Quantity;
 
 impl PodWorker {

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::worker::PodWorker;
 use crate::meta::ObjectMeta as _;
-use crate::nodes::resources::Insufficient;
 use crate::nodes::status::{ContainerRecord, Kind, ResizeCondition, items, name_of};
-use crate::server::rfc3339;
+use crate::placement::Insufficient;
+use crate::types::rfc3339;
 
 /// When a resize that waits is looked at again, if nothing happens before.
 const RETRY_AFTER: Duration = Duration::from_secs(180);

@@ -19,7 +19,7 @@ use crate::nodes::images;
 use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of, task_of};
 use crate::nodes::status::{Instance, Kind, items, name_of, should_restart};
 use crate::nodes::timing::vary;
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// How long it takes to ask a registry for an image that is on the node, at most.
 const RESOLVE: Duration = Duration::from_millis(20);

@@ -12,7 +12,7 @@ use super::worker::{Gone, PodWorker};
 use crate::meta::at;
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{ContainerRecord, Kind};
-use crate::timer;
+use client_kit::timer;
 
 /// The grace period of a pod that names none.
 const GRACE_SECONDS: u64 = 30;

@@ -13,7 +13,7 @@ use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::pressure;
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, restarts_all, should_restart};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// How much of its log a container's end may tell.
 const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;

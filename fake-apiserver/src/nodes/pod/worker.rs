@@ -29,8 +29,8 @@ use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
 use crate::nodes::timing::{Timing, vary};
-use crate::server::rfc3339;
-use crate::timer;
+use crate::types::rfc3339;
+use client_kit::timer;
 
 /// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
 const REWRITE_PERIOD_MS: u128 = 10_000;

@@ -20,6 +20,5 @@ pub(super) use pipe::{Kept, Output};
 pub(super) use process::{Exit, Launch, Process, Run, launch};
 pub use script::{ExitScript, ProbeAnswer, Program, Reply};
 pub(super) use script::{argv_of, program_of, task_of};
-pub(crate) use session::{Session, Wants, failure};
 pub(super) use session::{attach, exec_session};
 pub(super) use shell::exec;

@@ -11,18 +11,10 @@ use super::pipe::Output;
 use super::process::Run;
 use super::script::is_command;
 use super::shell::{Shell, Streams};
+use crate::node_access::{Reader, Session, Wants, failure};
 
-/// What is wanted of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Wants {
-    pub stdin: bool,
-    pub stdout: bool,
-    pub stderr: bool,
-    pub tty: bool,
-}
-
-/// A command that runs, seen by who has started it. It goes on as long as `end` is polled.
-pub(crate) struct Session {
+/// A command that runs, or a program that was joined.
+struct Joined {
     /// None if nothing is read.
     input: Option<Output>,
     out: Output,
@@ -40,9 +32,8 @@ struct Terminal {
     line: Vec<u8>,
 }
 
-impl Session {
-    /// Hands over what was typed.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+impl Session for Joined {
+    fn feed(&mut self, bytes: &[u8]) {
         let Some(input) = &self.input else { return };
         match &mut self.terminal {
             None => input.write(bytes),
@@ -50,35 +41,31 @@ impl Session {
         }
     }
 
-    /// Nothing more will be typed.
-    pub(crate) fn end_input(&mut self) {
+    fn end_input(&mut self) {
         if let Some(input) = &self.input {
             input.close();
         }
     }
 
-    /// How it ends: the `Status` for the client. To be taken once, and polled for the command to go on.
-    pub(crate) fn take_end(&mut self) -> BoxFuture<'static, Value> {
+    fn take_end(&mut self) -> BoxFuture<'static, Value> {
         std::mem::replace(&mut self.end, std::future::pending().boxed())
     }
 
-    /// The outputs, standard output first; both are closed by [`Session::close`].
-    pub(crate) fn outputs(&self) -> [Reader; 2] {
+    fn outputs(&self) -> [Box<dyn Reader>; 2] {
         let terminal = self.terminal.is_some();
-        [&self.out, &self.err].map(|output| Reader {
-            output: output.clone(),
-            terminal,
+        [&self.out, &self.err].map(|output| {
+            let output = output.clone();
+            Box::new(Printed { output, terminal }) as Box<dyn Reader>
         })
     }
 
-    /// Nothing more is printed.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         self.out.close();
         self.err.close();
     }
 }
 
-impl Drop for Session {
+impl Drop for Joined {
     fn drop(&mut self) {
         if let Some(input) = &self.closes {
             input.close();
@@ -86,21 +73,23 @@ impl Drop for Session {
     }
 }
 
-/// Reads one of a session's outputs.
-pub(crate) struct Reader {
+/// One of a session's outputs.
+struct Printed {
     output: Output,
     terminal: bool,
 }
 
-impl Reader {
-    /// The next bytes; none at the end.
-    pub(crate) async fn next(&self) -> Option<Vec<u8>> {
-        let piece = self.output.next().await?;
-        Some(if self.terminal {
-            with_returns(&piece)
-        } else {
-            piece
-        })
+impl Reader for Printed {
+    fn next(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        async {
+            let piece = self.output.next().await?;
+            Some(if self.terminal {
+                with_returns(&piece)
+            } else {
+                piece
+            })
+        }
+        .boxed()
     }
 }
 
@@ -149,7 +138,12 @@ impl Terminal {
 }
 
 /// Runs a command in the container of a program.
-pub(in crate::nodes) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants: Wants) -> Session {
+pub(in crate::nodes) fn exec_session(
+    run: &Arc<Run>,
+    id: String,
+    argv: Vec<String>,
+    wants: Wants,
+) -> Box<dyn Session> {
     let (out, err) = (Output::pipe(), Output::pipe());
     let input = wants.stdin.then(Output::pipe);
     let err_of_command = if wants.tty { out.clone() } else { err.clone() };
@@ -168,14 +162,14 @@ pub(in crate::nodes) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<Strin
             status = command(&run, &id, &argv, &streams) => status,
         }
     };
-    Session {
+    Box::new(Joined {
         input,
         out,
         err,
         terminal: wants.tty.then(Terminal::default),
         end: end.boxed(),
         closes: None,
-    }
+    })
 }
 
 async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Value {
@@ -212,7 +206,7 @@ async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Val
 }
 
 /// Joins a program: its input, and what it prints from now on.
-pub(in crate::nodes) fn attach(run: &Arc<Run>, wants: Wants) -> Session {
+pub(in crate::nodes) fn attach(run: &Arc<Run>, wants: Wants) -> Box<dyn Session> {
     let (out, err) = (Output::pipe(), Output::pipe());
     let input = run.input.clone().filter(|_| wants.stdin);
     let closes = input.clone().filter(|_| run.stdin_once);
@@ -228,14 +222,14 @@ pub(in crate::nodes) fn attach(run: &Arc<Run>, wants: Wants) -> Session {
             }
         }
     };
-    Session {
+    Box::new(Joined {
         input,
         out,
         err,
         terminal: (run.tty && wants.tty).then(Terminal::default),
         end: end.boxed(),
         closes,
-    }
+    })
 }
 
 fn success() -> Value {
@@ -255,18 +249,6 @@ fn exit_status(code: i32, argv: &[String]) -> Value {
         ),
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
-    })
-}
-
-/// A failure that is not the command's own, as the node tells the client.
-pub(crate) fn failure(message: &str) -> Value {
-    json!({
-        "metadata": {},
-        "status": "Failure",
-        "message": format!("Internal error occurred: {message}"),
-        "reason": "InternalError",
-        "details": {"causes": [{"message": message}]},
-        "code": 500,
     })
 }
 

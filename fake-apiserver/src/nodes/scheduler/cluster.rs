@@ -7,8 +7,8 @@ use std::sync::Arc;
 use shared_json::{Array, Map, Text, Value};
 
 use crate::meta::{ObjectMeta as _, at, string_map};
-pub(super) use crate::nodes::resources::Amounts;
-use crate::nodes::resources::{Count, add, amounts, requests, scored};
+pub(super) use crate::placement::Amounts;
+use crate::placement::{Count, add, amounts, requests, scored};
 use crate::selector::matches_selector;
 
 /// Host ports: protocol, address, number.

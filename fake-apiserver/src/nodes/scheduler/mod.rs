@@ -15,5 +15,5 @@ mod report;
 mod run;
 mod scores;
 
-pub(crate) use filters::{node_matches, ports_clash, tolerates, tolerates_all};
+pub(crate) use filters::ports_clash;
 pub use run::Scheduler;

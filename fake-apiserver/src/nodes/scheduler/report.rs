@@ -7,7 +7,7 @@ use client_kit::{ObjectClient, SharedClock};
 use shared_json::{Value, json};
 
 use crate::meta::{ObjectMeta as _, at};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// The scheduler's name in pods and events.
 pub(super) const NAME: &str = "default-scheduler";

@@ -21,7 +21,7 @@ use super::queue::Queue;
 use super::report::{NAME, Reporter};
 use super::scores;
 use crate::meta::{ObjectMeta, at};
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 /// So many nodes are always looked at; of more, a share (the real one's).
 const NODES_ALWAYS: usize = 100;

@@ -7,9 +7,10 @@ use shared_json::Value;
 use super::cluster::{NodeInfo, PodInfo, list, text};
 use super::filters::{
     Cycle, affinity_terms, includes_node, is_about, preferences, preferred_nodes, spread_constraints,
-    spread_counts, tolerates,
+    spread_counts,
 };
 use crate::meta::{ObjectMeta as _, at};
+use crate::placement::tolerates;
 
 /// The largest score that one of them gives.
 const SCORE_MAX: i64 = 100;

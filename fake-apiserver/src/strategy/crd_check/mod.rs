@@ -1,8 +1,6 @@
 //! What is wrong with a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
 
 mod json_path;
-mod pattern;
-pub(crate) use pattern::problem as pattern_problem;
 mod schema;
 mod shown;
 mod structural;

@@ -6,8 +6,8 @@ use super::structural::{at, fields, flag, is_readable, is_set, list, text};
 use super::{json_path, shown, structural};
 use crate::cel;
 use crate::field_error::FieldError;
-use crate::rest::embedded;
 use crate::types::{Kind, Schema};
+use crate::validation::embedded;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// What the root may say where the status is a resource of its own, as the real server's own struct names it, and as JSON.

@@ -3,13 +3,14 @@
 use shared_json::{Value, json};
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
-use super::super::filters::{Refusal, term_matches};
+use super::super::filters::Refusal;
 use super::capacity::Taken;
 use super::extended::{Extended, Special};
 use super::request::Request;
 use super::search::Failure;
 use super::{result, search};
 use crate::meta::{ObjectMeta as _, at};
+use crate::placement::term_matches;
 
 /// So many pods may use a claim (the real one's).
 const RESERVED_MAX: usize = 256;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, list, text};
-use super::super::filters::term_matches;
 use crate::meta::{ObjectMeta as _, at};
+use crate::placement::term_matches;
 
 /// What tells devices apart: driver, pool and name.
 pub(super) type Id<'a> = (&'a str, &'a str, &'a str);

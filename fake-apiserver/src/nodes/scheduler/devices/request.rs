@@ -134,7 +134,7 @@ impl<'a> Request<'a> {
             .any(|taint| {
                 !list(self.spec, "tolerations")
                     .iter()
-                    .any(|toleration| super::super::filters::tolerates(toleration, taint))
+                    .any(|toleration| crate::placement::tolerates(toleration, taint))
             })
     }
 }

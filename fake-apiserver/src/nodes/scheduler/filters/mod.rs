@@ -16,15 +16,13 @@ use super::cluster::{Cluster, NodeInfo, PodInfo};
 use super::devices;
 
 pub(super) use declared_features::needed as needed_features;
-pub(crate) use node_affinity::node_matches;
-pub(super) use node_affinity::{named, preferences, preferred as preferred_nodes, term_matches};
+pub(super) use node_affinity::{named, preferences, preferred as preferred_nodes};
 pub(super) use pod_affinity::{is_about, terms as affinity_terms};
 pub(super) use ports::clash;
 pub(crate) use ports::ports_clash;
 pub(super) use spread::{
     constraints as spread_constraints, counts as spread_counts, includes_node, selects as spread_selects,
 };
-pub(crate) use taints::{tolerates, tolerates_all};
 pub(super) use volumes::{PLACES as VOLUME_PLACES, claims_of, is_bound, waits_for_consumer};
 
 /// The filters, in the order in which they are asked.

@@ -2,66 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use shared_json::{Map, Value};
+use shared_json::Value;
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::{Cycle, Refusal};
-use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::meta::{ObjectMeta as _, at};
+use crate::placement::{REQUIRED_AFFINITY as REQUIRED, node_matches, term_matches};
 
-const REQUIRED: &str = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
-
-fn requirement(requirement: &Value, value: Option<&str>) -> bool {
-    let values: Vec<&str> = list(requirement, "values")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    let compare = |greater: bool| {
-        let (Some(have), Some(than)) = (
-            value.and_then(|text| text.parse::<i64>().ok()),
-            values.first().and_then(|text| text.parse::<i64>().ok()),
-        ) else {
-            return false;
-        };
-        if greater { have > than } else { have < than }
-    };
-    match text(requirement, "operator") {
-        "In" => value.is_some_and(|value| values.contains(&value)),
-        "NotIn" => value.is_none_or(|value| !values.contains(&value)),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compare(true),
-        "Lt" => compare(false),
-        _ => false,
-    }
-}
-
-/// Whether a node fits a term of a node selector. An empty term fits none.
-pub(in super::super) fn term_matches(term: &Value, labels: &Map, name: &str) -> bool {
-    let (expressions, fields) = (list(term, "matchExpressions"), list(term, "matchFields"));
-    !(expressions.is_empty() && fields.is_empty())
-        && expressions
-            .iter()
-            .all(|one| requirement(one, labels.get(text(one, "key")).and_then(Value::as_str)))
-        && fields
-            .iter()
-            .all(|one| text(one, "key") == "metadata.name" && requirement(one, Some(name)))
-}
-
-/// Whether a pod's selector and required affinity let it onto a node.
-pub(crate) fn node_matches(pod: &Value, node: &Value) -> bool {
-    let labels = string_map(node, "labels");
-    let selected = at(pod, "spec.nodeSelector")
-        .and_then(Value::as_object)
-        .is_none_or(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
-    let required = at(pod, REQUIRED).filter(|required| required.is_object());
-    selected
-        && required.is_none_or(|required| {
-            list(required, "nodeSelectorTerms")
-                .iter()
-                .any(|term| term_matches(term, labels, node.name()))
-        })
-}
 
 /// What a pod would rather have of its node.
 pub(in super::super) fn preferences(pod: &Value) -> &[Value] {

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use shared_json::{Array, Map, Value};
 
 use super::super::cluster::{NodeInfo, PodInfo, list, text};
-use super::node_affinity::node_matches;
-use super::taints::tolerates_all;
 use super::{Cycle, Nodes, Refusal};
 use crate::meta::{ObjectMeta as _, at};
+use crate::placement::{node_matches, tolerates_all};
 use crate::selector::matches_selector;
 
 /// The constraints of a pod that are hard, or soft.

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
-use super::node_affinity::term_matches;
 use super::{Cycle, Filter, Nodes, Refusal};
-use crate::controllers::volume_fits;
 use crate::meta::{ObjectMeta as _, at, string_map};
+use crate::placement::{term_matches, volume_fits};
 use crate::types::Quantity;
 
 /// The names of the claims that a pod uses.

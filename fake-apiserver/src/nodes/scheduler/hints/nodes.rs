@@ -4,10 +4,10 @@ use shared_json::{Value, json};
 
 use super::super::cluster::{Amounts, Cluster, PodInfo, list, text};
 use super::super::devices::{is_by_devices, stands_for};
-use super::super::filters::{needed_features, node_matches, tolerates, tolerates_all};
+use super::super::filters::needed_features;
 use super::{Event, tolerates_more};
 use crate::meta::at;
-use crate::nodes::resources::amounts;
+use crate::placement::{amounts, node_matches, tolerates, tolerates_all};
 
 fn is_cordoned(node: &Value) -> bool {
     at(node, "spec.unschedulable").and_then(Value::as_bool) == Some(true)

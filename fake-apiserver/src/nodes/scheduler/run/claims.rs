@@ -10,7 +10,7 @@ use super::super::filters::{claims_of, is_bound, waits_for_consumer};
 use super::super::hints::Event;
 use super::{CLAIM_FINALIZER, SELECTED_NODE, Scheduler};
 use crate::meta::ObjectMeta as _;
-use crate::server::rfc3339;
+use crate::types::rfc3339;
 
 impl Scheduler {
     /// Makes the claim for a pod's extended resources, and gives its namespace and name. None if it could not be made.

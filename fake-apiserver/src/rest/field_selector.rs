@@ -23,7 +23,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// 400 for what is not a selector, or names a field the resource cannot be selected by.
-    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -51,7 +51,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// 400 for a field by which nothing can be selected.
-    pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, ApiError> {
+    pub(super) fn of(mut self, resource: &Resource) -> Result<Self, ApiError> {
         for term in &mut self.0 {
             let field = term.field.as_str();
             let always = field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
@@ -66,13 +66,13 @@ impl FieldSelector {
         Ok(self)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The one part of the table that is selected from, where watchers are kept by it: one object, or the pods of a node (the
     /// real server's watch cache knows these, too).
-    pub(crate) fn scope(&self) -> Option<Scope> {
+    pub(super) fn scope(&self) -> Option<Scope> {
         ["metadata.name", "spec.nodeName"].into_iter().find_map(|path| {
             let term = self.0.iter().find(|term| term.equal && term.field == path)?;
             Some(Scope::Field(path, term.value.clone()))
@@ -80,7 +80,7 @@ impl FieldSelector {
     }
 
     /// Whether `object` is selected.
-    pub(crate) fn matches(&self, object: &Value) -> bool {
+    pub(super) fn matches(&self, object: &Value) -> bool {
         self.0
             .iter()
             .all(|term| (field_text(object, &term.field) == term.value) == term.equal)

@@ -5,12 +5,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use shared_json::{Entry, Map, Name, Value};
 
-use super::{json_error, numbers};
+use super::{error as json_error, numbers};
 
 /// A JSON document and the paths of the fields that it gives more than once.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
+    /// The document.
     pub value: Value,
+    /// The paths of the fields that it gives more than once.
     pub duplicates: Vec<String>,
 }
 

@@ -91,3 +91,13 @@ impl fmt::Display for ObjectKey {
         }
     }
 }
+
+/// The revision asked for is no longer (or not yet) in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("read revision {requested}: the log begins after {compacted}")]
+pub struct Compacted {
+    /// What was asked for.
+    pub requested: Revision,
+    /// The newest revision whose events are gone.
+    pub compacted: Revision,
+}

@@ -11,7 +11,7 @@ use crate::types::Quantity;
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// The amounts in an object.
-pub(super) fn read(amounts: Option<&Value>) -> Amounts {
+pub(crate) fn read(amounts: Option<&Value>) -> Amounts {
     let map = amounts.and_then(Value::as_object);
     map.into_iter()
         .flatten()
@@ -19,6 +19,7 @@ pub(super) fn read(amounts: Option<&Value>) -> Amounts {
         .collect()
 }
 
+/// Adds amounts to a sum.
 pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match to.get(name) {
@@ -40,7 +41,8 @@ fn raise(to: &mut Amounts, least: &Amounts) {
     }
 }
 
-pub(super) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
+/// The entries of one of a pod's lists of containers.
+pub(crate) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
     let list = at(pod, "spec")
         .and_then(|spec| spec.get(list))
         .and_then(Value::as_array);
@@ -48,7 +50,7 @@ pub(super) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item =
 }
 
 /// What a pod asks for in all: `requests` or `limits`. Init containers run one after the other, sidecars stay.
-pub(super) fn of_pod(pod: &Value, which: &str) -> Amounts {
+pub(crate) fn of_pod(pod: &Value, which: &str) -> Amounts {
     let asked =
         |container: &Value| read(at(container, "resources").and_then(|resources| resources.get(which)));
     let mut all = Amounts::new();

@@ -5,7 +5,17 @@ use shared_json::{Array, Value};
 use crate::field_error::FieldError;
 use crate::meta::{ObjectMeta, string_map};
 use crate::names;
-use crate::resources::Resource;
+
+/// Whose metadata is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Of<'a> {
+    /// The API group; empty for the core group.
+    pub group: &'a str,
+    /// The plural, lower-case name.
+    pub plural: &'a str,
+    /// Whether a definition describes it.
+    pub is_custom: bool,
+}
 
 /// Annotations may take 256 KiB in all.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
@@ -14,20 +24,20 @@ const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// What is wrong with a name of this resource, or with the beginning of one.
-fn name_problems(resource: &Resource, name: &str) -> Vec<String> {
-    match (resource.group.as_str(), resource.plural.as_str()) {
+fn name_problems(resource: Of<'_>, name: &str) -> Vec<String> {
+    match (resource.group, resource.plural) {
         // Recorders of old make names of events from anything.
         ("rbac.authorization.k8s.io" | "policy" | "apiregistration.k8s.io", _) | ("", "events") => {
             names::path_segment_problems(name)
         }
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label_problems(name),
-        ("networking.k8s.io", "ipaddresses") => crate::validation::address_problems(name),
+        ("networking.k8s.io", "ipaddresses") => super::address_problems(name),
         _ => names::subdomain_problems(name),
     }
 }
 
 /// What a name generated from this base would look like: what follows the base is no concern.
-fn prefix_problems(resource: &Resource, prefix: &str) -> Vec<String> {
+fn prefix_problems(resource: Of<'_>, prefix: &str) -> Vec<String> {
     let masked = match prefix.strip_suffix('-') {
         Some(base) => format!("{base}a"),
         None => prefix.to_owned(),
@@ -54,16 +64,16 @@ struct Looks {
     finalizers: bool,
 }
 
-fn looks(resource: &Resource) -> Looks {
+fn looks(resource: Of<'_>) -> Looks {
     let looks = |anew, change, finalizers| Looks {
         anew,
         change,
         finalizers,
     };
-    if resource.is_custom() {
+    if resource.is_custom {
         return looks(0, 1, false);
     }
-    match (resource.group.as_str(), resource.plural.as_str()) {
+    match (resource.group, resource.plural) {
         ("apps", "controllerrevisions") => looks(1, 1, true),
         ("", "persistentvolumes") => looks(2, 0, true),
         ("", "events") | ("policy", _) => looks(0, 0, false),
@@ -87,7 +97,7 @@ fn looks(resource: &Resource) -> Looks {
 }
 
 /// Validates the metadata of a new object.
-pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(resource: Of<'_>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     names(resource, object, &mut errors);
     shape(object, &mut errors);
@@ -99,7 +109,7 @@ pub(crate) fn validate(resource: &Resource, object: &Value) -> Vec<FieldError> {
 
 /// Validates the metadata of a changed object, or of one of which a part was changed.
 pub(crate) fn validate_update(
-    resource: &Resource,
+    resource: Of<'_>,
     subresource: &str,
     object: &Value,
     old: &Value,
@@ -113,8 +123,8 @@ pub(crate) fn validate_update(
     } else {
         Looks {
             anew: usize::from(is_judged_last(resource)),
-            change: usize::from(resource.is_custom() || !UNLOOKED.contains(&resource.plural.as_str())),
-            finalizers: !resource.is_custom(),
+            change: usize::from(resource.is_custom || !UNLOOKED.contains(&resource.plural)),
+            finalizers: !resource.is_custom,
         }
     };
     let (mut anew, mut changed) = (Vec::new(), Vec::new());
@@ -134,7 +144,7 @@ pub(crate) fn validate_update(
         }
     }
     let change_first = matches!(
-        (resource.group.as_str(), resource.plural.as_str()),
+        (resource.group, resource.plural),
         (
             "",
             "configmaps" | "endpoints" | "persistentvolumeclaims" | "pods" | "secrets" | "serviceaccounts"
@@ -151,12 +161,12 @@ pub(crate) fn validate_update(
 }
 
 /// Whether what changed of the metadata is looked at again after all else.
-fn is_judged_last(resource: &Resource) -> bool {
-    !resource.is_custom() && resource.group == "certificates.k8s.io"
+fn is_judged_last(resource: Of<'_>) -> bool {
+    !resource.is_custom && resource.group == "certificates.k8s.io"
 }
 
 /// The look at a change that comes after all others, where there is one.
-pub(crate) fn validate_last(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_last(resource: Of<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_judged_last(resource) {
         change(object, old, &mut errors);
@@ -223,7 +233,7 @@ fn recorded_owners(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn names(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+fn names(resource: Of<'_>, object: &Value, errors: &mut Vec<FieldError>) {
     let base = object.meta_str("generateName");
     if !base.is_empty() {
         for problem in prefix_problems(resource, base) {

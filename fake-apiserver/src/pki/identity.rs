@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::pki::Authority;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -11,6 +10,8 @@ use rcgen::{
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+
+use super::Authority;
 
 /// The names that the server is known by within a cluster.
 const NAMES: [&str; 5] = [
@@ -110,7 +111,8 @@ impl Identity {
         })
     }
 
-    pub(super) fn server_config(&self) -> Arc<ServerConfig> {
+    /// How the server speaks TLS.
+    pub(crate) fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
     }
 

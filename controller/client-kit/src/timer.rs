@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 /// Waits until `due`; for ever if nothing is.
-pub(crate) async fn until(due: Option<Instant>) {
+pub async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

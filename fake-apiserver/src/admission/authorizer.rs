@@ -8,9 +8,9 @@ use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{ExecutionError, Value};
 
-use super::{Scope, values};
 use crate::authn::User;
 use crate::authz::{self, Act};
+use crate::cel::{Scope, values};
 use crate::names;
 use crate::server::Server;
 
@@ -31,7 +31,7 @@ const ALLOWED: &str = "@allowed";
 const REASON: &str = "@reason";
 
 /// The value of `authorizer` for a request.
-pub(crate) fn value(request: &Act) -> Value {
+pub(in crate::admission) fn value(request: &Act) -> Value {
     let part = |name: &str, text: &str| (name.to_owned(), values::text(text));
     let resource = values::map([
         part("group", &request.group),
@@ -43,69 +43,62 @@ pub(crate) fn value(request: &Act) -> Value {
     values::map([("requestResource".to_owned(), resource)])
 }
 
-impl Scope {
-    /// With the methods of `authorizer`, for requests of `user`.
-    pub(crate) fn asking(server: &Server, user: &Arc<User>) -> Self {
-        let mut scope = Self::new();
-        for (method, part) in PARTS {
-            scope
-                .root
-                .add_function(method, move |This(this): This<Value>, text: Arc<String>| {
-                    if text.is_empty() && matches!(part, "path" | "resource") {
-                        let why = format!("{part} must not be empty");
-                        return Err(ExecutionError::function_error(part, why));
-                    }
-                    with(&this, part, Value::String(text))
-                });
-        }
-        // Nobody who decides here looks at labels.
-        scope
-            .root
-            .add_function("labelSelector", |This(this): This<Value>, _text: Arc<String>| {
-                Ok::<_, ExecutionError>(this)
-            });
-        scope.root.add_function(
-            "serviceAccount",
-            |This(this): This<Value>, namespace: Arc<String>, name: Arc<String>| {
-                let wrong = |what: &str| {
-                    let why = format!("Invalid service account {what}");
-                    Err(ExecutionError::function_error("serviceAccount", why))
-                };
-                if !names::label_problems(&namespace).is_empty() {
-                    return wrong("namespace");
-                }
-                if !names::subdomain_problems(&name).is_empty() {
-                    return wrong("name");
-                }
-                with(&this, ACCOUNT, values::text(&format!("{namespace}:{name}")))
-            },
-        );
-        let (server, user) = (server.clone(), Arc::clone(user));
-        scope
-            .root
-            .add_function("check", move |This(this): This<Value>, verb: Arc<String>| {
-                let (allowed, reason) = decided(&server, &user, &this, &verb);
-                Ok::<_, ExecutionError>(values::map([
-                    (ALLOWED.to_owned(), Value::Bool(allowed)),
-                    (REASON.to_owned(), values::text(&reason)),
-                ]))
-            });
-        scope.root.add_function("allowed", |This(this): This<Value>| {
-            let allowed = entry(&this, ALLOWED).is_some_and(|value| value == Value::Bool(true));
-            Ok::<_, ExecutionError>(Value::Bool(allowed))
+/// All that expressions may call, and the methods of `authorizer`, for requests of `user`.
+pub(in crate::admission) fn scope(server: &Server, user: &Arc<User>) -> Scope {
+    let mut scope = Scope::new();
+    let root = scope.functions();
+    for (method, part) in PARTS {
+        root.add_function(method, move |This(this): This<Value>, text: Arc<String>| {
+            if text.is_empty() && matches!(part, "path" | "resource") {
+                let why = format!("{part} must not be empty");
+                return Err(ExecutionError::function_error(part, why));
+            }
+            with(&this, part, Value::String(text))
         });
-        scope.root.add_function("reason", |This(this): This<Value>| {
-            Ok::<_, ExecutionError>(entry(&this, REASON).unwrap_or_else(|| values::text("")))
-        });
-        // Nobody who decides here fails at it.
-        scope.root.add_function("error", |This(_): This<Value>| {
-            Ok::<_, ExecutionError>(values::text(""))
-        });
-        scope.root.add_function("errored", |This(_): This<Value>| {
-            Ok::<_, ExecutionError>(Value::Bool(false))
-        });
-        scope
     }
+    // Nobody who decides here looks at labels.
+    root.add_function("labelSelector", |This(this): This<Value>, _text: Arc<String>| {
+        Ok::<_, ExecutionError>(this)
+    });
+    root.add_function(
+        "serviceAccount",
+        |This(this): This<Value>, namespace: Arc<String>, name: Arc<String>| {
+            let wrong = |what: &str| {
+                let why = format!("Invalid service account {what}");
+                Err(ExecutionError::function_error("serviceAccount", why))
+            };
+            if !names::label_problems(&namespace).is_empty() {
+                return wrong("namespace");
+            }
+            if !names::subdomain_problems(&name).is_empty() {
+                return wrong("name");
+            }
+            with(&this, ACCOUNT, values::text(&format!("{namespace}:{name}")))
+        },
+    );
+    let (server, user) = (server.clone(), Arc::clone(user));
+    root.add_function("check", move |This(this): This<Value>, verb: Arc<String>| {
+        let (allowed, reason) = decided(&server, &user, &this, &verb);
+        Ok::<_, ExecutionError>(values::map([
+            (ALLOWED.to_owned(), Value::Bool(allowed)),
+            (REASON.to_owned(), values::text(&reason)),
+        ]))
+    });
+    root.add_function("allowed", |This(this): This<Value>| {
+        let allowed = entry(&this, ALLOWED).is_some_and(|value| value == Value::Bool(true));
+        Ok::<_, ExecutionError>(Value::Bool(allowed))
+    });
+    root.add_function("reason", |This(this): This<Value>| {
+        Ok::<_, ExecutionError>(entry(&this, REASON).unwrap_or_else(|| values::text("")))
+    });
+    // Nobody who decides here fails at it.
+    root.add_function("error", |This(_): This<Value>| {
+        Ok::<_, ExecutionError>(values::text(""))
+    });
+    root.add_function("errored", |This(_): This<Value>| {
+        Ok::<_, ExecutionError>(Value::Bool(false))
+    });
+    scope
 }
 
 fn entry(of: &Value, name: &str) -> Option<Value> {

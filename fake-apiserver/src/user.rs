@@ -15,9 +15,13 @@ pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct User {
+    /// The name.
     pub name: String,
+    /// What tells the user from others of that name; empty where nobody said.
     pub uid: String,
+    /// The groups.
     pub groups: Vec<String>,
+    /// What else authentication found out, by field.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 

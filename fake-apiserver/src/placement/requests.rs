@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use shared_json::Value;
 
-use super::status::{condition_of, items, name_of};
-use crate::meta::at;
+use crate::meta::{at, list, text};
 use crate::types::Quantity;
 
 /// Amounts by resource, in parts of 10^-9.
-pub(super) type Amounts = BTreeMap<String, i128>;
+pub(crate) type Amounts = BTreeMap<String, i128>;
 
 /// One whole, and one thousandth.
 const WHOLE: i128 = 1_000_000_000;
 const THOUSANDTH: i128 = 1_000_000;
 
 /// The amounts of an object such as `requests`.
-pub(super) fn amounts(value: Option<&Value>) -> Amounts {
+pub(crate) fn amounts(value: Option<&Value>) -> Amounts {
     let entries = value.and_then(Value::as_object);
     entries
         .into_iter()
@@ -25,7 +24,8 @@ pub(super) fn amounts(value: Option<&Value>) -> Amounts {
         .collect()
 }
 
-pub(super) fn add(sum: &mut Amounts, more: &Amounts) {
+/// Adds amounts to a sum.
+pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         *sum.entry(name.clone()).or_default() += amount;
     }
@@ -40,7 +40,7 @@ fn at_least(sum: &mut Amounts, other: &Amounts) {
 
 /// Which of a pod's requests count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Count {
+pub(crate) enum Count {
     /// The most of what it asks for, was given and runs with: a resize that is under way counts both ways.
     Most,
     /// What it was given and runs with: a resize that its node has not taken up does not count.
@@ -55,7 +55,10 @@ fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) ->
     let shown = (count != Count::Asked)
         .then(|| at(pod, statuses).and_then(Value::as_array))
         .flatten();
-    let status = shown.and_then(|all| all.iter().find(|status| name_of(status) == name_of(container)));
+    let status = shown.and_then(|all| {
+        all.iter()
+            .find(|status| text(status, "name") == text(container, "name"))
+    });
     let Some(status) = status.filter(|status| status.get("resources").is_some()) else {
         return amounts(asked);
     };
@@ -71,9 +74,11 @@ fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) ->
 }
 
 /// What a pod asks for: its containers and sidecars together, or the largest init container if that is more, and overhead.
-pub(super) fn requests(pod: &Value, count: Count) -> Amounts {
+pub(crate) fn requests(pod: &Value, count: Count) -> Amounts {
     let infeasible = || {
-        let pending = condition_of(pod, "PodResizePending")?;
+        let pending = list(pod, "status.conditions")
+            .iter()
+            .find(|condition| text(condition, "type") == "PodResizePending")?;
         Some(pending.get("reason")? == "Infeasible")
     };
     let count = match count {
@@ -81,14 +86,14 @@ pub(super) fn requests(pod: &Value, count: Count) -> Amounts {
         other => other,
     };
     let mut total = Amounts::new();
-    for container in items(pod, "containers") {
+    for container in list(pod, "spec.containers") {
         add(
             &mut total,
             &of_container(pod, container, "status.containerStatuses", count),
         );
     }
     let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
-    for container in items(pod, "initContainers") {
+    for container in list(pod, "spec.initContainers") {
         if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
             let own = of_container(pod, container, "status.initContainerStatuses", count);
             add(&mut sidecars, &own);
@@ -113,16 +118,16 @@ pub(crate) fn asked(pod: &Value, resource: &str) -> Option<i128> {
 
 /// Processors and memory that a pod is taken to need where nodes are compared: each container that does not say counts for a
 /// tenth of a core, or 200 MiB (the real one's).
-pub(super) fn scored(pod: &Value) -> [i128; 2] {
+pub(crate) fn scored(pod: &Value) -> [i128; 2] {
     let leasts = [("cpu", WHOLE / 10), ("memory", 200 * 1024 * 1024 * WHOLE)];
     leasts.map(|(name, least)| {
         let of = |container: &Value| {
             let asked = at(container, "resources.requests").and_then(|asked| asked.get(name));
             asked.map_or(least, |amount| Quantity::of(amount).nanos())
         };
-        let plain: i128 = items(pod, "containers").iter().map(of).sum();
+        let plain: i128 = list(pod, "spec.containers").iter().map(of).sum();
         let (mut sidecars, mut peak) = (0, 0);
-        for container in items(pod, "initContainers") {
+        for container in list(pod, "spec.initContainers") {
             if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
                 sidecars += of(container);
                 peak = peak.max(sidecars);
@@ -139,7 +144,7 @@ pub(super) fn scored(pod: &Value) -> [i128; 2] {
 
 /// Something that a node has too little of for a pod.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Insufficient {
+pub(crate) struct Insufficient {
     /// What there is too little of, and how much more is wanted: thousandths of processors, whole numbers of everything else.
     pub resource: String,
     pub missing: i128,
@@ -150,14 +155,14 @@ pub(super) struct Insufficient {
 }
 
 /// An amount as nodes compare it, rounded up: thousandths of processors, whole numbers of everything else.
-pub(super) fn in_units(resource: &str, amount: i128) -> i128 {
+pub(crate) fn in_units(resource: &str, amount: i128) -> i128 {
     let part = if resource == "cpu" { THOUSANDTH } else { WHOLE };
     amount.div_euclid(part) + i128::from(amount.rem_euclid(part) != 0)
 }
 
 /// What a node with `others` of these requests on it has too little of, in the order in which the kubelet looks. What the node
 /// does not have at all does not count but for what every node has.
-pub(super) fn insufficient(asked: &Amounts, allocatable: &Amounts, others: &[Amounts]) -> Vec<Insufficient> {
+pub(crate) fn insufficient(asked: &Amounts, allocatable: &Amounts, others: &[Amounts]) -> Vec<Insufficient> {
     let lacking = |name: &str, asked: i128, used: i128, capacity: i128| {
         let message = format!(
             "Node didn't have enough resource: {name}, requested: {asked}, used: {used}, capacity: {capacity}"
