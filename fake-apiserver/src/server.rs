@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use client_kit::{ObjectClient, Random, Seed, SharedClock, SharedNames};
+use machinery::types::rfc3339;
 
 use crate::admission::Webhook;
 use crate::authn::TokenSigner;
@@ -14,7 +15,6 @@ use crate::node_access::NodeAccess;
 use crate::resources::Registry;
 use crate::rest::expiry::Expiry;
 use crate::store::Store;
-use crate::types::rfc3339;
 
 /// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
 #[derive(Clone)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{ExecutionError, Value};
+use machinery::cel::{Scope, values};
 
 use crate::authn::User;
 use crate::authz::{self, Act};
-use crate::cel::{Scope, values};
 use crate::names;
 use crate::server::Server;
 

@@ -1,11 +1,11 @@
 //! NamespaceLifecycle: nothing is created in a namespace that does not exist or is ending.
 
+use machinery::meta::ObjectMeta;
+use machinery::status::ApiError;
 use shared_json::json;
 
 use super::{Attributes, Operation};
-use crate::meta::ObjectMeta;
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 /// Namespaces that cannot be deleted.

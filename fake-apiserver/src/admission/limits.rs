@@ -1,14 +1,14 @@
 //! LimitRanger: what containers ask for where they do not say, and what they may ask for.
 
+use machinery::meta::{ObjectMeta, at};
+use machinery::quota::amounts::{self, Amounts};
+use machinery::status::ApiError;
+use machinery::types::Quantity;
 use shared_json::{Array, Map, Value, json};
 
 use super::{Attributes, Operation};
-use crate::meta::{ObjectMeta, at};
-use crate::quota::amounts::{self, Amounts};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::GroupResource;
-use crate::types::Quantity;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 

@@ -1,10 +1,10 @@
 //! Which requests a policy is about: `MatchResources`.
 
+use machinery::meta::{at, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Array, Map, Value};
 
 use super::Attributes;
-use crate::meta::{at, string_map};
-use crate::selector::matches_selector;
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey};
 

@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 use shared_json::{Value, json};
 
+use machinery::meta::ObjectMeta as _;
+use machinery::status::ApiError;
 pub(crate) use topology_labels::label_binding;
 pub(crate) use webhook::{ClientConfig, post};
 pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
@@ -31,11 +33,9 @@ pub use webhook::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 use crate::authn::User;
 use crate::authz::Act;
 use crate::http::params::Params;
-use crate::meta::ObjectMeta as _;
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};
-use crate::status::ApiError;
 
 /// What a write does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,17 +6,17 @@
 use std::sync::LazyLock;
 
 use http::StatusCode;
+use machinery::cel::{Expression, Scope, values};
+use machinery::meta::at;
+use machinery::patch::{self, apply};
+use machinery::status::ApiError;
 use shared_json::{Value, json};
 
 use super::policies::{GROUP, Judge, Policy, all_of, list, text};
 use super::{Attributes, authorizer, matching};
-use crate::cel::{Expression, Scope, values};
-use crate::meta::at;
-use crate::patch::{self, apply};
 use crate::resources::Resource;
 use crate::rest::incoming::{self, Patched};
 use crate::server::{Server, ServerState};
-use crate::status::ApiError;
 use crate::store::GroupResource;
 
 /// What puts policies into force.

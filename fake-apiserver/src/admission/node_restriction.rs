@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::{ObjectMeta as _, at, string_map, text};
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::{Attributes, Operation};
 use crate::authz;
-use crate::meta::{ObjectMeta as _, at, string_map, text};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 use crate::validation::fields::same;
 

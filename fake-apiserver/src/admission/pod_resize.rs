@@ -1,13 +1,13 @@
 //! PodResizeValidator and NodeDeclaredFeatureValidator: a pod on a node gets other resources only if the node can do that, and is
 //! large enough.
 
+use machinery::meta::{ObjectMeta, at, string_map};
+use machinery::quota::amounts::{add, containers, of_pod, read};
+use machinery::status::ApiError;
 use shared_json::{Value, json};
 
 use super::{Attributes, Operation};
-use crate::meta::{ObjectMeta, at, string_map};
-use crate::quota::amounts::{add, containers, of_pod, read};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 const OS: &str = "kubernetes.io/os";
@@ -47,7 +47,7 @@ pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<
     }
     match unable(pod, &node.value) {
         Some((why, cause)) => Err(ApiError {
-            details: Some(crate::status::details(
+            details: Some(machinery::status::details(
                 "",
                 "pods",
                 &attributes.name,

@@ -4,13 +4,13 @@ mod checks;
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta, at, string_map};
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::{Attributes, Operation, matching};
 use crate::field_error::FieldError;
-use crate::meta::{ObjectMeta, at, string_map};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 const PREFIX: &str = "pod-security.kubernetes.io/";

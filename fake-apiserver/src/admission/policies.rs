@@ -1,19 +1,19 @@
 //! ValidatingAdmissionPolicies: rules in CEL over any request.
 
-pub(super) use crate::meta::{list, text};
+pub(super) use machinery::meta::{list, text};
 use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use kube_cel::cel::Value as Cel;
 use kube_cel::cel::objects::Key;
+use machinery::cel::{Expression, Scope, values};
+use machinery::meta::at;
+use machinery::status::ApiError;
 use shared_json::{Map, Value, json};
 
 use super::{Attributes, authorizer, matching};
-use crate::cel::{Expression, Scope, values};
-use crate::meta::at;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
@@ -257,7 +257,10 @@ impl Judge<'_> {
             .map_err(|_| "parameters are gone".to_owned())?;
         let selector = at(reference, "selector");
         let chosen = all.items.iter().filter(|stored| {
-            crate::selector::matches_selector(selector, crate::meta::string_map(&stored.value, "labels"))
+            machinery::selector::matches_selector(
+                selector,
+                machinery::meta::string_map(&stored.value, "labels"),
+            )
         });
         Ok(chosen.map(|stored| stored.value.clone()).collect())
     }

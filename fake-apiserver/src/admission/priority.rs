@@ -1,11 +1,11 @@
 //! Priority: a pod's priority is that of its class.
 
+use machinery::meta::at;
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::Attributes;
-use crate::meta::at;
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Result<(), ApiError> {

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta, at};
+use machinery::quota::amounts::{self, Amounts};
+use machinery::quota::{SAID, ends, in_scope, is_of_kind};
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::{Attributes, Operation};
-use crate::meta::{ObjectMeta, at};
-use crate::quota::amounts::{self, Amounts};
-use crate::quota::{SAID, ends, in_scope, is_of_kind};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{Change, GroupResource};
 
 const RETRIES_MAX: usize = 5;
@@ -146,7 +146,7 @@ fn room(
             )));
         }
     }
-    let usage = crate::quota::usage(group, plural, object);
+    let usage = machinery::quota::usage(group, plural, object);
     let negative: Vec<&str> = usage
         .iter()
         .filter(|(_, amount)| amount.nanos() < 0)
@@ -161,7 +161,7 @@ fn room(
     let before = attributes
         .old
         .as_ref()
-        .map(|old| (old, crate::quota::usage(group, plural, old)));
+        .map(|old| (old, machinery::quota::usage(group, plural, old)));
     let mut out = Vec::new();
     for (quota, concerned) in quotas.iter().zip(concerned) {
         let mut more = usage.clone();

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
+use machinery::meta::string_map;
+use machinery::status::ApiError;
 use shared_json::{Array, Value, json};
 
 use super::Attributes;
-use crate::meta::string_map;
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 /// How the names of tokens' volumes begin.

@@ -3,16 +3,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at, string_map};
+use machinery::placement::OS_IMAGE;
+use machinery::status::ApiError;
+use machinery::types::Quantity;
 use shared_json::{Value, json};
 
 use super::{Attributes, Operation};
-use crate::meta::{ObjectMeta, at, string_map};
 use crate::pki::Request;
-use crate::placement::OS_IMAGE;
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
-use crate::types::Quantity;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";

@@ -1,9 +1,9 @@
 //! PodTopologyLabels: a pod on a node says in which zone and region that is.
 
+use machinery::meta::{at, string_map};
 use shared_json::Value;
 
 use super::{Attributes, Operation};
-use crate::meta::{at, string_map};
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey};
 

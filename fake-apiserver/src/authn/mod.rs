@@ -7,7 +7,7 @@ mod request;
 mod service_account;
 mod token;
 
-pub(crate) use crate::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
+pub(crate) use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
 pub(crate) use request::{Peer, authenticate, completed, impersonated};
 pub(crate) use service_account::{
     completed_request, request_token, review_token, take_changes, with_lifetime,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use machinery::status::ApiError;
+use machinery::user::{AUTHENTICATED, User};
 
 use super::service_account::{self, groups_of, known, unauthorized};
 use super::token::ISSUER;
 use crate::http::params::unescape_path;
 use crate::server::ServerState;
-use crate::status::ApiError;
-use crate::user::{AUTHENTICATED, User};
 
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::status::ApiError;
+use machinery::types::rfc3339;
+use machinery::user::{CREDENTIAL_ID, User};
 use shared_json::{Array, Value, json};
 
 use super::token::ISSUER;
 use crate::field_error::{FieldError, go_quote};
-use crate::meta::{ObjectMeta as _, at};
 use crate::rest::context::{Answer, Context, Shown};
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
-use crate::types::rfc3339;
-use crate::user::{CREDENTIAL_ID, User};
 
 const PREFIX: &str = "system:serviceaccount:";
 const DEFAULT_SECONDS: i64 = 3600;
@@ -312,7 +312,7 @@ pub(crate) fn review_token(context: &Context, review: &Value) -> Result<Value, A
     };
     Ok(match authenticate(context.state(), token, &audiences) {
         Some((mut user, audiences)) => {
-            user.groups.push(crate::user::AUTHENTICATED.to_owned());
+            user.groups.push(machinery::user::AUTHENTICATED.to_owned());
             json!({"authenticated": true, "user": user.info(), "audiences": audiences})
         }
         None => {
@@ -355,9 +355,9 @@ pub(super) fn known(mut user: User) -> Arc<User> {
     if !user
         .groups
         .iter()
-        .any(|group| group == crate::user::AUTHENTICATED)
+        .any(|group| group == machinery::user::AUTHENTICATED)
     {
-        user.groups.push(crate::user::AUTHENTICATED.to_owned());
+        user.groups.push(machinery::user::AUTHENTICATED.to_owned());
     }
     Arc::new(user)
 }

@@ -1,10 +1,10 @@
 //! What claims of devices need beyond the right to write them: access of administrators, and parts of the status.
 
+use machinery::meta::at;
 use shared_json::Value;
 
 use super::{Act, check};
 use crate::field_error::FieldError;
-use crate::meta::at;
 use crate::rest::context::Context;
 use crate::store::{GroupResource, ObjectKey};
 

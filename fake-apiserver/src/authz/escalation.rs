@@ -1,12 +1,12 @@
 //! Nobody gives away more than they have: roles and bindings that grant what their writer may not do are refused,
 //! unless the writer may `escalate` roles or `bind` the role in question.
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::status::ApiError;
 use shared_json::{Array, Value, json};
 
 use super::{Act, allows, is_master, rbac};
-use crate::meta::{ObjectMeta as _, at};
 use crate::rest::context::Context;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

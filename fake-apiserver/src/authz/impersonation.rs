@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use machinery::status::ApiError;
+
 use super::{Act, MASTERS, allows, forbidden, is_master};
 use crate::authn::{self, User};
 use crate::server::ServerState;
-use crate::status::ApiError;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 /// How many users' modes are remembered, as many as in the real server.

@@ -13,6 +13,7 @@ use http::StatusCode;
 use shared_json::json;
 
 pub(crate) use impersonation::{Modes, become_user};
+use machinery::status::ApiError;
 pub(crate) use node::identity as node_of;
 pub(crate) use rbac::allows;
 pub(crate) use reviews::{answer, is_review};
@@ -21,7 +22,6 @@ use crate::authn::{MASTERS, User};
 use crate::http::request::ResourceRequest;
 use crate::rest::context::Context;
 use crate::server::ServerState;
-use crate::status::ApiError;
 
 /// What someone wants to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Array, Value};
 
 use super::Act;
 use crate::authn::User;
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::selector::matches_selector;
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey, Stored};
 

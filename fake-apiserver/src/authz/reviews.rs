@@ -1,18 +1,18 @@
 //! Reviews: questions about users and what they may do. They are created and never kept.
 
+use machinery::meta::at;
+use machinery::selector::LabelSelector;
+use machinery::status::ApiError;
 use shared_json::{Array, Map, Name, Value, json};
 
 use super::{Act, decision, is_master, rbac};
 use crate::authn::{self, User};
 use crate::field_error::FieldError;
 use crate::http::payload::Payload;
-use crate::meta::at;
 use crate::names;
 use crate::resources::Resource;
 use crate::rest::context::{Answer, Context, Shown};
 use crate::rest::{incoming, ownership};
-use crate::selector::LabelSelector;
-use crate::status::ApiError;
 use crate::validation::go;
 
 /// Whether creating an object of this resource asks something.

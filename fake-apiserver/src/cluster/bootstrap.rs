@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use machinery::meta::ObjectMeta as _;
 use serde::Deserialize;
 use shared_json::{Value, json};
 
 use super::error::ClusterError;
-use crate::meta::ObjectMeta as _;
 use crate::server::Server;
 use crate::store::{Change, GroupResource, ObjectKey};
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use client_kit::SharedClock;
+use machinery::types::rfc3339;
 
 use crate::store::{Event, GroupResource, Store};
-use crate::types::rfc3339;
 
 /// The commits of a run as text, one line each: time, revision, what happened, the object.
 pub struct Trace {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, text};
-use crate::meta::ObjectMeta as _;
 
 const FINALIZER: &str = "kubernetes.io/vac-protection";
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::placement::{attributes_of, class_of, is_bound_to, mode, size, volume_fits as fits};
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Res, controller_of, list, text};
 use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::placement::{attributes_of, class_of, is_bound_to, mode, size, volume_fits as fits};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 

@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use client_kit::Seed;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text};
-use crate::meta::{ObjectMeta as _, at};
 use crate::pki::{Request, Terms};
-use crate::types::rfc3339;
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";

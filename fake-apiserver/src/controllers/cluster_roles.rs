@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list};
-use crate::meta::{ObjectMeta as _, string_map};
-use crate::selector::matches_selector;
 
 /// The controller.
 pub(super) struct ClusterRoleAggregation;

@@ -7,11 +7,11 @@ use futures::StreamExt as _;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use machinery::finalizers::DEFINITION as CRD_FINALIZER;
+use machinery::meta::{ObjectMeta, at};
 use shared_json::{Array, Value, json};
 
 use super::watching::{Change, watch};
-use crate::finalizers::DEFINITION as CRD_FINALIZER;
-use crate::meta::{ObjectMeta, at};
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use client_kit::EventType;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::resource_claims::object_name;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text, time, until};
-use crate::meta::ObjectMeta as _;
 
 /// The controller.
 #[derive(Default)]

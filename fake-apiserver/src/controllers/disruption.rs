@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
 use super::runtime::{
@@ -14,8 +16,6 @@ use super::runtime::{
 };
 use super::workloads::pod_control::refusal;
 use super::workloads::pods::{is_over, is_ready, scaled};
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::selector::matches_selector;
 
 /// How long an eviction that was allowed is waited for (the real one's).
 const DISRUPTION_TIMEOUT: Duration = Duration::from_secs(120);

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::binding::annotation;
@@ -17,8 +19,6 @@ use super::subsets::{Address, CAPACITY, repack, sorted, truncate};
 use super::topology::{self, Shares, Zones};
 use super::workloads::pod_control::is_namespace_going;
 use super::workloads::pods::{is_over, owner_reference};
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::types::rfc3339;
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";

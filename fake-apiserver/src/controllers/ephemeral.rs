@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, list, text};
 use super::workloads::pod_control::refusal;
 use super::workloads::pods::owner_reference;
-use crate::meta::{ObjectMeta as _, at};
 
 /// The controller.
 pub(super) struct EphemeralVolumes;

@@ -11,11 +11,11 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::core::ApiResource;
+use machinery::meta::{ObjectMeta, at};
 use shared_json::{Value, json};
 
 use super::graph::{Graph, Node, Owner, Stranger};
 use super::watching::{Change, ServedKind, kind_of, served_kinds, watch, watch_metadata};
-use crate::meta::{ObjectMeta, at};
 
 const DEFINITION: &str = "CustomResourceDefinition";
 const FOREGROUND: &str = "foregroundDeletion";

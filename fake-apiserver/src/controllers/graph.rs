@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::core::ApiResource;
+use machinery::meta::ObjectMeta;
 use shared_json::{Text, Value};
-
-use crate::meta::ObjectMeta;
 
 /// What the collector knows of an object.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
 use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::subsets::sorted;
 use super::workloads::pods::owner_reference;
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";

@@ -14,10 +14,10 @@ use shared_json::{Value, json};
 
 use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, Served, ServedKind, served_kinds, watch, words};
-use crate::finalizers::NAMESPACE as FINALIZER;
-use crate::meta::{ObjectMeta, at};
-use crate::types::rfc3339;
 use client_kit::timer;
+use machinery::finalizers::NAMESPACE as FINALIZER;
+use machinery::meta::{ObjectMeta, at};
+use machinery::types::rfc3339;
 
 /// How long it waits after each change of a namespace that is being deleted (the real one's grace, for what is just being created there).
 const GRACE: Duration = Duration::from_secs(5);

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use client_kit::EventType;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::placement::{OS_IMAGE, tolerates};
+use machinery::types::rfc3339;
 use shared_json::{Map, Value, json};
 
 use super::node_zones::{Zones, zone_of};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, list, text, time, until};
 use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::placement::{OS_IMAGE, tolerates};
-use crate::types::rfc3339;
 
 /// How long a node may be silent before its conditions become unknown (the real default).
 const GRACE: Duration = Duration::from_secs(50);

@@ -1,10 +1,10 @@
 //! How long the kubelet of a node may remember Secrets and ConfigMaps: an annotation of the node, by the number of nodes.
 
 use async_trait::async_trait;
+use machinery::meta::string_map;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res};
-use crate::meta::string_map;
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use machinery::meta::string_map;
 use shared_json::Value;
 
 use super::runtime::{condition, text};
-use crate::meta::string_map;
 
 /// The time from one node of a zone to the next (the real default: 0.1 nodes a second).
 const PACE: Duration = Duration::from_secs(10);

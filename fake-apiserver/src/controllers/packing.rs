@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use machinery::meta::at;
 use shared_json::Value;
 
 use super::runtime::{list, text};
-use crate::meta::at;
 
 /// How many endpoints a slice has at most (the real default).
 const SLICE_MAX: usize = 100;
@@ -162,11 +162,11 @@ pub(super) fn reuse(packed: &mut [Packed], gone: &mut Vec<Arc<Value>>, reusable:
 
 #[cfg(test)]
 mod tests {
+    use machinery::meta::ObjectMeta as _;
     use rstest::rstest;
     use shared_json::json;
 
     use super::*;
-    use crate::meta::ObjectMeta as _;
 
     /// `3` for the endpoint of a pod, `3!` for one that is not ready, `1-4` for several.
     fn endpoints(short: &str) -> Vec<Value> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true, list, text};
 use super::workloads::pods::{is_over, sort_by_age};
-use crate::meta::ObjectMeta as _;
 
 /// How long a pod's node may be unknown before its pods are removed (the real one's quarantine).
 const QUARANTINE: Duration = Duration::from_secs(40);

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery::cel::type_check::{Typed, problems};
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::{Schema, builtin};
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_not_found, list, number, text};
-use crate::cel::type_check::{Typed, problems};
-use crate::meta::{ObjectMeta as _, at};
-use crate::types::{Schema, builtin};
 
 /// Of so many kinds a rule is checked (the real limit).
 const KINDS_MAX: usize = 10;

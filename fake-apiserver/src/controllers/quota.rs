@@ -6,14 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::quota::amounts::{self, Amounts};
+use machinery::quota::{in_scope, is_of_kind, is_of_pods, usage};
+use machinery::types::Quantity;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at};
-use crate::quota::amounts::{self, Amounts};
-use crate::quota::{in_scope, is_of_kind, is_of_pods, usage};
-use crate::types::Quantity;
 
 /// The kinds that are watched, by group and plural.
 const WATCHED: [(&str, &str, Res); 6] = [

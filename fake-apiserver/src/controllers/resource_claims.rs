@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Map, Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, controller_of, is_not_found, list, text};
 use super::workloads::pods::is_over;
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// Whose fields of a pod's status are those that name its claims.
 const MANAGER: &str = "ResourceClaimController";

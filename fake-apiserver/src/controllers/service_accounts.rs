@@ -13,8 +13,8 @@ use shared_json::{Value, json};
 use super::runtime::{Queue, is_not_found};
 use super::watching::{Change, watch};
 use super::workloads::pod_control::is_namespace_going;
-use crate::meta::{ObjectMeta, string_map};
 use client_kit::timer;
+use machinery::meta::{ObjectMeta, string_map};
 
 /// How long what has failed waits at most before it is tried again (client-go's).
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);

@@ -1,10 +1,10 @@
 //! Statuses that say no more than that an object was seen: of service networks.
 
 use async_trait::async_trait;
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_true};
-use crate::meta::ObjectMeta as _;
 
 const CIDR_FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 

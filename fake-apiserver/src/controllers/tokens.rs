@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, is_not_found, list, text};
-use crate::meta::{ObjectMeta as _, string_map};
 
 const KIND: &str = "kubernetes.io/service-account-token";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{at, string_map};
+use machinery::types::Quantity;
 use shared_json::{Value, json};
 
 use super::runtime::{is_true, text};
-use crate::meta::{at, string_map};
-use crate::types::Quantity;
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// The annotations that ask; the first is the older one, and counts where both are there.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use client_kit::{EventRecorder, EventType};
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::{class_of, is_bound_to, mode, size, volume_fits as fits};
 use shared_json::{Value, json};
 
 use super::binding::{annotation, choose, default_class, in_use, mismatch, waiting};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, involved, list, text, until};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::{class_of, is_bound_to, mode, size, volume_fits as fits};
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";

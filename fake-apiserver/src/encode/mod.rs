@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use client_kit::SharedClock;
+use machinery::protobuf;
 use shared_json::{Value, go_escape, json, to_go_string};
 
 use crate::http::negotiate::{Accepted, Encoding, MetaVersion, View};
-use crate::protobuf;
 use crate::resources::Resource;
 use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use machinery::meta::ObjectMeta;
+use machinery::types;
 use shared_json::{Value, json};
 
 use super::cells;
 use crate::http::negotiate::MetaVersion;
-use crate::meta::ObjectMeta;
 use crate::resources::{Column, Resource, columns};
 use crate::rest::conversion;
-use crate::types;
 
 /// What a row shows of its object, besides the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

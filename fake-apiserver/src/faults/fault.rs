@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use jiff::SignedDuration;
+use machinery::status::ApiError;
 use serde::Deserialize;
 use shared_json::json;
 
 use super::{PPM, Requests};
 use crate::http::request::ResourceRequest;
-use crate::status::ApiError;
 
 /// Something that goes wrong: what is concerned, how often, and what happens.
 ///

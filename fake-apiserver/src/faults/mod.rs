@@ -19,10 +19,10 @@ use client_kit::{Random, Seed};
 use tokio::time::Instant;
 
 pub use fault::{Effect, Fault, FaultFileError, Refusal};
+use machinery::status::ApiError;
 pub use requests::Requests;
 
 use crate::http::request::ResourceRequest;
-use crate::status::ApiError;
 use crate::store::ObjectKey;
 
 /// The faults of one server. Clones are the same.

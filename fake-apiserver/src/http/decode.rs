@@ -3,13 +3,12 @@
 use std::fmt;
 
 use http::StatusCode;
+use machinery::go_json::{self, Document};
+use machinery::protobuf;
+use machinery::status::ApiError;
 use serde::de::value::{I128Deserializer, U128Deserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use shared_json::{Map, Value};
-
-use crate::go_json::{self, Document};
-use crate::protobuf;
-use crate::status::ApiError;
 
 /// The largest body that is read: 3 MiB, as the real server.
 pub(crate) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use client_kit::LocalObjects;
 use http::{Response, StatusCode};
+use machinery::status::ApiError;
 
 use super::body::{ResponseBody, join};
 use super::negotiate::{self, Accepted, Encoding, Offer, View};
@@ -24,7 +25,6 @@ use crate::rest::{
     conversion, create, delete, incoming, options, ownership, patch, posted, read, subresource, update, watch,
 };
 use crate::server::Server;
-use crate::status::ApiError;
 
 /// What comes with a request for a resource.
 pub(super) struct Incoming {

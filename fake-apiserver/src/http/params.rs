@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::status::ApiError;
-use crate::types::check_duration;
+use machinery::status::ApiError;
+use machinery::types::check_duration;
 
 /// What happens with fields the type does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,11 +4,11 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use machinery::go_json::{self, Document};
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::decode::{self, Format};
-use crate::go_json::{self, Document};
-use crate::status::ApiError;
 
 /// What was sent with a request: text, or from within this process an object, which is written as text where that is asked for.
 #[derive(Debug, Clone, Default)]

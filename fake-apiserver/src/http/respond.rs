@@ -9,13 +9,13 @@ use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER, VARY, WARNING,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use machinery::protobuf;
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::body::ResponseBody;
 use super::negotiate::Encoding;
 use super::yaml;
-use crate::protobuf;
-use crate::status::ApiError;
 
 /// From this size on an answer is compressed for a client that asks for it, as by the real server.
 const GZIP_BYTES_MIN: usize = 128 * 1024;

@@ -15,6 +15,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::body::ResponseBody;
@@ -35,7 +36,6 @@ use crate::faults::{Asked, Fate};
 use crate::openapi::{self, Document};
 use crate::resources::Registry;
 use crate::server::Server;
-use crate::status::ApiError;
 
 /// How long a client may take to send a request: the real server ends one that is not long-running after that.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(60);

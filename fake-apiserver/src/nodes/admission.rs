@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{at, string_map};
+use machinery::placement::{Insufficient, SYSCTLS, node_matches, tolerates_all};
 use shared_json::{Array, Value};
 
 use super::scheduler::ports_clash;
-use crate::meta::{at, string_map};
-use crate::placement::{Insufficient, SYSCTLS, node_matches, tolerates_all};
 
 /// What simulated nodes run.
 const SYSTEM: &str = "linux";

@@ -4,11 +4,11 @@ use http::Request;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use jiff::Timestamp;
 use kube::Client;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::node::ready_conditions;
-use crate::meta::{ObjectMeta as _, at};
-use crate::types::rfc3339;
 
 /// Where the Leases of nodes are.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";

@@ -12,6 +12,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::{Count, Insufficient, amounts, insufficient, requests};
+use machinery::types::rfc3339;
 use shared_json::{Text, Value};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -28,9 +31,6 @@ use super::preemption;
 use super::pressure::{self, Shortage};
 use super::status::condition_of;
 use super::timing::Timing;
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::{Count, Insufficient, amounts, insufficient, requests};
-use crate::types::rfc3339;
 
 /// A simulated node.
 pub struct Kubelet {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use machinery::placement::OS_IMAGE;
+use machinery::types::Quantity;
 use serde::Deserialize;
 use shared_json::{Value, json};
 
 use super::pressure::SIGNALS;
-use crate::placement::OS_IMAGE;
-use crate::types::Quantity;
 
 /// How much room a node has for what pods write, unless said otherwise.
 const STORAGE: &str = "100Gi";

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use machinery::meta::{at, string_map};
+use machinery::placement::{Amounts, Count, Insufficient, in_units, requests};
 use shared_json::Value;
 
 use super::pressure::{CRITICAL, Eviction};
-use crate::meta::{at, string_map};
-use crate::placement::{Amounts, Count, Insufficient, in_units, requests};
 
 /// The reason of pods that went, and what is said of them.
 const REASON: &str = "Preempting";

@@ -8,10 +8,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::Quantity;
 use shared_json::Value;
-
-use crate::meta::{ObjectMeta as _, at};
-use crate::types::Quantity;
 
 /// How often a node looks what it has left.
 pub(super) const MONITORING_PERIOD: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! The types of custom resources.
 
+use machinery::types::published::{self, API_VERSION, COMPONENTS, KIND};
 use shared_json::{Map, Value, json};
 
 use crate::resources::Resource;
-use crate::types::published::{self, API_VERSION, COMPONENTS, KIND};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

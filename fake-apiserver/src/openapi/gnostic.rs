@@ -2,9 +2,8 @@
 //!
 //! Of the paths only the methods, their parameters and the kinds they are of are written: nothing else is read of them.
 
+use machinery::wire::Writer;
 use shared_json::{Array, Map, Name, Value};
-
-use crate::wire::Writer;
 
 /// Encodes a document.
 pub(super) fn encode(document: &Value) -> Vec<u8> {

@@ -1,10 +1,10 @@
 //! The paths of OpenAPI documents: what can be asked of a resource, by method.
 
+use machinery::types::published::{self, COMPONENTS};
 use shared_json::{Map, Value, json};
 
 use super::custom;
 use crate::resources::{Resource, Subresource};
-use crate::types::published::{self, COMPONENTS};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const PATCHES: [&str; 5] = [

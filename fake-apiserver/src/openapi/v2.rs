@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use machinery::types::published::{self, COMPONENTS};
 use shared_json::{Map, Value, json};
 
 use super::v3::with_group_kinds;
 use super::{Document, custom, gnostic, hash, operations};
 use crate::resources::{Registry, Resource};
-use crate::types::published::{self, COMPONENTS};
 
 const DEFINITIONS: &str = "#/definitions/";
 /// What clients call the protobuf form, and what the server calls it: RFC 7231 knows no `@`.

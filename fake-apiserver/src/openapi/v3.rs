@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use machinery::types::published::{self, COMPONENTS};
 use shared_json::{Map, Value, json};
 
 use super::{Document, custom, hash, operations};
 use crate::resources::{Registry, Resource};
-use crate::types::published::{self, COMPONENTS};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 /// What the documents of the built-in group versions follow from.

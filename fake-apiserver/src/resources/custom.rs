@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
+use machinery::cel::{self, rules::RuleSet};
+use machinery::meta::at;
+use machinery::types::Schema;
 use shared_json::{Array, Value};
 
 use super::columns;
 use super::resource::{Column, ColumnSource, CustomVersion, Description, Resource, ScalePaths, Subresource};
-use crate::cel::{self, rules::RuleSet};
 use crate::discovery::version_rank;
 use crate::field_error::FieldError;
-use crate::meta::at;
 use crate::rest::conversion::ConversionHook;
 use crate::store::{GroupResource, Revision};
 use crate::strategy;
-use crate::types::Schema;
 use crate::validation::embedded;
 
 fn text(value: &Value, path: &str) -> String {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use machinery::cel::rules::RuleSet;
+use machinery::types::{self, Schema};
 use shared_json::{Value, json};
 
-use crate::cel::rules::RuleSet;
 use crate::rest::conversion::ConversionHook;
 use crate::store::{GroupResource, Revision};
 use crate::strategy::Strategy;
-use crate::types::{self, Schema};
 use crate::validation::metadata;
 
 /// A column of the resource's table.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use client_kit::LocalObjects;
 use http::StatusCode;
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::conversion::Asked;
@@ -14,7 +15,6 @@ use crate::http::payload::Payload;
 use crate::http::request::ResourceRequest;
 use crate::resources::Resource;
 use crate::server::{Server, ServerState};
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
 /// Everything a verb needs to know of its request.

@@ -1,6 +1,8 @@
 //! Create.
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at};
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::context::{Answer, Context, Shown};
@@ -11,8 +13,6 @@ use crate::admission::{self, Attributes, Operation};
 use crate::authz;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at};
-use crate::status::ApiError;
 use crate::store::{Change, CommitError, GroupResource, ObjectKey};
 use crate::strategy::{app_armor, disabled, signing};
 use crate::validation;

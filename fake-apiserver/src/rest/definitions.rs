@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use machinery::meta::at;
+use machinery::patch::apply::{FieldSet, Operation, track_update};
+use machinery::types;
 use shared_json::Value;
 
-use crate::meta::at;
-use crate::patch::apply::{FieldSet, Operation, track_update};
 use crate::server::ServerState;
 use crate::store::{Change, GroupResource, Stored};
 use crate::strategy::crd;
-use crate::types;
 
 /// How many definitions one write may change.
 const ROUNDS_MAX: usize = 16;

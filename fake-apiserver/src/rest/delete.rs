@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta, at};
+use machinery::status::{ApiError, details};
+use machinery::types;
+use machinery::types::rfc3339;
 use shared_json::{Array, Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -14,13 +18,9 @@ use crate::http::decode;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
-use crate::status::{ApiError, details};
 use crate::store::{GroupResource, Stored};
 use crate::strategy::Deletion;
-use crate::types;
-use crate::types::rfc3339;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -382,7 +382,7 @@ fn plan(context: &Context, options: &DeleteOptions, old: &Value) -> Result<Outco
         }
     }
     if resource.group == "apiextensions.k8s.io" && !old.is_terminating() {
-        object.add_finalizer(crate::finalizers::DEFINITION);
+        object.add_finalizer(machinery::finalizers::DEFINITION);
         let now = context.state().now();
         if let Some(conditions) = object
             .pointer_mut("/status/conditions")

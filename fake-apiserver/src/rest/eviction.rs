@@ -1,6 +1,9 @@
 //! Eviction: a deletion that disruption budgets may refuse.
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at, string_map, text};
+use machinery::selector::matches_selector;
+use machinery::status::ApiError;
 use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -11,9 +14,6 @@ use super::subresource::{self, context_of, success};
 use super::update::{Update, update};
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at, string_map, text};
-use crate::selector::matches_selector;
-use crate::status::ApiError;
 use crate::store::{Change, GroupResource, Stored};
 
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";

@@ -1,10 +1,10 @@
 //! Field selectors: `metadata.name=x,spec.nodeName!=y`, per resource those the real server supports.
 
+use machinery::meta::at;
+use machinery::status::ApiError;
 use shared_json::Value;
 
-use crate::meta::at;
 use crate::resources::Resource;
-use crate::status::ApiError;
 use crate::store::Scope;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use machinery::go_json;
+use machinery::patch::strategic;
+use machinery::status::ApiError;
+use machinery::types::{self, DecodeError, Schema};
 use shared_json::Value;
 
 use super::context::Context;
 use super::kind_check::{Mismatch, check};
 use crate::field_error::FieldError;
-use crate::go_json;
 use crate::http::decode;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
-use crate::patch::strategic;
 use crate::resources::Resource;
-use crate::status::ApiError;
-use crate::types::{self, DecodeError, Schema};
 use crate::validation::embedded;
 
 /// How much of a body a refusal quotes, in bytes.
@@ -67,7 +67,7 @@ pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<Stri
             }
             Mismatch::CustomKind(kind) => {
                 let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));
-                let name = crate::meta::ObjectMeta::name(&object);
+                let name = machinery::meta::ObjectMeta::name(&object);
                 ApiError::invalid(&resource.group, &kind, name, &[error])
             }
         });
@@ -115,13 +115,13 @@ pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(
         Mismatch::Group(given) if resource.is_custom() => {
             let detail = format!("must be {}", resource.api_version());
             let error = FieldError::invalid("apiVersion", given, detail);
-            let name = crate::meta::ObjectMeta::name(object);
+            let name = machinery::meta::ObjectMeta::name(object);
             Patched::Refused(ApiError::invalid(&resource.group, &resource.kind, name, &[error]))
         }
         Mismatch::Group(given) => Patched::Refused(wrong_group(resource, &given)),
         Mismatch::CustomKind(kind) => {
             let error = FieldError::invalid("kind", kind.as_str(), format!("must be {}", resource.kind));
-            let name = crate::meta::ObjectMeta::name(object);
+            let name = machinery::meta::ObjectMeta::name(object);
             Patched::Refused(ApiError::invalid(&resource.group, &kind, name, &[error]))
         }
     })

@@ -1,9 +1,9 @@
 //! Whether an object is of the kind that a path serves.
 
+use machinery::types;
 use shared_json::{Map, Value};
 
 use crate::resources::Resource;
-use crate::types;
 
 /// The Go struct that the kind is read into, as decoding errors print it.
 pub(crate) const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";

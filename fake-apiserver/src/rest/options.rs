@@ -1,11 +1,11 @@
 //! The options of writes, checked once it is known which verb they are for.
 
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use crate::field_error::FieldError;
 use crate::http::params::{FieldValidation, Params};
 use crate::http::request::Verb;
-use crate::status::ApiError;
 
 const MANAGER_BYTES_MAX: usize = 128;
 

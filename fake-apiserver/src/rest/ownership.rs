@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use machinery::patch::apply::{FieldSet, Operation, Unconvertible, Versions, track_update};
+use machinery::types::{self, Schema};
 use shared_json::Value;
 
 use super::context::Context;
 use super::conversion;
-use crate::patch::apply::{FieldSet, Operation, Unconvertible, Versions, track_update};
 use crate::strategy::StatusKeeps;
-use crate::types::{self, Schema};
 
 /// How a new version comes by its managed fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

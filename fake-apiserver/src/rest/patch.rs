@@ -1,6 +1,12 @@
 //! Patch, in its four kinds.
 
 use http::StatusCode;
+use machinery::go_json;
+use machinery::meta::ObjectMeta;
+use machinery::patch::apply::{self as server_side, ApplyError};
+use machinery::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
+use machinery::status::ApiError;
+use machinery::types::Schema;
 use shared_json::Value;
 
 use super::context::{Answer, Context};
@@ -9,15 +15,9 @@ use super::incoming::{self, Patched};
 use super::ownership::{Ownership, with_operation};
 use super::update::{Update, check_name, is_service_status, update};
 use crate::field_error::FieldError;
-use crate::go_json;
 use crate::http::decode;
 use crate::http::params::FieldValidation;
 use crate::http::payload::Payload;
-use crate::meta::ObjectMeta;
-use crate::patch::apply::{self as server_side, ApplyError};
-use crate::patch::{PatchError, go_json, go_print, json as json_patch, json_type, merge, strategic};
-use crate::status::ApiError;
-use crate::types::Schema;
 
 /// The kinds of patches, by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

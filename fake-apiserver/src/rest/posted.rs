@@ -1,13 +1,13 @@
 //! What is sent to a subresource that takes a kind of its own: bindings, evictions, requests for tokens, scales.
 
+use machinery::meta::ObjectMeta;
+use machinery::status::ApiError;
+use machinery::types;
 use shared_json::Value;
 
 use super::context::Context;
 use super::{incoming, kind_check};
 use crate::http::payload::Payload;
-use crate::meta::ObjectMeta;
-use crate::status::ApiError;
-use crate::types;
 
 /// A kind that a subresource takes, as refusals name it.
 #[derive(Debug, Clone, Copy)]

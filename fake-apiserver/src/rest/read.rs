@@ -6,15 +6,15 @@ use base64::DecodeError;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::StatusCode;
+use machinery::meta::string_map;
+use machinery::selector::LabelSelector;
+use machinery::status::ApiError;
 use serde::Serialize;
 use shared_json::Value;
 
 use super::context::Context;
 use super::field_selector::FieldSelector;
 use super::options;
-use crate::meta::string_map;
-use crate::selector::LabelSelector;
-use crate::status::ApiError;
 use crate::store::{ObjectKey, Revision, Scope, Stored};
 
 /// Which objects of a collection are asked for.
@@ -131,7 +131,7 @@ impl ContinueToken {
                 "invalid character '{shown}' looking for beginning of value"
             )));
         }
-        let document = crate::go_json::parse(&json).map_err(not_valid)?;
+        let document = machinery::go_json::parse(&json).map_err(not_valid)?;
         let token = document.value;
         if !token.is_object() {
             let kind = go_kind(&token);

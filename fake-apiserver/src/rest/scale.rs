@@ -6,6 +6,12 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use machinery::go_json;
+use machinery::meta::{ObjectMeta, at};
+use machinery::patch::apply::{self as server_side, FieldSet, Operation};
+use machinery::patch::{json as json_patch, merge, strategic};
+use machinery::status::ApiError;
+use machinery::types::{self, Schema};
 use shared_json::{Array, Map, Value, json};
 
 use super::context::{Answer, Context, Shown};
@@ -17,14 +23,8 @@ use super::update::{Update, check_name, registry_key, update};
 use super::{conversion, incoming, patch, posted};
 use crate::encode::cells::label_selector_text;
 use crate::field_error::FieldError;
-use crate::go_json;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at};
-use crate::patch::apply::{self as server_side, FieldSet, Operation};
-use crate::patch::{json as json_patch, merge, strategic};
-use crate::status::ApiError;
-use crate::types::{self, Schema};
 use crate::validation::metadata;
 
 const SCALE_VERSION: &str = "autoscaling/v1";

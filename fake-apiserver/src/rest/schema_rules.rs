@@ -1,12 +1,12 @@
 //! What the schema of a resource says of an object, its rules in CEL included.
 
+use machinery::cel::rules::correlated;
+use machinery::patch::{go_print, go_type};
+use machinery::types::{Kind, Schema};
 use shared_json::Value;
 
-use crate::cel::rules::correlated;
 use crate::field_error::{FieldError, FieldErrorKind};
-use crate::patch::{go_print, go_type};
 use crate::resources::Resource;
-use crate::types::{Kind, Schema};
 use crate::validation::embedded;
 
 /// Complaints that leave it open what the rules would say.

@@ -1,12 +1,12 @@
 //! What a client sent, before it was brought into shape: refusals show it, and some rules are about its very bytes.
 
+use machinery::types::{Kind, Schema};
 use shared_json::Value;
 
 use super::context::Context;
 use crate::field_error::FieldError;
 use crate::http::decode;
 use crate::resources::Resource;
-use crate::types::{Kind, Schema};
 use crate::validation::go;
 
 /// Gives the object as it was sent, or as a patch made it of the present one; asked only where something is refused.
@@ -277,7 +277,7 @@ mod tests {
             "template": {"spec": {"containers": [{"resources": {"limits": {}}}]}},
         }});
         let mut errors = [FieldError::invalid(path, Value::Null, "no")];
-        let schema = crate::types::builtin(("apps", "v1", "Deployment"));
+        let schema = machinery::types::builtin(("apps", "v1", "Deployment"));
         show_empty(&mut errors, schema.as_deref(), || Some(sent));
         assert_eq!(errors[0].body(), expected);
     }

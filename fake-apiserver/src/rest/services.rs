@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::context::Context;
-use crate::status::ApiError;
 use crate::strategy::service::{Pool, Refusal, allocate};
 use crate::validation::fields::Fields;
 
@@ -45,7 +45,7 @@ pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -
     if !concerned {
         return Ok(());
     }
-    let own = old.map(crate::meta::ObjectMeta::uid).unwrap_or_default();
+    let own = old.map(machinery::meta::ObjectMeta::uid).unwrap_or_default();
     let mut held = Held {
         context,
         addresses: BTreeSet::new(),
@@ -60,7 +60,7 @@ pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -
         let Some(spec) = stored.value.part("spec") else {
             continue;
         };
-        if crate::meta::ObjectMeta::uid(&*stored.value) == own {
+        if machinery::meta::ObjectMeta::uid(&*stored.value) == own {
             continue;
         }
         held.addresses.extend(spec.texts("clusterIPs").map(str::to_owned));
@@ -70,7 +70,7 @@ pub(crate) fn give(context: &Context, object: &mut Value, old: Option<&Value>) -
     }
     allocate(object, old, &held).map_err(|refusal| match refusal {
         Refusal::Fields(errors) => {
-            ApiError::invalid("", "Service", crate::meta::ObjectMeta::name(object), &errors)
+            ApiError::invalid("", "Service", machinery::meta::ObjectMeta::name(object), &errors)
         }
         Refusal::Internal(why) => ApiError::internal(why),
     })

@@ -1,6 +1,8 @@
 //! Subresources other than status: binding, eviction, finalize; [`scale`] has a file of its own.
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at};
+use machinery::status::ApiError;
 use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown, Warnings};
@@ -12,8 +14,6 @@ use crate::admission::{self, Attributes, Operation};
 use crate::field_error::{FieldError, aggregate};
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at};
-use crate::status::ApiError;
 use crate::strategy::copy_field;
 
 /// Answers a request for a subresource that is not the status.
@@ -225,7 +225,7 @@ async fn bind(context: &Context, binding: Value) -> Result<Answer, ApiError> {
         }
         pod["status"]["conditions"] = Value::Array(conditions);
         for field in ["labels", "annotations"] {
-            for (key, value) in crate::meta::string_map(&binding, field) {
+            for (key, value) in machinery::meta::string_map(&binding, field) {
                 pod["metadata"][field][key] = value.clone();
             }
         }

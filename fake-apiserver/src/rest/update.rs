@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at};
+use machinery::status::ApiError;
 use shared_json::{Array, Name, Value};
 
 use super::context::{Answer, Context, Shown};
@@ -16,8 +18,6 @@ use crate::field_error::FieldError;
 use crate::http::params::unparsed;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
-use crate::meta::{ObjectMeta, at};
-use crate::status::ApiError;
 use crate::store::{Change, CommitError, Stored};
 use crate::strategy::{disabled, keep_all_but, resource_claim, signing, storage};
 use crate::validation;

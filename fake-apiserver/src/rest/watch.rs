@@ -10,6 +10,7 @@ use client_kit::{LocalEvent, LocalObjects};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, StreamExt as _};
 use http::StatusCode;
+use machinery::status::ApiError;
 use shared_json::json;
 use tokio::time::Instant;
 
@@ -20,7 +21,6 @@ use crate::encode::{self, Encoder, LocalForm};
 use crate::faults::{Asked, EventFate};
 use crate::http::request::ResourceRequest;
 use crate::server::Server;
-use crate::status::ApiError;
 use crate::store::{BATCH_BYTES, Compacted, Event, EventKind, Revision, Scope, Stored, Watcher};
 
 /// About how many bytes are sent at once, if as many are there.
@@ -377,7 +377,11 @@ impl Watch {
         let frame = match (&event.previous, kind) {
             (Some(previous), EventKind::Deleted) if event.kind == EventKind::Modified => {
                 let mut value = previous.value.clone();
-                crate::meta::ObjectMeta::set_meta(&mut value, "resourceVersion", event.revision.to_string());
+                machinery::meta::ObjectMeta::set_meta(
+                    &mut value,
+                    "resourceVersion",
+                    event.revision.to_string(),
+                );
                 let shown = self.encoder.watched(&Shown::Made(value));
                 Line::Text(self.encoder.frame("DELETED", &shown))
             }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use machinery::keys::Revision;
 
 use super::event::{Event, write_frame};
 use super::scope::Scope;
-use crate::keys::Revision;
 
 /// About how many bytes are in a batch, if there are as many.
 pub(crate) const BATCH_BYTES: usize = 128 << 10;

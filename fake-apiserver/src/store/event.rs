@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use client_kit::LocalEvent;
+use machinery::keys::{ObjectKey, Revision};
 use shared_json::{Value, json};
 
 use super::size::Size;
-use crate::keys::{ObjectKey, Revision};
 
 /// An object's fields, its encoding, or both: one is made of the other when it is first asked for.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use machinery::keys::ObjectKey;
 use shared_json::{Text, Value};
 
 use super::event::{Event, EventKind};
 use super::scope::{Scope, field};
-use crate::keys::ObjectKey;
 
 /// The one field by which there is an index, as in the real server's cache: the node of a pod.
 const INDEXED: &str = "spec.nodeName";
@@ -86,11 +86,11 @@ impl Index {
 mod tests {
     use std::sync::Arc;
 
+    use machinery::keys::{GroupResource, Revision};
     use shared_json::json;
 
     use super::super::store_impl::{Change, Store};
     use super::*;
-    use crate::keys::{GroupResource, Revision};
 
     /// Whatever comes, goes and moves: what is found without a look at others is what a look at all of them finds, and a watch that
     /// begins again is told what has happened since.

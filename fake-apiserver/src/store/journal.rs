@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use flate2::Crc;
+use machinery::keys::{GroupResource, ObjectKey, Revision};
 use serde::Deserialize;
 use shared_json::Value;
 use tokio::sync::watch;
 
 use super::event::{Event, EventKind, Stored};
 use super::store_impl::Store;
-use crate::keys::{GroupResource, ObjectKey, Revision};
 
 const FILE: &str = "journal";
 const FRESH: &str = "journal.new";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
+use machinery::keys::{ObjectKey, Revision};
 
 use super::event::{Encoded, Held, Stored};
-use crate::keys::{ObjectKey, Revision};
 
 /// What is learnt for a table is no longer than this, in bytes.
 const MODEL_MAX: usize = 8 << 10;

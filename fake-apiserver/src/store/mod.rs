@@ -7,7 +7,7 @@
 //! **Invariant:** the store knows no HTTP, no schema and no policy. It keeps JSON objects under keys, writes
 //! `metadata.resourceVersion` and nothing else, and never reads a clock.
 
-pub use crate::keys::{Compacted, GroupResource, ObjectKey, Revision};
+pub use machinery::keys::{Compacted, GroupResource, ObjectKey, Revision};
 
 mod batches;
 mod bell;

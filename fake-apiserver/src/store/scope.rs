@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use machinery::keys::Revision;
+use machinery::meta::at;
 use shared_json::Value;
 
 use super::bell::{Bell, Listener};
 use super::event::Event;
-use crate::keys::Revision;
-use crate::meta::at;
 
 /// The part of a table that a watcher is about. It is told of every change there, and of few elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,12 +188,12 @@ impl Part {
 mod tests {
     use std::sync::Arc;
 
+    use machinery::keys::{GroupResource, ObjectKey};
     use rstest::rstest;
     use shared_json::json;
 
     use super::super::store_impl::{Change, Store};
     use super::*;
-    use crate::keys::{GroupResource, ObjectKey};
 
     fn pods() -> GroupResource {
         GroupResource::new("", "pods")

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::FixedState;
+use machinery::keys::{Compacted, GroupResource, ObjectKey, Revision};
 use shared_json::Value;
 
 use super::batches::{Batch, Batches};
@@ -14,7 +15,6 @@ use super::scope::Scope;
 use super::size::Size;
 use super::table::Table;
 use super::watcher::Watcher;
-use crate::keys::{Compacted, GroupResource, ObjectKey, Revision};
 
 /// What a commit writes.
 #[derive(Debug)]

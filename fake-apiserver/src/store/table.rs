@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use machinery::keys::{ObjectKey, Revision};
+
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
 use super::index::Index;
 use super::kept::{Kept, Packer, Small};
 use super::scope::{Parts, Scope};
-use crate::keys::{ObjectKey, Revision};
 
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
 /// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use machinery::keys::{Compacted, GroupResource, Revision};
 
 use super::bell::Listener;
 use super::event::Event;
 use super::scope::Scope;
 use super::store_impl::Store;
-use crate::keys::{Compacted, GroupResource, Revision};
 
 /// How many events a watcher takes from the log at once: it holds no more than this for a slow reader.
 const BATCH_EVENTS: usize = 256;

@@ -1,9 +1,9 @@
 //! API services: those that this server answers itself are available at once.
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Value, json};
 
 use super::{StatusKeeps, Strategy};
-use crate::meta::ObjectMeta;
 
 pub(super) struct ApiServiceStrategy;
 

@@ -1,10 +1,10 @@
 //! CustomResourceDefinitions: names filled in, accepted and established.
 
+use machinery::meta::{ObjectMeta, at};
 use shared_json::{Value, json};
 
 use super::Strategy;
 use crate::field_error::FieldError;
-use crate::meta::{ObjectMeta, at};
 
 pub(super) struct DefinitionStrategy;
 

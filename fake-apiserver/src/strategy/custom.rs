@@ -1,9 +1,9 @@
 //! Custom resources.
 
+use machinery::meta::ObjectMeta;
 use shared_json::Value;
 
 use super::{StatusKeeps, Strategy, copy_field};
-use crate::meta::ObjectMeta;
 
 pub(super) struct CustomStrategy;
 

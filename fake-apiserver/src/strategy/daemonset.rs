@@ -1,9 +1,9 @@
 //! Daemon sets: the generation of their template is a field that shows as an annotation.
 
+use machinery::meta::{ObjectMeta, at, string_map};
 use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
-use crate::meta::{ObjectMeta, at, string_map};
 
 pub(super) struct DaemonSetStrategy;
 

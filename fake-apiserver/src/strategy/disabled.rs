@@ -1,10 +1,9 @@
 //! Fields of features that are off in a server with default feature gates: what a client writes into them is not kept, unless the
 //! object had them before.
 
+use machinery::keys::GroupResource;
+use machinery::meta::at;
 use shared_json::{Map, Value};
-
-use crate::keys::GroupResource;
-use crate::meta::at;
 
 /// Where fields are: `*` stands for every item of a list, or every value of a map.
 type Field = &'static [&'static str];

@@ -1,9 +1,9 @@
 //! Resources that need little of their own: what differs between them is a table of traits.
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Map, Value};
 
 use super::{Strategy, copy_field};
-use crate::meta::ObjectMeta;
 
 /// What `metadata.generation` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

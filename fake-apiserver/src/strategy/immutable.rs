@@ -1,9 +1,9 @@
 //! Fields that an update may not change.
 
+use machinery::meta::at;
 use shared_json::Value;
 
 use crate::field_error::FieldError;
-use crate::meta::at;
 
 /// The refusals of changes to any of these fields.
 pub(super) fn check(fields: &[&str], object: &Value, old: &Value) -> Vec<FieldError> {

@@ -1,9 +1,9 @@
 //! Jobs: each selects its pods by its own uid, unless told otherwise.
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Value, json};
 
 use super::Strategy;
-use crate::meta::ObjectMeta;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 

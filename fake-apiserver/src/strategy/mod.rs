@@ -23,10 +23,10 @@ pub(crate) mod service;
 pub(crate) mod signing;
 pub(crate) mod storage;
 
+use machinery::keys::GroupResource;
 use shared_json::{Map, Name, Value};
 
 use crate::field_error::FieldError;
-use crate::keys::GroupResource;
 pub(crate) use crd_check::warnings as definition_warnings;
 pub(crate) use generic::StatusKeeps;
 pub(crate) use pod::keep_all_but;

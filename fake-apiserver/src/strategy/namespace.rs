@@ -1,10 +1,10 @@
 //! Namespaces: they end in two steps, by the finalizer `kubernetes` in their spec.
 
+use machinery::finalizers::NAMESPACE as FINALIZER;
+use machinery::meta::ObjectMeta;
 use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
-use crate::finalizers::NAMESPACE as FINALIZER;
-use crate::meta::ObjectMeta;
 
 pub(super) struct NamespaceStrategy;
 

@@ -1,8 +1,7 @@
 //! `matchLabelKeys` and `mismatchLabelKeys` of a new pod: what its own labels say of them is written into the selectors.
 
+use machinery::meta::string_map;
 use shared_json::{Map, Value, json};
-
-use crate::meta::string_map;
 
 /// Completes the selectors of a pod's affinities and spreads.
 pub(super) fn apply(pod: &mut Value) {

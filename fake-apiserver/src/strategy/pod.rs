@@ -1,11 +1,11 @@
 //! Pods: their phase and QoS class at birth, what may change later, and how they end.
 
+use machinery::meta::{ObjectMeta, at};
+use machinery::placement::qos_class;
 use shared_json::{Array, Value, json};
 
 use super::generic::reset_metadata;
 use super::{Deletion, Strategy, app_armor, copy_field, own_labels};
-use crate::meta::{ObjectMeta, at};
-use crate::placement::qos_class;
 
 pub(super) struct PodStrategy;
 

@@ -1,8 +1,7 @@
 //! Claims of devices: what drivers told of a device goes when the device is freed.
 
+use machinery::meta::at;
 use shared_json::Value;
-
-use crate::meta::at;
 
 /// What a device is told apart by.
 fn identity(device: &Value) -> [&str; 4] {

@@ -1,9 +1,9 @@
 //! CertificateSigningRequests: what was asked stays, a verdict comes by `approval`, a certificate by `status`.
 
+use machinery::user::User;
 use shared_json::{Array, Value, json};
 
 use super::{Strategy, copy_field};
-use crate::user::User;
 
 pub(super) struct SigningStrategy;
 

@@ -1,9 +1,9 @@
 //! Volumes and claims of them: protected by a finalizer from birth.
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Value, json};
 
 use super::{Strategy, copy_field};
-use crate::meta::ObjectMeta;
 
 pub(super) struct ClaimStrategy;
 

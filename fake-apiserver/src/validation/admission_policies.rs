@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use machinery::cel::policies::{Names, Wanted};
 use shared_json::Value;
 
 use super::errors::Errors;
@@ -12,7 +13,6 @@ use super::registrations::{
     self, FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, expression_of, match_conditions,
 };
 use super::selectors;
-use crate::cel::policies::{Names, Wanted};
 use crate::field_error::FieldError;
 use crate::names;
 
@@ -136,7 +136,7 @@ fn is_identifier(name: &str) -> bool {
         .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     first
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && !crate::cel::values::is_reserved(name)
+        && !machinery::cel::values::is_reserved(name)
 }
 
 /// A ValidatingAdmissionPolicy.

@@ -1,5 +1,6 @@
 //! Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers, ControllerRevisions.
 
+use machinery::selector::matches_selector;
 use shared_json::Value;
 
 use super::errors::Errors;
@@ -8,7 +9,6 @@ use super::path::Path;
 use super::pod::{self, Scope};
 use super::{claim, go, immutable, selectors};
 use crate::names;
-use crate::selector::matches_selector;
 
 /// A number or a share, `25%`.
 pub(super) fn int_or_percent(value: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {

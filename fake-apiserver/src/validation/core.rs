@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
+use machinery::types::Quantity;
 use shared_json::{Map, Value};
 
 use super::addresses;
@@ -12,7 +13,6 @@ use super::path::Path;
 use super::{amounts, go, pod};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::names;
-use crate::types::Quantity;
 
 /// What a ConfigMap or a Secret may hold, in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
@@ -119,7 +119,7 @@ fn json_in(data: &Map, key: &str, errors: &mut Errors) {
         .decode(value.as_str().unwrap_or_default())
         .unwrap_or_default();
     const HIDDEN: &str = "<secret contents redacted>";
-    match crate::go_json::parse(&bytes) {
+    match machinery::go_json::parse(&bytes) {
         Ok(document) if document.value.is_object() || document.value.is_null() => {}
         Ok(document) => {
             let found = match document.value {
@@ -215,7 +215,7 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
     let avoid = annotations.text(AVOID);
     if let Some(error) = Some(avoid)
         .filter(|avoid| !avoid.is_empty())
-        .and_then(|avoid| crate::go_json::parse(avoid.as_bytes()).err())
+        .and_then(|avoid| machinery::go_json::parse(avoid.as_bytes()).err())
     {
         errors.invalid(&Path::new("metadata.annotations.AvoidPods"), AVOID, error);
     }

@@ -1,7 +1,7 @@
 //! Schedules in cron's form, and what Kubernetes' parser says of those it cannot read.
 
-use crate::types::check_duration;
-use crate::zones;
+use machinery::types::check_duration;
+use machinery::zones;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",

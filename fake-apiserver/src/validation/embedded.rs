@@ -1,12 +1,12 @@
 //! Resources within custom resources: what a schema marks `x-kubernetes-embedded-resource` has an API version, a kind and
 //! metadata of its own, which are read and judged as those of any object.
 
+use machinery::types::{self, DecodeError, Kind, Object, Schema};
 use shared_json::{Map, Value};
 
 use super::metadata;
 use crate::field_error::FieldError;
 use crate::names;
-use crate::types::{self, DecodeError, Kind, Object, Schema};
 
 /// Whether anything of this type is a resource of its own.
 pub(crate) fn has(schema: &Schema) -> bool {

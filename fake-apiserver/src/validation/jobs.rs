@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
 use super::errors::Errors;
@@ -10,7 +11,6 @@ use super::path::Path;
 use super::pod::{self, Scope};
 use super::{cron, go, selectors};
 use crate::names;
-use crate::selector::matches_selector;
 
 const INDEXED_MOST: i64 = 100_000;
 const INDEXED_MOST_OF_MANY: i64 = 10_000;

@@ -1,9 +1,9 @@
 //! `metadata`: validated and filled in by the server.
 
+use machinery::meta::{ObjectMeta, string_map};
 use shared_json::{Array, Value};
 
 use crate::field_error::FieldError;
-use crate::meta::{ObjectMeta, string_map};
 use crate::names;
 
 /// Whose metadata is looked at.

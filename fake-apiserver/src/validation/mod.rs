@@ -35,8 +35,8 @@ pub(crate) use pod_rules::{fields, go};
 use shared_json::Value;
 
 use crate::field_error::FieldError;
-use crate::keys::GroupResource;
 use errors::{Errors, IMMUTABLE};
+use machinery::keys::GroupResource;
 use path::Path;
 
 pub(crate) use service::{address_errors as cluster_address_errors, is_headless, needs_health_check};
@@ -257,7 +257,10 @@ pub(crate) fn update(table: &GroupResource, subresource: &str, new: &Value, old:
         ("approval", "certificatesigningrequests") => signing::approval(new, old, &mut errors),
         ("ephemeralcontainers", "pods") => pod::ephemeral_containers(new, old, &mut errors),
         ("resize", "pods") => {
-            let classes = (crate::placement::qos_class(new), crate::placement::qos_class(old));
+            let classes = (
+                machinery::placement::qos_class(new),
+                machinery::placement::qos_class(old),
+            );
             pod::resize(new, old, classes, &mut errors);
         }
         ("finalize", "namespaces") => core::namespace_finalize(new, old, &mut errors),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use machinery::cel::policies::{Names, Problem, Wanted};
 use shared_json::Value;
 
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
 use super::selectors;
-use crate::cel::policies::{Names, Problem, Wanted};
 use crate::field_error::{FieldError, FieldErrorKind, go_quote};
 use crate::names;
 

@@ -1,5 +1,6 @@
 //! HorizontalPodAutoscalers.
 
+use machinery::types::Quantity;
 use shared_json::Value;
 
 use super::amounts;
@@ -7,7 +8,6 @@ use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
 use crate::names;
-use crate::types::Quantity;
 
 const WINDOW_MOST: i64 = 3600;
 const PERIOD_MOST: i64 = 1800;

@@ -5,7 +5,8 @@ use shared_json::Value;
 use super::errors::Errors;
 use super::fields::{Fields, NOTHING};
 use super::path::Path;
-use crate::{names, pki};
+use crate::names;
+use crate::pki;
 
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 const SUBDOMAIN_BYTES_MAX: usize = 253;

@@ -4,6 +4,8 @@
 
 use std::net::IpAddr;
 
+use machinery::keys::GroupResource;
+use machinery::types::Quantity;
 use shared_json::Value;
 
 use super::addresses::{self, Network};
@@ -12,9 +14,7 @@ use super::path::Path;
 use super::pod::{self, DEPRECATED_VOLUMES, address_warning, deprecated_label};
 use super::{core, service};
 use crate::field_error::go_quote;
-use crate::keys::GroupResource;
 use crate::names;
-use crate::types::Quantity;
 
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 const TOKENS_IN_SECRETS: &str = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::at;
+use machinery::placement::SYSCTLS;
 use shared_json::Value;
 
-use crate::meta::at;
-use crate::placement::SYSCTLS;
 use crate::validation::fields::Fields;
 
 const CAPABILITIES: [&str; 13] = [

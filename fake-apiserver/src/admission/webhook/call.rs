@@ -12,14 +12,14 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use machinery::meta::at;
+use machinery::patch::json_type;
 use shared_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::tls;
-use crate::meta::at;
-use crate::patch::json_type;
 use crate::rest::kind_check::TYPE_META;
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey};

@@ -1,13 +1,13 @@
 //! The conditions of a webhook: expressions in CEL that a write must fulfil before the webhook is asked about it.
 
 use kube_cel::cel::Value as Cel;
+use machinery::cel::{Scope, compile, values};
 use shared_json::Value;
 
 use super::configuration::Concern;
 use super::review;
 use crate::admission::Attributes;
 use crate::admission::authorizer;
-use crate::cel::{Scope, compile, values};
 
 /// Whether all conditions hold. One that does not hold decides, even if others cannot be evaluated.
 ///

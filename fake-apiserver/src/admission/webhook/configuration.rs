@@ -3,6 +3,9 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use machinery::meta::{at, string_map};
+use machinery::selector::matches_selector;
+use machinery::status::ApiError;
 use shared_json::Value;
 
 use super::call::ClientConfig;
@@ -10,11 +13,8 @@ use super::conditions;
 use super::local::WebhookKind;
 use crate::admission::Attributes;
 use crate::admission::authorizer;
-use crate::meta::{at, string_map};
 use crate::resources::Resource;
-use crate::selector::matches_selector;
 use crate::server::{Server, ServerState};
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey, Stored};
 
 const GROUP: &str = "admissionregistration.k8s.io";

@@ -18,8 +18,8 @@ pub use local::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 
 use super::Attributes;
 use crate::server::Server;
-use crate::status::ApiError;
 use configuration::{Concern, Configured};
+use machinery::status::ApiError;
 use verdict::Verdict;
 
 /// Whether a webhook, in this process or configured, is to be asked about a write.

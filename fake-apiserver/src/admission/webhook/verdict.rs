@@ -3,19 +3,19 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
+use machinery::meta::at;
+use machinery::patch::{json as json_patch, json_type};
+use machinery::status::ApiError;
+use machinery::types;
 use shared_json::{Map, Value};
 
 use super::configuration::{Concern, Configured};
 use super::local::WebhookKind;
 use super::review::{Review, from_version, in_version};
 use crate::admission::Attributes;
-use crate::meta::at;
-use crate::patch::{json as json_patch, json_type};
 use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::rest::kind_check::{SCHEME, readable};
-use crate::status::ApiError;
-use crate::types;
 
 /// The reasons that a `Status` may give.
 const REASONS: [&str; 19] = [

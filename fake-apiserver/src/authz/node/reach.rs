@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, at, list, string_map, text};
 use shared_json::Value;
 
-use crate::meta::{ObjectMeta as _, at, list, string_map, text};
 use crate::server::ServerState;
 use crate::store::{GroupResource, ObjectKey, Stored};
 

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use machinery::meta::at;
 use shared_json::{Value, json};
 
 use crate::controllers::runtime::{list, number, text};
-use crate::meta::at;
 
 /// How long the highest proposal counts when it is about fewer replicas (the real default).
 const DOWN_STABILIZATION_S: i64 = 300;

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use machinery::meta::at;
+use machinery::types::Quantity;
 use shared_json::{Map, Value, json};
 
 use super::usage::{
@@ -15,8 +17,6 @@ use super::usage::{
 use crate::controllers::disruption::printed;
 use crate::controllers::runtime::{list, number, text};
 use crate::controllers::workloads::pods::is_ready;
-use crate::meta::at;
-use crate::types::Quantity;
 
 /// What all metrics together ask for.
 #[derive(Debug, Default)]

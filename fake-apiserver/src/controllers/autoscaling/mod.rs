@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::selector::LabelSelector;
 use shared_json::{Map, Value, json};
 
 use self::limits::{Bounds, Condition, Memory};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
-use crate::meta::{ObjectMeta as _, string_map};
-use crate::selector::LabelSelector;
 
 /// How often a workload is looked at (the real default).
 const PERIOD: Duration = Duration::from_secs(15);

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::asked as asked_of_node;
+use machinery::types::Quantity;
 use shared_json::Value;
 
 use crate::controllers::runtime::{condition, list, text, time};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::asked as asked_of_node;
-use crate::types::Quantity;
 
 /// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.
 pub(super) const ANNOTATION: &str = "metrics.fake-apiserver/";

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Text, Value};
 
 use super::resource::{Key, Res};
 use super::tally::{Alike, Tallies};
 use super::{controller_of, list, text};
 use crate::controllers::resource_claims::object_name;
-use crate::meta::ObjectMeta as _;
 
 /// The objects of all kinds that are watched.
 #[derive(Default)]

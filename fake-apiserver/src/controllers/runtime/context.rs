@@ -7,13 +7,13 @@ use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
+use machinery::meta::ObjectMeta as _;
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::cache::Cache;
 use super::resource::{Key, Res};
-use crate::meta::ObjectMeta as _;
 use crate::pki::Authority;
-use crate::types::rfc3339;
 
 /// Whom the writes are by.
 const USER_AGENT: &str = "kube-controller-manager";

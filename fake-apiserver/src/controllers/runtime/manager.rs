@@ -16,9 +16,9 @@ use super::context::Cx;
 use super::queue::Queue;
 use super::resource::{Key, Res};
 use crate::controllers::builtin;
-use crate::meta::ObjectMeta as _;
 use crate::pki::Authority;
 use client_kit::timer;
+use machinery::meta::ObjectMeta as _;
 
 /// When to look again at what a pass was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,9 @@ mod queue;
 mod resource;
 mod tally;
 
-pub(super) use crate::meta::{list, text};
 pub(super) use cache::Cache;
 pub(super) use context::{Cx, involved, is_not_found};
+pub(super) use machinery::meta::{list, text};
 pub use manager::{BuiltIn, ControllerManager};
 pub(super) use manager::{Controller, Next};
 pub(super) use queue::Queue;
@@ -25,9 +25,8 @@ pub(super) use tally::{Alike, Numbers};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::at;
 use shared_json::Value;
-
-use crate::meta::at;
 
 /// The reference to the object's controller, if it has one.
 pub(super) fn controller_of(object: &Value) -> Option<&Value> {

@@ -189,7 +189,7 @@ impl Key {
     }
 
     pub(in crate::controllers) fn of(object: &shared_json::Value) -> Self {
-        use crate::meta::ObjectMeta as _;
+        use machinery::meta::ObjectMeta as _;
         Self {
             namespace: object.meta_text("namespace"),
             name: object.meta_text("name"),

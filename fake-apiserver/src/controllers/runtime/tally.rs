@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::{controller_of, text};
 use crate::controllers::workloads::pods::{is_active, is_over, is_ready};
-use crate::meta::{ObjectMeta as _, string_map};
 
 /// Numbers of pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

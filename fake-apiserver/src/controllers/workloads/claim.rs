@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Array, Value, json};
 
 use super::job_plan::FINALIZER;
 use super::pods::{is_over, owner_reference};
 use super::statefulset::ordinal;
 use crate::controllers::runtime::{Alike, Cache, Cx, Key, Res, controller_of, text};
-use crate::meta::{ObjectMeta as _, string_map};
-use crate::selector::matches_selector;
 
 fn selects(res: Res, owner: &Value, object: &Value) -> bool {
     let selector = owner.pointer("/spec/selector");

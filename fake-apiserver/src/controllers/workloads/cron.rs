@@ -5,9 +5,8 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-
-use crate::types::rfc3339;
-use crate::zones;
+use machinery::types::rfc3339;
+use machinery::zones;
 
 /// How far ahead a next time is looked for.
 const YEARS_MAX: i16 = 5;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::claim::concerned;
@@ -16,8 +18,6 @@ use super::pods::owner_reference;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, is_true, list, number, text, time, until,
 };
-use crate::meta::{ObjectMeta as _, at};
-use crate::types::rfc3339;
 
 /// So many missed times are too many to catch up with.
 const MISSED_MAX: u32 = 100;

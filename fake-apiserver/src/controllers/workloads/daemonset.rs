@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
 use super::claim::{claim, concerned};
@@ -15,7 +16,6 @@ use super::pod_control::{self, SlowStart};
 use super::revisions::{ensure, truncate, without_doubles};
 use super::statefulset::claimed;
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, number, text};
-use crate::meta::ObjectMeta as _;
 
 /// How many pods one pass makes or deletes at most (the real one's).
 const BURST_MAX: usize = 250;

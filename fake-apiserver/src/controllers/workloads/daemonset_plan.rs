@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::daemonset_pods::{GENERATION_LABEL, any_pod, generation, hash_of, node_of, wanted};
 use super::pods::{availability, is_over, is_ready, scaled};
 use crate::controllers::runtime::{number, text};
-use crate::meta::{ObjectMeta as _, string_map};
 
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::placement::{node_matches, tolerates_all};
 use shared_json::{Value, json};
 
 use super::pods::{from_template, owner_reference};
 use crate::controllers::runtime::{list, number, text};
-use crate::meta::{ObjectMeta as _, string_map};
-use crate::placement::{node_matches, tolerates_all};
 
 pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 pub(super) const GENERATION_LABEL: &str = "pod-template-generation";

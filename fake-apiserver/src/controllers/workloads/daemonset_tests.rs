@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use rstest::rstest;
 
+use machinery::meta::string_map;
 use shared_json::json;
 
 use super::super::daemonset_pods::{GENERATION_ANNOTATION, GENERATION_LABEL, any_pod};
 use super::*;
 use crate::controllers::runtime::list;
-use crate::meta::string_map;
 
 fn node(name: &str, spec: Value) -> Arc<Value> {
     Arc::new(json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": spec}))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
@@ -17,7 +18,6 @@ use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, number, text,
 };
-use crate::meta::{ObjectMeta as _, string_map};
 
 const HASH_LABEL: &str = "pod-template-hash";
 /// Annotations of the deployment that are not its ReplicaSets'.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::pods::scaled;
 use crate::controllers::runtime::{condition, list, number, text, time, until};
-use crate::meta::{ObjectMeta as _, string_map};
 
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
@@ -17,7 +18,6 @@ use super::pods::{from_template, is_ready, owner_reference};
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, text,
 };
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// How long changes of pods are gathered before a job is looked at (the real one's).
 const BATCH: Duration = Duration::from_secs(1);

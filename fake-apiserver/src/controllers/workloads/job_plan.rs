@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
 use super::pods::{is_over, is_ready, sort_for_deletion};
 use crate::controllers::runtime::{condition, is_true, list, number, text, time, until};
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

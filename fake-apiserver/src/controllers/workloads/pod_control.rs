@@ -1,9 +1,9 @@
 //! How workloads make and delete their pods, and what is said about it.
 
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
 use crate::controllers::runtime::{Cx, Res};
-use crate::meta::ObjectMeta as _;
 
 /// The words of the API server when it refuses something.
 pub(in crate::controllers) fn refusal(error: &kube::Error) -> String {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use crate::controllers::runtime::{condition, is_true, list, number, text, time, until};
-use crate::meta::{ObjectMeta as _, string_map};
 
 /// Whether the pod has ended.
 pub(in crate::controllers) fn is_over(pod: &Value) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned, keeps_all};
@@ -13,7 +14,6 @@ use super::pods::{availability, from_template, is_active, owner_reference, sort_
 use crate::controllers::runtime::{
     Cache, Controller, Cx, Key, Next, Numbers, Res, condition, list, number, text,
 };
-use crate::meta::{ObjectMeta as _, string_map};
 
 /// How many pods one pass makes or deletes at most (the real one's).
 const BURST_MAX: usize = 500;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use client_kit::safe_encode;
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json, to_go_string};
 
 use super::pods::owner_reference;
 use crate::controllers::dump::template_hash;
 use crate::controllers::runtime::{Cx, Res, list, number, text};
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// FNV-1 over bytes, 32 bits.
 fn fnv(parts: &[&[u8]]) -> u32 {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, string_map};
+use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
 use super::claim::{claim, concerned};
@@ -14,8 +16,6 @@ use super::pods::{availability, from_template, is_over, is_ready, owner_referenc
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
 use super::statefulset_claims::{claim_name, ensure_claims, retain_claims, retain_new, waits_for_claims};
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, number, text};
-use crate::meta::{ObjectMeta as _, string_map};
-use crate::selector::matches_selector;
 
 const NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
 const INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";

@@ -1,12 +1,12 @@
 //! Claims of a StatefulSet's pods: made before the pods, and given owners by what is to become of them.
 
+use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
 
 use super::pod_control::refusal;
 use super::pods::owner_reference;
 use super::statefulset::{first, ordinal};
 use crate::controllers::runtime::{Cache, Cx, Res, list, number, text};
-use crate::meta::ObjectMeta as _;
 
 /// The name of a pod's claim by a template.
 pub(super) fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::job_plan::is_finished;
 use crate::controllers::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text, time, until};
-use crate::meta::{ObjectMeta as _, at};
 
 /// The controller.
 pub(in crate::controllers) struct TtlAfterFinished;

@@ -1,11 +1,11 @@
 //! Reading an object's fields by path.
 
 use jiff::Timestamp;
+use machinery::meta::at;
 use shared_json::{Array, Map, Value};
 
 use super::age::age;
 use super::{NONE, UNSET};
-use crate::meta::at;
 
 /// An object (or a part of one) and the time at which it is looked at.
 #[derive(Clone, Copy)]

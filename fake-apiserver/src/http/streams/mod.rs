@@ -22,8 +22,8 @@ use super::request::{ResourceRequest, Verb};
 use super::respond;
 use crate::node_access::{Refused, Wants, failure};
 use crate::rest::{self, context::Context};
-use crate::status::ApiError;
 use handshake::{Protocol, Wire};
+use machinery::status::ApiError;
 use target::Query;
 
 pub(super) use loopback::{is_needed, through_a_connection};

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use http::StatusCode;
+use machinery::meta::at;
+use machinery::status::ApiError;
 use shared_json::Value;
 
-use crate::meta::at;
 use crate::rest::context::Context;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 /// In which order the server tries a node's addresses (`--kubelet-preferred-address-types`).

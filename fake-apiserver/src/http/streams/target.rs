@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::status::ApiError;
 use shared_json::{Value, json};
 
 use crate::admission;
 use crate::field_error::FieldError;
 use crate::http::params::unescape;
-use crate::meta::{ObjectMeta as _, at};
 use crate::node_access::{LogQuery, NodeAccess};
 use crate::rest::context::Context;
-use crate::status::ApiError;
 use crate::store::{GroupResource, ObjectKey};
 
 /// A pod's node.

@@ -12,13 +12,13 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 use tokio::io::DuplexStream;
 
 use super::by_name::ByName;
 use super::programs::{self, Output, Run};
 use super::status::items;
-use crate::meta::ObjectMeta as _;
 use crate::node_access::{LogQuery, NodeAccess, Refused, Session, Wants};
 
 /// A simulated kubelet's port. Clones lead to the same node.

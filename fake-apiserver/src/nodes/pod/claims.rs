@@ -1,10 +1,10 @@
 //! Claims of volumes and devices that a pod waits for.
 
 use client_kit::EventType;
+use machinery::meta::{ObjectMeta as _, at, text};
 use shared_json::Value;
 
 use super::worker::PodWorker;
-use crate::meta::{ObjectMeta as _, at, text};
 use crate::nodes::status::items;
 
 /// Why a claim gives a pod no volume, if it does not.

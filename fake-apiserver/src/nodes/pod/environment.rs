@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::placement::amounts;
+use machinery::types::Quantity;
 use shared_json::{Array, Value};
 
 use super::worker::PodWorker;
-use crate::meta::{ObjectMeta as _, at, string_map};
 use crate::nodes::programs::Files;
 use crate::nodes::status::is_host_network;
-use crate::placement::amounts;
-use crate::types::Quantity;
 
 impl PodWorker {
     /// The variables of a container; the error is what the kubelet says of a source that is missing.

@@ -2,9 +2,9 @@
 
 use client_kit::EventType;
 use k8s_openapi::api::core::v1::ObjectReference;
+use machinery::meta::ObjectMeta as _;
 
 use super::worker::PodWorker;
-use crate::meta::ObjectMeta as _;
 use crate::nodes::pressure::Eviction;
 use crate::nodes::status::Kind;
 

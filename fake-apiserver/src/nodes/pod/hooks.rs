@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::worker::PodWorker;
-use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::programs::exec;
 
 /// The strings of a list.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 use tokio::time::Instant;
 
 use super::hooks::strings;
 use super::worker::{Gone, PodWorker};
-use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::programs::{ProbeAnswer, Process, exec};
 use crate::nodes::status::Kind;
 

@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use client_kit::EventType;
+use machinery::meta::ObjectMeta as _;
+use machinery::placement::Insufficient;
+use machinery::types::rfc3339;
 use shared_json::Value;
 use tokio::time::Instant;
 
 use super::worker::PodWorker;
-use crate::meta::ObjectMeta as _;
 use crate::nodes::status::{ContainerRecord, Kind, ResizeCondition, items, name_of};
-use crate::placement::Insufficient;
-use crate::types::rfc3339;
 
 /// When a resize that waits is looked at again, if nothing happens before.
 const RETRY_AFTER: Duration = Duration::from_secs(180);

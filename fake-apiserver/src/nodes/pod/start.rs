@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::EventType;
+use machinery::meta::{ObjectMeta, at};
+use machinery::types::rfc3339;
 use shared_json::Value;
 use tokio::time::Instant;
 
@@ -13,13 +15,11 @@ use super::environment::expand;
 use super::events::field_path;
 use super::sync::Pass;
 use super::worker::{Gone, PodWorker};
-use crate::meta::{ObjectMeta, at};
 use crate::nodes::containers::{ContainerInfo, Handle};
 use crate::nodes::images;
 use crate::nodes::programs::{Exit, Files, Launch, Volume, argv_of, launch, program_of, task_of};
 use crate::nodes::status::{Instance, Kind, items, name_of, should_restart};
 use crate::nodes::timing::vary;
-use crate::types::rfc3339;
 
 /// How long it takes to ask a registry for an image that is on the node, at most.
 const RESOLVE: Duration = Duration::from_millis(20);

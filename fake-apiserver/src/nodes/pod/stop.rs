@@ -9,10 +9,10 @@ use shared_json::Value;
 use tokio::time::Instant;
 
 use super::worker::{Gone, PodWorker};
-use crate::meta::at;
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{ContainerRecord, Kind};
 use client_kit::timer;
+use machinery::meta::at;
 
 /// The grace period of a pod that names none.
 const GRACE_SECONDS: u64 = 30;

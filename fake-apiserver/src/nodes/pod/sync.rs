@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::EventType;
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 use tokio::time::Instant;
 
 use super::start::Missing;
 use super::worker::{Gone, PodWorker, Run};
-use crate::meta::{ObjectMeta as _, at};
 use crate::nodes::pressure;
 use crate::nodes::programs::Exit;
 use crate::nodes::status::{Ended, Kind, items, name_of, restart_policy, restarts_all, should_restart};
-use crate::types::rfc3339;
 
 /// How much of its log a container's end may tell.
 const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;

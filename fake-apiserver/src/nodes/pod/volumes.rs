@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use client_kit::EventType;
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Array, Value};
 use tokio::time::Instant;
 
 use super::environment::{expand_with, files_of, is_optional};
 use super::worker::PodWorker;
-use crate::meta::{ObjectMeta as _, string_map};
 use crate::nodes::programs::{Files, Volume};
 use crate::nodes::status::{items, name_of};
 

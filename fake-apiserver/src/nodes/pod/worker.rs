@@ -19,7 +19,6 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::probes::Probes;
-use crate::meta::{ObjectMeta, at, string_map};
 use crate::nodes::admission::{Refusal, forbidden_sysctl, other_system};
 use crate::nodes::by_name::ByName;
 use crate::nodes::kubelet::Kubelet;
@@ -29,8 +28,9 @@ use crate::nodes::pressure;
 use crate::nodes::programs::{Exit, Process, Volume};
 use crate::nodes::status::{self, PodRecord, condition_of};
 use crate::nodes::timing::{Timing, vary};
-use crate::types::rfc3339;
 use client_kit::timer;
+use machinery::meta::{ObjectMeta, at, string_map};
+use machinery::types::rfc3339;
 
 /// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
 const REWRITE_PERIOD_MS: u128 = 10_000;

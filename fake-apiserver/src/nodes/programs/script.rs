@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::string_map;
 use serde::Deserialize;
 use shared_json::Value;
 
 use super::builtins;
-use crate::meta::string_map;
 
 /// The annotation that scripts a container: this, and the container's name. Its value is a [`Program`] as JSON.
 const ANNOTATION: &str = "program.fake-apiserver/";

@@ -1,15 +1,15 @@
 //! What the scheduler knows: nodes and what is on them, volumes and claims.
 
-pub(super) use crate::meta::{list, text};
+pub(super) use machinery::meta::{list, text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shared_json::{Array, Map, Text, Value};
 
-use crate::meta::{ObjectMeta as _, at, string_map};
-pub(super) use crate::placement::Amounts;
-use crate::placement::{Count, add, amounts, requests, scored};
-use crate::selector::matches_selector;
+use machinery::meta::{ObjectMeta as _, at, string_map};
+pub(super) use machinery::placement::Amounts;
+use machinery::placement::{Count, add, amounts, requests, scored};
+use machinery::selector::matches_selector;
 
 /// Host ports: protocol, address, number.
 pub(super) type HostPort = (String, String, i64);

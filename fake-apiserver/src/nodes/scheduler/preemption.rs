@@ -4,12 +4,12 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::selector::matches_selector;
 use shared_json::Value;
 
 use super::cluster::{NodeInfo, PodInfo, text};
 use super::filters::{Cycle, Refusal};
-use crate::meta::{ObjectMeta as _, at};
-use crate::selector::matches_selector;
 
 /// What each node would need to have less of for every pod that has to go, so that fewer are better than less important ones
 /// (the real one's).

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
 use super::cluster::PodInfo;
 use super::filters::Filter;
-use crate::meta::ObjectMeta as _;
 
 /// How long a pod rests after its first try in vain, and at most (the real ones).
 const REST_MIN: Duration = Duration::from_secs(1);

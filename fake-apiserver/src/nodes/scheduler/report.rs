@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{ObjectClient, SharedClock};
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
-
-use crate::meta::{ObjectMeta as _, at};
-use crate::types::rfc3339;
 
 /// The scheduler's name in pods and events.
 pub(super) const NAME: &str = "default-scheduler";

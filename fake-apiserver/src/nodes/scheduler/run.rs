@@ -10,6 +10,8 @@ use client_kit::{JsonChange, ObjectClient, SharedClock, watch_json};
 use futures::stream::SelectAll;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
+use machinery::meta::{ObjectMeta, at};
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::cluster::{Cluster, NodeInfo, PodInfo, text};
@@ -20,8 +22,6 @@ use super::preemption;
 use super::queue::Queue;
 use super::report::{NAME, Reporter};
 use super::scores;
-use crate::meta::{ObjectMeta, at};
-use crate::types::rfc3339;
 
 /// So many nodes are always looked at; of more, a share (the real one's).
 const NODES_ALWAYS: usize = 100;

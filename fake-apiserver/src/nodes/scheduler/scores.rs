@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::tolerates;
 use shared_json::Value;
 
 use super::cluster::{NodeInfo, PodInfo, list, text};
@@ -9,8 +11,6 @@ use super::filters::{
     Cycle, affinity_terms, includes_node, is_about, preferences, preferred_nodes, spread_constraints,
     spread_counts,
 };
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::tolerates;
 
 /// The largest score that one of them gives.
 const SCORE_MAX: i64 = 100;

@@ -1,10 +1,10 @@
 //! The kubelet's conditions of a pod.
 
+use machinery::meta::{ObjectMeta, at};
 use shared_json::{Array, Map, Value, json};
 
 use super::containers::{may_restart_all, restarts_all};
 use super::record::{Kind, PodRecord, ResizeCondition};
-use crate::meta::{ObjectMeta, at};
 
 /// A condition before it has its transition time.
 struct Condition {

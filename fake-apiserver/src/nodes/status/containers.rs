@@ -1,9 +1,9 @@
 //! The status of containers.
 
+use machinery::meta::at;
 use shared_json::{Array, Value, json};
 
 use super::record::{ContainerRecord, Instance, Kind, PodRecord};
-use crate::meta::at;
 
 /// What a rule asks for by which all containers begin anew.
 const RESTART_ALL: &str = "RestartAllContainers";

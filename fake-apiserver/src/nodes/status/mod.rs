@@ -9,9 +9,8 @@ mod patch;
 mod phase;
 mod record;
 
+use machinery::meta::{ObjectMeta, at};
 use shared_json::{Map, Value, json};
-
-use crate::meta::{ObjectMeta, at};
 
 pub(super) use conditions::condition_of;
 pub(super) use containers::{items, name_of, restart_policy, restarts_all, should_restart};

@@ -2,9 +2,8 @@
 
 use std::sync::LazyLock;
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Array, Map, Value, json};
-
-use crate::meta::ObjectMeta;
 
 /// The conditions that are the kubelet's own, in the order in which it writes them.
 const KUBELET_CONDITIONS: [&str; 8] = [

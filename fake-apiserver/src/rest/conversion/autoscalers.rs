@@ -2,9 +2,8 @@
 //!
 //! `v1` knows one metric, the processor's use. Whatever else there is travels in annotations, as JSON of Go structs.
 
+use machinery::meta::at;
 use shared_json::{Array, Map, Value, json};
-
-use crate::meta::at;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

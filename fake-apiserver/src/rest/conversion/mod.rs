@@ -10,9 +10,9 @@ mod webhook;
 
 use std::borrow::Cow;
 
+use machinery::meta::ObjectMeta;
 use shared_json::{Map, Value, json};
 
-use crate::meta::ObjectMeta;
 use crate::resources::Resource;
 use crate::store::Revision;
 pub(crate) use asked::{Asked, ask, asks};

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
+use machinery::meta::{ObjectMeta, at};
+use machinery::status::ApiError;
 use shared_json::{Array, Value, json};
 
 use crate::admission::{ClientConfig, post};
-use crate::meta::{ObjectMeta, at};
 use crate::resources::Resource;
 use crate::server::ServerState;
-use crate::status::ApiError;
 use crate::store::Stored;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -296,7 +296,7 @@ fn restore_metadata(converted: &mut Value, original: &Value) -> Result<(), Strin
         Some(other) => {
             return Err(format!(
                 "invalid metadata of type {} in converted object",
-                crate::patch::go_type(other)
+                machinery::patch::go_type(other)
             ));
         }
     };

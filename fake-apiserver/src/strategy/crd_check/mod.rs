@@ -5,10 +5,10 @@ mod schema;
 mod shown;
 mod structural;
 
+use machinery::meta::{at, string_map, text};
 use shared_json::{Array, Value};
 
 use crate::field_error::FieldError;
-use crate::meta::{at, string_map, text};
 use crate::names;
 use crate::validation::fields::same_in_definitions;
 

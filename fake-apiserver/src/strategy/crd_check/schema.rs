@@ -1,12 +1,12 @@
 //! What a schema of a custom resource may say at all, besides being structural.
 
+use machinery::cel;
+use machinery::types::{Kind, Schema};
 use shared_json::{Value, json};
 
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
 use super::{json_path, shown, structural};
-use crate::cel;
 use crate::field_error::FieldError;
-use crate::types::{Kind, Schema};
 use crate::validation::embedded;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];

@@ -1,9 +1,9 @@
 //! Versions and schemas as complaints print them: as the real server's own structs, with every field.
 
+use machinery::cel;
 use shared_json::Value;
 
 use super::{flag, text};
-use crate::cel;
 use crate::validation::fields::same_in_definitions;
 use crate::validation::go;
 

@@ -223,7 +223,7 @@ fn values(schema: &Value, either: bool, first_may: bool, path: &str, errors: &mu
     }
     let pattern = text(schema, "pattern");
     if !pattern.is_empty()
-        && let Some(problem) = crate::pattern::problem(pattern)
+        && let Some(problem) = machinery::pattern::problem(pattern)
     {
         let detail = format!("must be a valid regular expression, but isn't: {problem}");
         errors.push(FieldError::invalid(at(path, "pattern"), pattern, detail));

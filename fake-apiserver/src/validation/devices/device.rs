@@ -1,5 +1,6 @@
 //! One device of a slice: attributes, capacity, taints, counters, and where it can be reached from.
 
+use machinery::cel;
 use shared_json::Value;
 
 use super::super::errors::Errors;
@@ -9,7 +10,7 @@ use super::super::{go, selectors};
 use super::{
     EFFECTS, binding_conditions, each, each_entry, each_unique, label, label_name, qualified_name, sharing,
 };
-use crate::{cel, names};
+use crate::names;
 
 /// The domain of a driver, a slash and an identifier.
 const NAME_BYTES_MAX: usize = super::DRIVER_BYTES_MAX + 1 + super::IDENTIFIER_BYTES_MAX;

@@ -10,12 +10,13 @@ mod status;
 
 use std::borrow::Cow;
 
+use machinery::cel;
 use shared_json::{Map, Value};
 
 use super::errors::{Errors, IMMUTABLE};
 use super::fields::{Fields, NOTHING, same};
 use super::path::Path;
-use crate::{cel, names};
+use crate::names;
 
 pub(super) use claim::{claim, claim_update, template, template_update};
 pub(super) use slice::{slice, slice_update};

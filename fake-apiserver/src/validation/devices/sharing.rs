@@ -1,5 +1,6 @@
 //! How much of a device that is shared may be asked for.
 
+use machinery::types::Quantity;
 use shared_json::Value;
 
 use super::super::amounts::shown;
@@ -7,7 +8,6 @@ use super::super::errors::Errors;
 use super::super::fields::{Fields, NOTHING};
 use super::super::path::Path;
 use super::each;
-use crate::types::Quantity;
 
 const VALUES_MAX: usize = 10;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::at;
+use machinery::types::Quantity;
 use shared_json::{Map, Value};
 
 use super::super::cluster::{list, text};
 use super::pools::{Id, Pool};
-use crate::meta::at;
-use crate::types::Quantity;
 
 /// How much of each of a device's capacities.
 pub(super) type Amounts<'a> = BTreeMap<&'a str, Quantity>;

@@ -1,5 +1,7 @@
 //! What a pod asks for by claims: which are there, which have their devices, and what becomes of the others.
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::term_matches;
 use shared_json::{Value, json};
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
@@ -9,8 +11,6 @@ use super::extended::{Extended, Special};
 use super::request::Request;
 use super::search::Failure;
 use super::{result, search};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::term_matches;
 
 /// So many pods may use a claim (the real one's).
 const RESERVED_MAX: usize = 256;

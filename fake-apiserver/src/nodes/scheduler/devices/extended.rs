@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::placement::{Amounts, amounts};
 use shared_json::{Value, json};
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::placement::{Amounts, amounts};
 
 /// Before the name of a class, it is an extended resource, whatever else the class says.
 const OF_CLASS: &str = "deviceclass.resource.kubernetes.io/";

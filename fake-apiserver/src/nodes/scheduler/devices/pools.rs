@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::term_matches;
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, list, text};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::term_matches;
 
 /// What tells devices apart: driver, pool and name.
 pub(super) type Id<'a> = (&'a str, &'a str, &'a str);

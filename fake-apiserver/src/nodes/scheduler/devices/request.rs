@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use kube_cel::cel as cel_value;
+use machinery::cel::{Expression, Scope, values};
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, list, text};
 use super::capacity::has_room;
 use super::pools::{Device, reaches};
-use crate::cel::{Expression, Scope, values};
-use crate::meta::{ObjectMeta as _, at};
 
 static SCOPE: LazyLock<Scope> = LazyLock::new(Scope::new);
 
@@ -134,7 +134,7 @@ impl<'a> Request<'a> {
             .any(|taint| {
                 !list(self.spec, "tolerations")
                     .iter()
-                    .any(|toleration| crate::placement::tolerates(toleration, taint))
+                    .any(|toleration| machinery::placement::tolerates(toleration, taint))
             })
     }
 }

@@ -1,11 +1,11 @@
 //! An allocation as it is written.
 
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::{Value, json};
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::request::Request;
 use super::search::{Chosen, Found};
-use crate::meta::{ObjectMeta as _, at};
 
 /// The allocations of the claims for which devices were found, in their order.
 pub(super) fn allocations(found: &Found<'_>, claims: &[&Value], node: &NodeInfo) -> Vec<Value> {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use client_kit::Seed;
+use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo};
@@ -13,7 +14,6 @@ use super::capacity::{self, Amounts, Counters, Taken};
 use super::constraint::Constraint;
 use super::pools::{Device, Pool, Problem, gather};
 use super::request::Request;
-use crate::meta::ObjectMeta as _;
 
 /// So many devices a claim may get (the real one's).
 const RESULTS_MAX: usize = 32;

@@ -1,10 +1,10 @@
 //! Features that pods need and nodes declare.
 
+use machinery::meta::at;
 use shared_json::Value;
 
 use super::super::cluster::{NodeInfo, list};
 use super::{Cycle, Refusal};
-use crate::meta::at;
 
 /// What of a pod needs a feature.
 type Needs = fn(&Value) -> bool;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::{REQUIRED_AFFINITY as REQUIRED, node_matches, term_matches};
 use shared_json::Value;
 
 use super::super::cluster::{NodeInfo, list, text};
 use super::{Cycle, Refusal};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::{REQUIRED_AFFINITY as REQUIRED, node_matches, term_matches};
 
 const PREFERRED: &str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 

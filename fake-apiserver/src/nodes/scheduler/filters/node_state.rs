@@ -1,8 +1,9 @@
 //! Nodes that take no pods, and pods that name their node.
 
+use machinery::placement::tolerates;
+
 use super::super::cluster::{NodeInfo, list, text};
 use super::{Cycle, Refusal};
-use crate::placement::tolerates;
 
 /// Cordoned nodes, but for pods that tolerate that.
 pub(super) fn unschedulable(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::selector::matches_selector;
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 use super::{Cycle, Nodes, Refusal};
-use crate::meta::{ObjectMeta as _, at};
-use crate::selector::matches_selector;
 
 /// The terms of a pod: of `podAffinity` or `podAntiAffinity`, required or preferred.
 pub(in super::super) fn terms<'a>(pod: &'a Value, kind: &str, required: bool) -> &'a [Value] {

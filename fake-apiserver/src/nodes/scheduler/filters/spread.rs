@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use machinery::meta::{ObjectMeta as _, at};
+use machinery::placement::{node_matches, tolerates_all};
+use machinery::selector::matches_selector;
 use shared_json::{Array, Map, Value};
 
 use super::super::cluster::{NodeInfo, PodInfo, list, text};
 use super::{Cycle, Nodes, Refusal};
-use crate::meta::{ObjectMeta as _, at};
-use crate::placement::{node_matches, tolerates_all};
-use crate::selector::matches_selector;
 
 /// The constraints of a pod that are hard, or soft.
 pub(in super::super) fn constraints(pod: &Value, hard: bool) -> impl Iterator<Item = &Value> {

@@ -1,8 +1,9 @@
 //! Taints and tolerations.
 
+use machinery::placement::tolerates_all;
+
 use super::super::cluster::NodeInfo;
 use super::{Cycle, Refusal};
-use crate::placement::tolerates_all;
 
 pub(super) fn filter(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
     (!tolerates_all(&cycle.pod.object, &node.taints, &["NoSchedule", "NoExecute"]))

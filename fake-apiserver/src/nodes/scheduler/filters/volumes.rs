@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
+use machinery::placement::{term_matches, volume_fits};
+use machinery::types::Quantity;
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 use super::{Cycle, Filter, Nodes, Refusal};
-use crate::meta::{ObjectMeta as _, at, string_map};
-use crate::placement::{term_matches, volume_fits};
-use crate::types::Quantity;
 
 /// The names of the claims that a pod uses.
 pub(in super::super) fn claims_of(pod: &Value) -> Vec<String> {

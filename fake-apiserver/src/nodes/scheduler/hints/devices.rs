@@ -1,11 +1,11 @@
 //! What the filter says that looks at devices.
 
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::super::cluster::{Cluster, PodInfo};
 use super::super::devices::claims_of;
 use super::Event;
-use crate::meta::{ObjectMeta as _, at};
 
 pub(super) fn devices(event: &Event<'_>, pod: &PodInfo, cluster: &Cluster) -> bool {
     match event {

@@ -7,11 +7,11 @@ mod nodes;
 mod pods;
 mod volumes;
 
+use machinery::meta::at;
 use shared_json::Value;
 
 use super::cluster::{Cluster, PodInfo};
 use super::filters::Filter;
-use crate::meta::at;
 
 /// Something that has changed: what it was, unless it is new, and what it is, unless it is gone.
 pub(super) enum Event<'a> {

@@ -1,13 +1,13 @@
 //! What filters say that look at nodes alone.
 
+use machinery::meta::at;
+use machinery::placement::{amounts, node_matches, tolerates, tolerates_all};
 use shared_json::{Value, json};
 
 use super::super::cluster::{Amounts, Cluster, PodInfo, list, text};
 use super::super::devices::{is_by_devices, stands_for};
 use super::super::filters::needed_features;
 use super::{Event, tolerates_more};
-use crate::meta::at;
-use crate::placement::{amounts, node_matches, tolerates, tolerates_all};
 
 fn is_cordoned(node: &Value) -> bool {
     at(node, "spec.unschedulable").and_then(Value::as_bool) == Some(true)

@@ -1,11 +1,11 @@
 //! What filters say that look at other pods.
 
+use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Map, Value};
 
 use super::super::cluster::{Cluster, PodInfo, list, text};
 use super::super::filters::{affinity_terms, clash, is_about, spread_constraints, spread_selects};
 use super::{Event, NodeEvent, tolerates_more};
-use crate::meta::{ObjectMeta as _, string_map};
 
 pub(super) fn ports(event: &Event<'_>, pod: &PodInfo) -> bool {
     match event {

@@ -1,11 +1,11 @@
 //! What filters say that look at volumes.
 
+use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::Value;
 
 use super::super::cluster::{PodInfo, list, text};
 use super::super::filters::VOLUME_PLACES;
 use super::Event;
-use crate::meta::{ObjectMeta as _, at, string_map};
 
 /// Drivers that have taken over what the tree of Kubernetes once had itself.
 const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use machinery::meta::ObjectMeta as _;
+use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::super::cluster::PodInfo;
@@ -9,8 +11,6 @@ use super::super::devices;
 use super::super::filters::{claims_of, is_bound, waits_for_consumer};
 use super::super::hints::Event;
 use super::{CLAIM_FINALIZER, SELECTED_NODE, Scheduler};
-use crate::meta::ObjectMeta as _;
-use crate::types::rfc3339;
 
 impl Scheduler {
     /// Makes the claim for a pod's extended resources, and gives its namespace and name. None if it could not be made.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;
 
 use super::super::cluster::{PodInfo, text};
 use super::super::hints::{Event, NodeEvent};
 use super::{Kind, Scheduler, is_ours};
-use crate::meta::{ObjectMeta as _, at};
 
 impl Scheduler {
     /// Those whom a change may help are tried again.

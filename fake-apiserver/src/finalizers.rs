@@ -1,6 +1,0 @@
-//! Finalizers that the server sets and controllers remove.
-
-/// Holds a definition until its objects are gone.
-pub(crate) const DEFINITION: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Holds a namespace, in its spec, until the namespace controller finds it empty.
-pub(crate) const NAMESPACE: &str = "kubernetes";
