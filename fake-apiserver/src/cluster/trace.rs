@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use client_kit::SharedClock;
 use machinery::types::rfc3339;
-
-use crate::store::{Event, GroupResource, Store};
+use store::{Event, GroupResource, Store};
 
 /// The commits of a run as text, one line each: time, revision, what happened, the object.
 pub struct Trace {

@@ -191,9 +191,15 @@ mod tests {
     #[test]
     fn what_is_settled_stays_as_it_is() {
         let mut objects = Vec::new();
-        recorded(Path::new("../fixtures/apidiff/golden/apply"), &mut objects);
-        recorded(Path::new("../fixtures/apidiff/golden/defaulting"), &mut objects);
-        recorded(Path::new("../fixtures/apidiff/golden/controllers"), &mut objects);
+        recorded(Path::new("../../fixtures/apidiff/golden/apply"), &mut objects);
+        recorded(
+            Path::new("../../fixtures/apidiff/golden/defaulting"),
+            &mut objects,
+        );
+        recorded(
+            Path::new("../../fixtures/apidiff/golden/controllers"),
+            &mut objects,
+        );
         objects.iter_mut().for_each(|object| with_times(object, ""));
         let mut random = Seed(7).random();
         let (mut settled, mut looked, mut untouched) = (0, 0, 0);

@@ -21,7 +21,7 @@ use shared_json::{Map, Name, Value};
 /// cannot be decoded any more is [`PatchError::Invalid`].
 ///
 /// ```
-/// use fake_apiserver::{patch::strategic, types::builtin};
+/// use machinery::{patch::strategic, types::builtin};
 /// use shared_json::json;
 /// let pod = builtin(("", "v1", "Pod")).unwrap();
 /// let doc = json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]}});
