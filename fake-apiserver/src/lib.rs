@@ -12,47 +12,19 @@
 //! * Time is tokio's. With a paused, single-threaded runtime it jumps to the next timer when nothing is runnable.
 //! * A run is a function of its seed: names, uids, addresses and how long things take.
 //!
-//! # The way of a request
+//! # The crates
 //!
-//! `http::service` → `http::request` (what is asked) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) → `admission` →
-//! `types` (defaults, schema) → `strategy` → `store` → `encode`.
+//! This one puts the others together and re-exports what users need: `server` answers requests (its front page has their way),
+//! `store` keeps versions, `rules` says what is accepted, `machinery` knows types and patches; `nodes` and `controllers` are clients.
 
-mod admission;
-mod authn;
-mod authz;
-mod cel;
 mod cluster;
-pub mod controllers;
-mod discovery;
-mod encode;
-pub mod faults;
-mod http;
-mod meta;
-pub mod nodes;
-mod openapi;
-pub mod patch;
-pub mod pki;
-mod protobuf;
-mod resources;
-mod rest;
-mod selector;
 pub mod serve;
-mod server;
-mod status;
-pub mod store;
-mod strategy;
-mod timer;
-pub mod types;
-mod validation;
-mod wire;
-mod zones;
 
-pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, ControllerSet, Trace, UnknownController};
-pub use http::body::ResponseBody;
+pub use machinery::status::ApiError;
+pub use machinery::{patch, types};
 pub use pod_rules::field_error::{self, FieldError};
-pub(crate) use pod_rules::names;
-pub use server::Server;
+pub use server::{ResponseBody, Server, Webhook, WebhookHandler, WebhookKind, WebhookRule, faults};
 /// JSON as this crate takes and gives it: `serde_json`'s, whose values turn into it with `into`.
 pub use shared_json;
-pub use status::ApiError;
+pub use {controllers, nodes, pki, store};

@@ -10,6 +10,7 @@
 //! * [`EventRecorder`]: events about objects, counted and limited as client-go does.
 //! * [`watch_json`] and [`ObjectClient`]: objects as plain JSON, from and to a server in the same process without a detour through text
 //!   ([`LocalObjects`]).
+//! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 
@@ -18,6 +19,7 @@ mod events;
 mod local;
 mod names;
 mod seed;
+pub mod timer;
 mod watch;
 
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};

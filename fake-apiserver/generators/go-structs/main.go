@@ -1,7 +1,7 @@
 // Command go-structs writes what the simulated controllers need to know of Go's structs to take the same hashes over them.
 //
-//	go run . types  > ../../src/controllers/dump/types.txt
-//	go run . hashes < templates.jsonl > ../../src/controllers/dump/hashes.jsonl
+//	go run . types  > ../../controllers/src/dump/types.txt
+//	go run . hashes < templates.jsonl > ../../controllers/src/dump/hashes.jsonl
 //
 // `hashes` reads a pod template a line (`{"template": …}` or with a `collisions`), takes it through protobuf as a controller's
 // informer would, and adds what the ReplicaSet controller calls it. A line with `ports` (of Endpoints) or `slicePorts` gets the

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use machinery::meta::ObjectMeta as _;
 use serde::Deserialize;
+use server::Server;
 use shared_json::{Value, json};
+use store::{Change, GroupResource, ObjectKey};
 
 use super::error::ClusterError;
-use crate::meta::ObjectMeta as _;
-use crate::server::Server;
-use crate::store::{Change, GroupResource, ObjectKey};
 
 /// The objects that a fresh server has.
 fn objects() -> Vec<Value> {
@@ -64,21 +64,17 @@ pub(super) async fn bootstrap(client: &Client, more: &[Value], again: bool) -> R
 /// Serves the custom resources that are defined in the store.
 pub(super) fn define_custom_resources(server: &Server) -> Result<(), ClusterError> {
     let table = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
-    let Ok(list) = server.state.store.list(&table, None, None, None) else {
+    let Ok(list) = server.store().list(&table, None, None, None) else {
         return Ok(());
     };
     for definition in list.items {
-        server
-            .state
-            .registry
-            .define(&definition.value, server.state.store.revision())
-            .map_err(|errors| {
-                let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                ClusterError::Definition {
-                    name: definition.key.name.to_string(),
-                    why: why.join(", "),
-                }
-            })?;
+        server.define(&definition.value).map_err(|errors| {
+            let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            ClusterError::Definition {
+                name: definition.key.name.to_string(),
+                why: why.join(", "),
+            }
+        })?;
     }
     Ok(())
 }
@@ -125,7 +121,7 @@ async fn create(
 }
 
 /// What a real server makes for itself besides: roles and their bindings, flow control, the `kubernetes` service.
-const SYSTEM_OBJECTS: &str = include_str!("../resources/data/system-objects.json");
+const SYSTEM_OBJECTS: &str = include_str!("system-objects.json");
 
 #[derive(Deserialize)]
 struct SystemObjects {
@@ -137,13 +133,13 @@ struct SystemObjects {
 pub(super) fn system_objects(server: &Server) {
     // The data is part of the program, and a test reads it.
     let all: BTreeMap<String, SystemObjects> = shared_json::from_str(SYSTEM_OBJECTS).unwrap_or_default();
-    let now = server.state.now();
+    let now = server.now();
     for (id, SystemObjects { kind, objects }) in all {
         let (group_version, resource) = id.rsplit_once('/').unwrap_or(("", &id));
         let group = group_version.split_once('/').map_or("", |(group, _)| group);
         let table = GroupResource::new(group, resource);
         for mut object in objects {
-            object.set_meta("uid", server.state.new_uid());
+            object.set_meta("uid", server.new_uid());
             object.set_meta("creationTimestamp", now.clone());
             let conditions = object
                 .pointer_mut("/status/conditions")
@@ -155,7 +151,7 @@ pub(super) fn system_objects(server: &Server) {
             object["kind"] = Value::from(kind.clone());
             let key = ObjectKey::new(object.namespace(), object.name());
             // The store is fresh: nothing of this name is there.
-            let _made = server.state.store.commit(&table, &key, None, Change::Put(object));
+            let _made = server.store().commit(&table, &key, None, Change::Put(object));
         }
     }
 }

@@ -6,23 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{Seed, SeededNames, SharedClock, SharedNames, TokioClock};
+use controllers::{
+    BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
+    ServiceAccountController,
+};
 use jiff::Timestamp;
+use nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
+use pki::Authority;
+use server::{EVENT_LIFE, Server, Webhook};
 use shared_json::Value;
+use store::{Journal, Store};
 use tokio::task::JoinSet;
 
 use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources, system_objects};
 use super::error::ClusterError;
 use super::{Cluster, ControllerSet, Trace};
-use crate::admission::Webhook;
-use crate::controllers::{
-    BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
-    ServiceAccountController,
-};
-use crate::nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
-use crate::pki::Authority;
-use crate::rest::expiry::{EVENT_LIFE, expire_events};
-use crate::server::Server;
-use crate::store::{Journal, Store};
 
 /// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
@@ -263,7 +261,7 @@ impl ClusterBuilder {
             self.webhooks,
         );
         if again {
-            server.state.reseed(drawn);
+            server.reseed(drawn);
             define_custom_resources(&server)?;
         }
         let trace = self.trace.then(|| Trace::of(server.store(), Arc::clone(&clock)));
@@ -279,7 +277,7 @@ impl ClusterBuilder {
         let manager = server.client_named(CONTROLLER_MANAGER);
         // The real one is part of the API server, not of the controller manager.
         tasks.spawn(CustomResourceCleanup::new(server.client_named("kube-apiserver")).run());
-        tasks.spawn(expire_events(Arc::clone(&server.state), self.event_life));
+        tasks.spawn(server.expire_events(self.event_life));
         if self.controllers.has_service_accounts() {
             let bundle = self.authority.as_ref().and_then(|authority| authority.pem());
             tasks.spawn(
@@ -322,10 +320,10 @@ impl ClusterBuilder {
         let pod_timings = Arc::new(self.pod_timings);
         let mut switches = BTreeMap::new();
         for node in self.nodes {
-            let switch = Switch::new();
+            let switch = Switch::default();
             let name = node.name.clone();
             let mut kubelet = Kubelet::new(
-                switch.client(&server.named("kubelet")),
+                switch.client(server.named("kubelet")),
                 node,
                 Arc::clone(&clock),
                 self.seed,

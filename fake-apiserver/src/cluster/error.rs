@@ -1,6 +1,6 @@
 //! Why a cluster does not start.
 
-use crate::store::JournalError;
+use store::JournalError;
 
 /// A failure to start a cluster.
 #[derive(Debug, thiserror::Error)]

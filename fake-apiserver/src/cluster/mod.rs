@@ -15,13 +15,12 @@ use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
 pub use error::ClusterError;
+use nodes::{ImageRegistry, Switch, renew_lease};
 pub use selection::{ControllerSet, UnknownController};
+use server::Server;
+use server::faults::Faults;
+use store::Journal;
 pub use trace::Trace;
-
-use crate::faults::Faults;
-use crate::nodes::{ImageRegistry, Switch, renew_lease};
-use crate::server::Server;
-use crate::store::Journal;
 
 /// A Kubernetes cluster inside this process.
 ///

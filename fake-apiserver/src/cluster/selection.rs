@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::controllers::BuiltIn;
+use controllers::BuiltIn;
 
 /// A controller that can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

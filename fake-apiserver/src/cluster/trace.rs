@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use client_kit::SharedClock;
-
-use crate::server::rfc3339;
-use crate::store::{Event, GroupResource, Store};
+use machinery::types::rfc3339;
+use store::{Event, GroupResource, Store};
 
 /// The commits of a run as text, one line each: time, revision, what happened, the object.
 pub struct Trace {

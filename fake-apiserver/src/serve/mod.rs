@@ -4,7 +4,6 @@
 //! tokens; or plain HTTP, which trusts whoever shows no token and is meant for loopback. A served cluster runs on an ordinary
 //! runtime, so its time is real: let its clock begin now, as the binary does.
 
-mod certificates;
 mod kubeconfig;
 mod patience;
 mod unread;
@@ -27,13 +26,12 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-pub use certificates::{CertificateError, Identity};
 pub use kubeconfig::kubeconfig;
+pub use pki::{CertificateError, Identity};
 
+use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
 use patience::Prompt;
-
-use crate::authn::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, Peer, User};
-use crate::server::Server;
+use server::{Peer, Server};
 
 /// How long requests under way may take once the server is told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -212,7 +210,7 @@ impl Connection {
 /// The user that a client certificate names: the common name, and each organization as a group. The certificate's hash tells
 /// which one was shown.
 fn user_of(certificate: &[u8]) -> Option<User> {
-    let subject = crate::pki::subject(certificate)?;
+    let subject = pki::subject(certificate)?;
     let mut groups = subject.organizations;
     groups.push(AUTHENTICATED.to_owned());
     let mut id = String::from("X509SHA256=");

@@ -1,0 +1,433 @@
+//! The garbage collector: deletes what has lost its owners, in the background or the foreground, or orphans it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::{EventRecorder, EventType, SharedClock};
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, SelectAll};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::ApiResource;
+use machinery::meta::{ObjectMeta, at};
+use shared_json::{Value, json};
+
+use super::graph::{Graph, Node, Owner, Stranger};
+use super::watching::{Change, ServedKind, kind_of, served_kinds, watch, watch_metadata};
+
+const DEFINITION: &str = "CustomResourceDefinition";
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+/// How long a failed step waits before it is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+type Changes = BoxStream<'static, (usize, Change)>;
+
+/// The garbage collector.
+pub struct GarbageCollector {
+    client: Client,
+    kinds: Vec<ServedKind>,
+    graph: Graph,
+    /// Uids to look at again, and how often each has been.
+    again: BTreeMap<String, u32>,
+    recorder: EventRecorder,
+}
+
+impl GarbageCollector {
+    /// A collector over `client`. Must be made within a tokio runtime.
+    #[must_use]
+    pub fn new(client: Client, clock: SharedClock) -> Self {
+        let recorder = EventRecorder::new(client.clone(), "garbage-collector-controller", None, clock);
+        Self {
+            recorder: recorder.with_reporting(true),
+            client,
+            kinds: Vec::new(),
+            graph: Graph::default(),
+            again: BTreeMap::new(),
+        }
+    }
+
+    /// Runs until dropped.
+    pub async fn run(mut self) {
+        let mut changes = SelectAll::new();
+        self.find_kinds(&mut changes).await;
+        loop {
+            let next = async {
+                match changes.next().await {
+                    Some(change) => change,
+                    None => std::future::pending().await,
+                }
+            };
+            let change = if self.again.is_empty() {
+                Some(next.await)
+            } else {
+                tokio::time::timeout(RETRY_DELAY, next).await.ok()
+            };
+            match change {
+                Some((kind, change)) => self.observe(&mut changes, kind, change).await,
+                None => {
+                    for uid in std::mem::take(&mut self.again).into_keys() {
+                        self.look(&uid).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins to watch the kinds that are served and not watched yet.
+    async fn find_kinds(&mut self, changes: &mut SelectAll<Changes>) {
+        let served = match served_kinds(&self.client).await {
+            Ok(served) => served,
+            Err(error) => {
+                tracing::debug!(%error, "discover what to collect");
+                return;
+            }
+        };
+        // What is not told of is looked for with the next definition; what was found before stays.
+        for (version, why) in &served.failed {
+            tracing::debug!(%version, %why, "discover what to collect");
+        }
+        for kind in served.kinds {
+            // Events own nothing and are owned by nothing, and there are many of them.
+            let is_event = kind.resource.group.is_empty() && kind.resource.plural == "events";
+            if is_event || self.kinds.contains(&kind) {
+                continue;
+            }
+            let index = self.kinds.len();
+            // Of definitions it also matters whether their kinds are served yet.
+            let of_kind = if kind.resource.kind == DEFINITION {
+                watch(&self.client, &kind.resource)
+            } else {
+                watch_metadata(&self.client, &kind.resource)
+            };
+            changes.push(of_kind.map(move |change| (index, change)).boxed());
+            self.kinds.push(kind);
+        }
+    }
+
+    async fn observe(&mut self, changes: &mut SelectAll<Changes>, kind: usize, change: Change) {
+        let Some(kind) = self.kinds.get(kind).map(|kind| Arc::clone(&kind.resource)) else {
+            return;
+        };
+        match change {
+            Change::Present(object) => {
+                let before = self.graph.get(object.uid()).map(|node| node.owners.clone());
+                let strangers = self.graph.put(&kind, &object);
+                self.report(&strangers);
+                if kind.kind == DEFINITION && is_established(&object) {
+                    self.find_kinds(changes).await;
+                }
+                self.look(object.uid()).await;
+                // An owner may have waited for this one, which is no longer its own.
+                for owner in self.left(object.uid(), before.unwrap_or_default()) {
+                    self.look(&owner).await;
+                }
+            }
+            Change::Gone(object) => {
+                let owners = self
+                    .graph
+                    .get(object.uid())
+                    .map(|node| node.owners.clone())
+                    .unwrap_or_default();
+                for dependent in self.graph.remove(object.uid()) {
+                    self.look(&dependent).await;
+                }
+                // An owner may have waited for this one in the foreground.
+                for owner in owners {
+                    self.look(&owner.uid).await;
+                }
+            }
+        }
+    }
+
+    /// Which of the owners that an object had before do not own it any more, or not as they did.
+    fn left(&self, uid: &str, before: Vec<Owner>) -> Vec<String> {
+        let now = self.graph.get(uid).map_or(&[][..], |node| &node.owners);
+        let same = |owner: &Owner| {
+            now.iter()
+                .any(|one| one.uid == owner.uid && one.blocks == owner.blocks)
+        };
+        let gone = before.into_iter().filter(|owner| !same(owner));
+        gone.map(|owner| owner.uid).collect()
+    }
+
+    /// Says of objects that they name owners which are in another namespace.
+    fn report(&self, strangers: &[Stranger]) {
+        for (uid, owner) in strangers {
+            let Some(node) = self.graph.get(uid) else {
+                continue;
+            };
+            let reference = ObjectReference {
+                api_version: Some(node.kind.api_version.clone()),
+                kind: Some(node.kind.kind.clone()),
+                name: Some(node.name.to_string()),
+                namespace: Some(node.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+                uid: Some(uid.clone()),
+                ..ObjectReference::default()
+            };
+            let namespace = &node.namespace;
+            let message = format!(
+                "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace \"{namespace}\"",
+                owner.api_version, owner.kind, owner.name, owner.uid
+            );
+            self.recorder.event(
+                &reference,
+                EventType::Warning,
+                "OwnerRefInvalidNamespace",
+                message,
+            );
+        }
+    }
+
+    /// Does for one object what its present state asks for; tries again later if that fails.
+    async fn look(&mut self, uid: &str) {
+        let Some(node) = self.graph.get(uid).cloned() else {
+            return;
+        };
+        let result = if node.terminating && node.finalizers.iter().any(|name| name == ORPHAN) {
+            self.orphan(uid, &node).await
+        } else if node.terminating && node.finalizers.iter().any(|name| name == FOREGROUND) {
+            self.foreground(uid, &node).await
+        } else if node.terminating {
+            Ok(())
+        } else {
+            self.collect(uid, &node).await
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, name = %node.name, "collect garbage");
+            *self.again.entry(uid.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Deletes the object if it had owners and none is left; takes out those that are gone where another one is left.
+    async fn collect(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        if node.owners.is_empty() {
+            return Ok(());
+        }
+        let mut waiting = false;
+        let mut left = false;
+        let mut going = Vec::new();
+        for owner in &node.owners {
+            // What has the uid and is not what the reference names is not the owner.
+            let named = self
+                .graph
+                .get(&owner.uid)
+                .filter(|present| present.is_named_by(owner));
+            match named {
+                // An owner that is being deleted in the foreground takes its dependents with it.
+                Some(present)
+                    if present.terminating && present.finalizers.iter().any(|name| name == FOREGROUND) =>
+                {
+                    waiting = true;
+                    going.push(owner.uid.as_str());
+                }
+                // One in another namespace is none.
+                Some(present) if !present.namespace.is_empty() && present.namespace != node.namespace => {
+                    going.push(owner.uid.as_str());
+                }
+                Some(_) => left = true,
+                None if self.exists(owner, &node.namespace).await? => left = true,
+                None => going.push(owner.uid.as_str()),
+            }
+        }
+        if left {
+            return match going.as_slice() {
+                [] => Ok(()),
+                going => self.disown(uid, node, going).await,
+            };
+        }
+        if waiting {
+            return self.delete_in_foreground(uid, node).await;
+        }
+        self.delete(uid, node, PropagationPolicy::Background).await
+    }
+
+    /// Deletes a dependent whose owner waits for it. If one of the dependent's own dependents waits in the foreground as well, they
+    /// may own one another in a circle: then the dependent's references stop blocking first, as the real collector does it.
+    async fn delete_in_foreground(&self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let waits = |dependent: &String| {
+            let found = self.graph.get(dependent);
+            found.is_some_and(|one| one.terminating && one.finalizers.iter().any(|name| name == FOREGROUND))
+        };
+        let blocks = node.owners.iter().any(|owner| owner.blocks);
+        if blocks && self.graph.dependents_of(uid).iter().any(waits) {
+            // The watch shows the changed references, and the next look deletes the dependent.
+            return self.unblock(uid, node).await;
+        }
+        self.delete(uid, node, PropagationPolicy::Foreground).await
+    }
+
+    /// Sets `blockOwnerDeletion` to false in all of an object's references.
+    async fn unblock(&self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let references: Vec<Value> = node
+            .owners
+            .iter()
+            .map(|owner| {
+                let mut entry = owner.entry.clone();
+                if owner.blocks {
+                    entry["blockOwnerDeletion"] = json!(false);
+                }
+                entry
+            })
+            .collect();
+        self.patch_references(uid, node, references).await
+    }
+
+    /// Whether an owner that was never seen is there after all.
+    async fn exists(&self, owner: &Owner, namespace: &str) -> Result<bool, kube::Error> {
+        let known = self
+            .kinds
+            .iter()
+            .find(|kind| kind.resource.api_version == owner.api_version && kind.resource.kind == owner.kind);
+        let other = match known {
+            Some(_) => None,
+            None => kind_of(&self.client, &owner.api_version, &owner.kind).await?,
+        };
+        let Some(kind) = known.or(other.as_ref()) else {
+            // A kind that is not served: the real collector keeps the object and tries again.
+            return Ok(true);
+        };
+        let api = api_of(
+            &self.client,
+            &kind.resource,
+            if kind.namespaced { namespace } else { "" },
+        );
+        let found = api.get_metadata_opt(&owner.name).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(&owner.uid)))
+    }
+
+    async fn delete(&self, uid: &str, node: &Node, policy: PropagationPolicy) -> Result<(), kube::Error> {
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                // It may have lost its owners' references meanwhile; if it has changed, the watch will tell.
+                resource_version: Some(node.version.to_string()).filter(|version| !version.is_empty()),
+            }),
+            ..DeleteParams::default()
+        };
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        match api.delete(&node.name, &params).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Deletes the dependents, and lets the owner go when none that blocks it is left.
+    async fn foreground(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        let mut blocked = false;
+        for dependent_uid in self.graph.dependents_of(uid) {
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
+                continue;
+            };
+            let others = dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid != uid && self.graph.contains(&owner.uid));
+            if !dependent.terminating && others {
+                // One that has another owner stays, without this one.
+                self.disown(&dependent_uid, &dependent, &[uid]).await?;
+                self.graph.disown(&dependent_uid, uid);
+                continue;
+            }
+            blocked |= dependent
+                .owners
+                .iter()
+                .any(|owner| owner.uid == uid && owner.blocks);
+            if !dependent.terminating {
+                self.delete_in_foreground(&dependent_uid, &dependent).await?;
+            }
+        }
+        if blocked {
+            Ok(())
+        } else {
+            self.remove_finalizer(uid, node, FOREGROUND).await
+        }
+    }
+
+    /// Takes the owner out of its dependents' references, then lets it go.
+    async fn orphan(&mut self, uid: &str, node: &Node) -> Result<(), kube::Error> {
+        for dependent_uid in self.graph.dependents_of(uid) {
+            let Some(dependent) = self.graph.get(&dependent_uid).cloned() else {
+                continue;
+            };
+            self.disown(&dependent_uid, &dependent, &[uid]).await?;
+            // The owner may be seen to go before this dependent is seen to have changed.
+            self.graph.disown(&dependent_uid, uid);
+        }
+        self.remove_finalizer(uid, node, ORPHAN).await
+    }
+
+    /// Takes owners out of an object's references.
+    async fn disown(&self, uid: &str, node: &Node, owners: &[&str]) -> Result<(), kube::Error> {
+        let is_out = |owner: &&Owner| owners.contains(&owner.uid.as_str());
+        let references = if takes_strategic_patches(&node.kind) {
+            let out = owners.iter();
+            out.map(|owner| json!({"$patch": "delete", "uid": owner}))
+                .collect()
+        } else {
+            let left = node.owners.iter().filter(|owner| !is_out(owner));
+            left.map(|owner| owner.entry.clone()).collect()
+        };
+        self.patch_references(uid, node, references).await
+    }
+
+    /// Patches an object's references: by strategic merge, which takes them one by one, where its kind allows that.
+    async fn patch_references(
+        &self,
+        uid: &str,
+        node: &Node,
+        references: Vec<Value>,
+    ) -> Result<(), kube::Error> {
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        let patch = json!({"metadata": {"uid": uid, "ownerReferences": references}});
+        let patch = if takes_strategic_patches(&node.kind) {
+            Patch::Strategic(&patch)
+        } else {
+            Patch::Merge(&patch)
+        };
+        let result = api
+            .patch_metadata(&node.name, &PatchParams::default(), &patch)
+            .await;
+        match result {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    async fn remove_finalizer(&self, uid: &str, node: &Node, finalizer: &str) -> Result<(), kube::Error> {
+        let left: Vec<&String> = node.finalizers.iter().filter(|name| *name != finalizer).collect();
+        let patch = json!({"metadata": {"uid": uid, "finalizers": left}});
+        let api = api_of(&self.client, &node.kind, &node.namespace);
+        match api
+            .patch_metadata(&node.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+        {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+}
+
+fn api_of(client: &Client, kind: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+    if namespace.is_empty() {
+        Api::all_with(client.clone(), kind)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, kind)
+    }
+}
+
+/// Whether objects of a kind take strategic merge patches: those of built-in kinds do.
+fn takes_strategic_patches(kind: &ApiResource) -> bool {
+    !kind.group.contains('.') || kind.group.ends_with(".k8s.io")
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = at(definition, "status.conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some("Established")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}

@@ -1,0 +1,240 @@
+//! Expressions in CEL, as Kubernetes extends it.
+//!
+//! [`Expression`] is one that was read; [`Scope`] holds the functions it may call. [`values`] turns JSON into values of
+//! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] what is wrong with them.
+//!
+//! What a rule may cost is estimated ([`cost`]) when it is written; what it does cost when it is evaluated is not counted.
+
+pub mod check;
+mod cost;
+mod depth;
+mod failures;
+mod field_path;
+mod folding;
+mod format;
+mod functions;
+mod library;
+mod lists;
+mod macros;
+mod objects;
+pub mod policies;
+mod readable;
+pub mod rules;
+mod sizes;
+mod ty;
+pub mod type_check;
+mod types;
+pub mod values;
+mod words;
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, Value};
+
+use depth::{Depth, deep};
+use ty::Ty;
+use types::Wrong;
+
+use crate::types::Schema;
+
+/// The parser's own limit of brackets, above the one of [`depth`].
+const PARSER_DEPTH_MAX: u16 = 500;
+
+/// An expression that was read.
+#[derive(Debug)]
+pub struct Expression {
+    tree: IdedExpr,
+    /// What is evaluated, where that is not the same: objects are maps, loops over two variables are over one.
+    run: Option<IdedExpr>,
+}
+
+/// Why an expression has no value.
+#[derive(Debug)]
+pub struct Failure {
+    /// What the real server would say.
+    pub text: String,
+}
+
+/// All that expressions may call, to be shared by many of them.
+pub struct Scope {
+    root: Context<'static>,
+}
+
+impl Scope {
+    /// The functions that every expression may call.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut root = Context::default().with_all();
+        library::add(&mut root);
+        format::add(&mut root);
+        readable::add(&mut root);
+        lists::add(&mut root);
+        Self { root }
+    }
+
+    /// Where more functions are added.
+    pub fn functions(&mut self) -> &mut Context<'static> {
+        &mut self.root
+    }
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What is wrong with its syntax, as the real server prints it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut tree = parse(text)?;
+        deep(|| {
+            if let Some(error) = words::problem(text, &mut tree) {
+                return Err(error);
+            }
+            macros::expand(&mut tree);
+            let mut run = tree.clone();
+            let changed = macros::to_one_variable(&mut run) | library::lower(&mut run);
+            Ok(Self {
+                tree,
+                run: changed.then_some(run),
+            })
+        })
+    }
+
+    /// Reads an expression that may make objects (`Object{…}`, `Object.spec{…}`, `JSONPatch{…}`), which are maps here.
+    ///
+    /// # Errors
+    /// What is wrong with its syntax, as the real server prints it.
+    pub fn read_with_objects(text: &str) -> Result<Self, String> {
+        let mut read = Self::read(text)?;
+        let mut run = read.run.take().unwrap_or_else(|| read.tree.clone());
+        if objects::to_maps(&mut run) || run != read.tree {
+            read.run = Some(run);
+        }
+        Ok(read)
+    }
+
+    /// Whether the expression looks at a variable.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.tree.references().has_variable(variable)
+    }
+
+    /// The value of the expression.
+    pub fn value(&self, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+        evaluate(self.run.as_ref().unwrap_or(&self.tree), scope, variables)
+    }
+
+    /// The expression as it is evaluated for values of a schema.
+    fn lowered(mut self, schema: &Schema) -> Self {
+        let tree = self.run.as_ref().unwrap_or(&self.tree);
+        if let Some(lowered) = deep(|| lists::lower(tree, &[("self", schema), ("oldSelf", schema)])) {
+            self.run = Some(lowered);
+        }
+        self
+    }
+}
+
+fn evaluate(tree: &IdedExpr, scope: &Scope, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+    let mut context = scope.root.new_inner_scope();
+    for (name, value) in variables {
+        context.add_variable_from_value(*name, value.clone());
+    }
+    let value = deep(|| Value::resolve(tree, &context));
+    value.map_err(|error| Failure {
+        text: failures::describe(&error),
+    })
+}
+
+fn parse(text: &str) -> Result<IdedExpr, String> {
+    let parsed = Depth::of(text)?.parsing(|| parser().parse(text));
+    parsed.map_err(|error| {
+        if text.is_empty() {
+            // Nothing has no place.
+            return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
+        }
+        // The lines that show the place stand one blank further in where the real server prints them.
+        words::of_macros(text, &error.to_string().replace("\n|", "\n |"))
+    })
+}
+
+fn parser() -> Parser {
+    Parser::new()
+        .enable_optional_syntax(true)
+        .max_recursion_depth(PARSER_DEPTH_MAX)
+}
+
+/// Where the nodes of an expression stand, by their ids: line and column, from 1.
+///
+/// The parser tells that of what it cannot read only; so it is given the same with a character behind it that it cannot.
+fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
+    let unreadable = format!("{text}\n\u{1}");
+    let depth = Depth::of(text).unwrap_or_default();
+    let errors = depth.parsing(|| parser().parse(&unreadable).err());
+    let info = errors.and_then(|errors| errors.errors.into_iter().find_map(|error| error.source_info));
+    let text = text.to_owned();
+    move |id| {
+        let offset = info
+            .as_ref()
+            .and_then(|info| info.offset_for(id))
+            .map_or(0, |(start, _)| start as usize);
+        let before: String = text.chars().take(offset).collect();
+        let column = before.chars().rev().take_while(|c| *c != '\n').count();
+        (before.matches('\n').count() + 1, column + 1)
+    }
+}
+
+/// What is wrong with an expression, as the real server prints it: with the places, in their order.
+fn complaints(text: &str, wrong: &[Wrong]) -> String {
+    let place = places(text);
+    let mut all: Vec<((usize, usize), &str)> = wrong
+        .iter()
+        .map(|wrong| (place(wrong.id), wrong.what.as_str()))
+        .collect();
+    all.sort_by_key(|(at, _)| *at);
+    let shown = all.into_iter().map(|(at, what)| complaint(text, at, what));
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn complaint(text: &str, (line, column): (usize, usize), what: &str) -> String {
+    let source = text.lines().nth(line - 1).unwrap_or_default().replace('\t', " ");
+    let dots = ".".repeat(column - 1);
+    format!("ERROR: <input>:{line}:{column}: {what}\n | {source}\n | {dots}^")
+}
+
+/// Whether a text is a version of three numbers, as `semver` reads it.
+pub fn is_version(text: &str) -> bool {
+    readable::version_problem(text).is_none()
+}
+
+/// Reads an expression; the error says what is wrong with it.
+pub fn compile(expression: &str) -> Result<Expression, String> {
+    Expression::read(expression).map_err(|error| format!("compilation failed: {error}"))
+}
+
+/// What is wrong with an expression that chooses devices.
+pub fn device_selector(text: &str) -> Result<(), String> {
+    let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
+    let checked = deep(|| types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]));
+    // What the fields of a device are is not known here; which names there are is.
+    let is_name = |wrong: &Wrong| {
+        wrong.what.starts_with("undeclared reference to") && !wrong.what.contains("'includes'")
+    };
+    if !checked.wrong.is_empty() && checked.wrong.iter().all(is_name) {
+        return Err(format!(
+            "compilation failed: {}",
+            complaints(text, &checked.wrong)
+        ));
+    }
+    if checked.wrong.is_empty() && !matches!(checked.result, Ty::Bool | Ty::Dyn) {
+        return Err(format!(
+            "must evaluate to bool or the unknown type, not {}",
+            checked.result
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Rules about pods and the nodes, volumes and settings that they get: pure, and the same for the server, the scheduler, kubelets and
+//! controllers.
+
+mod node_affinity;
+mod qos;
+mod requests;
+mod simulated_node;
+mod sysctls;
+mod taints;
+mod volumes;
+
+pub use node_affinity::{REQUIRED as REQUIRED_AFFINITY, node_matches, term_matches};
+pub use qos::qos_class;
+pub use requests::{
+    Amounts, Count, Insufficient, add, amounts, asked, in_units, insufficient, requests, scored,
+};
+pub use simulated_node::OS_IMAGE;
+pub use sysctls::SYSCTLS;
+pub use taints::{tolerates, tolerates_all};
+pub use volumes::{attributes_of, class_of, fits as volume_fits, is_bound_to, mode, size};

@@ -1,0 +1,72 @@
+//! What answers on a simulated container's ports: a small HTTP server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use shared_json::{Array, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::programs::Run;
+
+/// Where servers of files keep them.
+const ROOTS: [&str; 3] = [
+    "/usr/share/nginx/html",
+    "/usr/local/apache2/htdocs",
+    "/var/www/html",
+];
+
+/// Whether the program of a container answers on a port: on those that the container names, on any if it names none.
+pub(super) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
+    let ports = spec.get("ports").and_then(Value::as_array).map(Array::as_slice);
+    let named = |entry: &Value| entry.get("containerPort").and_then(Value::as_u64) == Some(u64::from(port));
+    run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
+}
+
+/// Answers the requests of one connection: a page of the program's script, a file, or else who answers and what was asked.
+pub(super) async fn serve<S>(run: Arc<Run>, who: String, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = service_fn(|request: Request<Incoming>| {
+        let (status, page) = page(&run, &who, request.method().as_str(), request.uri().path());
+        let mut response = Response::new(Full::new(Bytes::from(page)));
+        *response.status_mut() = status;
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    // The simulated program has no clock to send a date by.
+    let connection = hyper::server::conn::http1::Builder::new()
+        .auto_date_header(false)
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "answer on a port");
+    }
+}
+
+fn page(run: &Run, who: &str, method: &str, path: &str) -> (StatusCode, Vec<u8>) {
+    let pages = run.program.as_ref().map(|program| &program.pages);
+    if let Some(pages) = pages.filter(|pages| !pages.is_empty()) {
+        return match pages.get(path) {
+            Some(page) => (StatusCode::OK, page.clone().into_bytes()),
+            None => (StatusCode::NOT_FOUND, b"404 page not found\n".to_vec()),
+        };
+    }
+    let name = if path.ends_with('/') {
+        format!("{path}index.html")
+    } else {
+        path.to_owned()
+    };
+    // A path that leads out of the folder is just not found there.
+    let file = ROOTS
+        .iter()
+        .filter(|_| !name.contains(".."))
+        .find_map(|root| run.files.read(&format!("{root}{name}")).ok());
+    let told = || format!("{who}request: {method} {path}\n").into_bytes();
+    (StatusCode::OK, file.unwrap_or_else(told))
+}

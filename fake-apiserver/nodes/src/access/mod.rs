@@ -1,0 +1,193 @@
+//! The way to what runs on a node: what a real kubelet serves on its own port, and an API server asks it for.
+//!
+//! [`logs`] is what a container has printed, [`forward`] what answers on its ports; commands are sessions of [`programs`].
+
+mod forward;
+mod logs;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use machinery::meta::ObjectMeta as _;
+use node_access::{LogQuery, NodeAccess, Refused, Session, Wants};
+use shared_json::Value;
+use tokio::io::DuplexStream;
+
+use super::by_name::ByName;
+use super::programs::{self, Output, Run};
+use super::status::items;
+
+/// A simulated kubelet's port. Clones lead to the same node.
+#[derive(Clone, Default)]
+pub struct KubeletPort(Arc<Mutex<Pods>>);
+
+/// By the pod's uid, and the container's name.
+type Pods = BTreeMap<Box<str>, ByName<Runs>>;
+
+/// The runs of a container that are still known.
+struct Runs {
+    id: String,
+    current: Arc<Run>,
+    /// What the run before has printed.
+    previous: Option<Output>,
+}
+
+impl KubeletPort {
+    fn lock(&self) -> MutexGuard<'_, Pods> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A container runs, for the first time or again.
+    pub(super) fn started(&self, uid: &str, container: &str, id: &str, run: Arc<Run>) {
+        let mut pods = self.lock();
+        let containers = match pods.get_mut(uid) {
+            Some(containers) => containers,
+            None => pods.entry(uid.into()).or_default(),
+        };
+        let previous = containers.remove(container).map(|runs| runs.current.logs.clone());
+        let runs = Runs {
+            id: id.to_owned(),
+            current: run,
+            previous,
+        };
+        containers.insert(container, runs);
+    }
+
+    /// A pod is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// The container's program, if it runs, and the container's id.
+    fn running(&self, pod: &Value, container: &str) -> Result<(Arc<Run>, String), Refused> {
+        let pods = self.lock();
+        let runs = pods
+            .get(pod.uid())
+            .and_then(|containers| containers.get(container));
+        match runs {
+            Some(runs) if !runs.current.is_over() => Ok((Arc::clone(&runs.current), runs.id.clone())),
+            _ => Err(Refused::NoContainer(container.to_owned())),
+        }
+    }
+}
+
+impl NodeAccess for KubeletPort {
+    fn logs(
+        &self,
+        pod: &Value,
+        container: &str,
+        query: &LogQuery,
+    ) -> Result<BoxStream<'static, Bytes>, Refused> {
+        let pods = self.lock();
+        let runs = pods
+            .get(pod.uid())
+            .and_then(|containers| containers.get(container));
+        let output = match runs {
+            None => return Err(Refused::BadRequest(not_started(pod, container))),
+            Some(runs) if query.previous => runs.previous.clone().ok_or_else(|| {
+                let name = pod.name();
+                Refused::BadRequest(format!(
+                    "previous terminated container \"{container}\" in pod \"{name}\" not found"
+                ))
+            })?,
+            Some(runs) => runs.current.logs.clone(),
+        };
+        drop(pods);
+        Ok(logs::stream(output, query.clone()))
+    }
+
+    fn exec(
+        &self,
+        pod: &Value,
+        container: &str,
+        argv: Vec<String>,
+        wants: Wants,
+    ) -> Result<Box<dyn Session>, Refused> {
+        let (run, id) = self.running(pod, container)?;
+        Ok(programs::exec_session(&run, id, argv, wants))
+    }
+
+    fn attach(&self, pod: &Value, container: &str, wants: Wants) -> Result<Box<dyn Session>, Refused> {
+        let (run, _) = self.running(pod, container)?;
+        Ok(programs::attach(&run, wants))
+    }
+
+    fn forward<'a>(
+        &'a self,
+        pod: &'a Value,
+        port: u16,
+        stream: DuplexStream,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+        let listener = items(pod, "containers").iter().find_map(|spec| {
+            let name = spec.get("name").and_then(Value::as_str)?;
+            let (run, _) = self.running(pod, name).ok()?;
+            forward::listens(&run, spec, port).then_some((run, name))
+        });
+        let Some((run, name)) = listener else {
+            let uid = pod.uid();
+            return Err(format!(
+                "error forwarding port {port} to pod {uid}, uid : failed to execute portforward in network namespace \
+                 \"/var/run/netns/cni-{uid}\": failed to connect to localhost:{port} inside namespace \"{uid}\", IPv4: dial \
+                 tcp4 127.0.0.1:{port}: connect: connection refused IPv6 dial tcp6: address localhost: no suitable address \
+                 found "
+            ));
+        };
+        let who = format!("pod: {}/{}\ncontainer: {name}\n", pod.namespace(), pod.name());
+        forward::serve(run, who, stream).await;
+        Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// What the kubelet says of the log of a container that has not run.
+fn not_started(pod: &Value, container: &str) -> String {
+    let name = pod.name();
+    let status = [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ]
+    .into_iter()
+    .flat_map(|field| {
+        let list = pod.pointer(&format!("/status/{field}")).and_then(Value::as_array);
+        list.into_iter().flatten()
+    })
+    .find(|status| status.get("name").and_then(Value::as_str) == Some(container));
+    let Some(status) = status else {
+        return format!("container \"{container}\" in pod \"{name}\" is not available");
+    };
+    let begin = format!("container \"{container}\" in pod \"{name}\" is");
+    match status.pointer("/state/waiting/reason").and_then(Value::as_str) {
+        Some("ErrImagePull") => format!("{begin} waiting to start: image can't be pulled"),
+        Some("ImagePullBackOff") => format!("{begin} waiting to start: trying and failing to pull image"),
+        Some(reason) => format!("{begin} waiting to start: {reason}"),
+        None => format!("{begin} not available"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use shared_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({}), "container \"c\" in pod \"p\" is not available")]
+    #[case(json!({"waiting": {"reason": "ContainerCreating"}}), "container \"c\" in pod \"p\" is waiting to start: ContainerCreating")]
+    #[case(json!({"waiting": {"reason": "PodInitializing"}}), "container \"c\" in pod \"p\" is waiting to start: PodInitializing")]
+    #[case(json!({"waiting": {"reason": "ErrImagePull"}}), "container \"c\" in pod \"p\" is waiting to start: image can't be pulled")]
+    #[case(json!({"waiting": {"reason": "ImagePullBackOff"}}), "container \"c\" in pod \"p\" is waiting to start: trying and failing to pull image")]
+    #[case(json!({"waiting": {"reason": "CreateContainerConfigError"}}), "container \"c\" in pod \"p\" is waiting to start: CreateContainerConfigError")]
+    fn a_container_that_has_not_run_has_no_log(#[case] state: Value, #[case] expected: &str) {
+        let pod = json!({"metadata": {"name": "p", "uid": "u"}, "status": {"containerStatuses": [{"name": "c", "state": state}]}});
+        let refused = KubeletPort::default().logs(&pod, "c", &LogQuery::default()).err();
+        assert_eq!(refused, Some(Refused::BadRequest(expected.to_owned())));
+    }
+}

@@ -1,0 +1,36 @@
+//! Simulated nodes: a kubelet each, a scheduler for all, and a registry of images.
+//!
+//! They are clients of the Kubernetes API and hold nothing but a `kube::Client`, a clock and a seed, so that they give
+//! any API server its nodes.
+
+mod access;
+mod admission;
+mod by_name;
+mod config;
+mod containers;
+mod heartbeat;
+mod images;
+mod kubelet;
+mod link;
+mod mail;
+mod node;
+mod pod;
+mod preemption;
+mod pressure;
+mod programs;
+mod scheduler;
+mod status;
+mod timing;
+
+pub use access::KubeletPort;
+pub use config::NodeConfigError;
+pub use containers::{ContainerInfo, Containers};
+pub use heartbeat::renew as renew_lease;
+pub use images::{Image, ImageRegistry, PullFailure};
+pub use kubelet::Kubelet;
+pub use link::Switch;
+pub use node::{NodeSpec, Taint};
+pub use node_access::NodeAccess;
+pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
+pub use scheduler::Scheduler;
+pub use timing::Timing;

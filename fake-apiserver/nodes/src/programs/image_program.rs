@@ -1,0 +1,63 @@
+//! Programs of images that are known by name, and that ask the API server.
+
+use std::time::Duration;
+
+use client_kit::{ObjectClient, Random, SharedClock};
+
+use super::builtins::base_name;
+use super::certgen::{self, Certgen};
+use super::pipe::Output;
+use super::script::short_name;
+
+/// How long such a program takes before its first request.
+const START: Duration = Duration::from_millis(100);
+
+/// What a program has around it beside its arguments.
+pub(crate) struct Surroundings {
+    pub objects: ObjectClient,
+    pub clock: SharedClock,
+    pub random: Random,
+}
+
+/// A program that waits to be run.
+pub(crate) struct ImageProgram {
+    arguments: Vec<String>,
+    surroundings: Surroundings,
+}
+
+impl ImageProgram {
+    /// The program of an image, run by a container's `command` and `args`; none if the image is not known or the command is another.
+    pub(crate) fn of(
+        image: &str,
+        command: &[String],
+        arguments: Vec<String>,
+        surroundings: Surroundings,
+    ) -> Option<Self> {
+        let is_its_own = match command {
+            [] => true,
+            [program] => base_name(program) == certgen::NAME,
+            _ => false,
+        };
+        (short_name(image) == certgen::NAME && is_its_own).then_some(Self {
+            arguments,
+            surroundings,
+        })
+    }
+
+    /// Runs it to its end; the exit code.
+    pub(super) async fn run(self, logs: Output) -> i32 {
+        tokio::time::sleep(START).await;
+        let Surroundings {
+            objects,
+            clock,
+            random,
+        } = self.surroundings;
+        let program = Certgen {
+            objects,
+            clock,
+            random,
+            logs,
+        };
+        program.run(&self.arguments).await
+    }
+}

@@ -1,0 +1,27 @@
+//! What containers run: programs that serve until they are stopped, scripted ones, and a small shell.
+//!
+//! [`script`] says per image or per pod annotation what a program does and when; [`process`] is one running; [`parse`],
+//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] is what it sees and [`pipe`] what it
+//! reads and prints; [`image_program`] has the programs of images that are known by name; [`session`] is what somebody runs in a container, or how somebody joins what runs there.
+
+mod arith;
+mod builtins;
+mod certgen;
+mod files;
+mod image_program;
+mod parse;
+mod pipe;
+mod process;
+mod script;
+mod session;
+mod shell;
+mod tar;
+
+pub(super) use files::{Files, Volume};
+pub(super) use image_program::{ImageProgram, Surroundings};
+pub(super) use pipe::{Kept, Output};
+pub(super) use process::{Exit, Launch, Process, Run, launch};
+pub use script::{ExitScript, ProbeAnswer, Program, Reply};
+pub(super) use script::{argv_of, program_of, task_of};
+pub(super) use session::{attach, exec_session};
+pub(super) use shell::exec;

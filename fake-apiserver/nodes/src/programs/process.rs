@@ -1,0 +1,250 @@
+//! A running program.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::SharedClock;
+use futures::channel::mpsc;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::files::Files;
+use super::image_program::ImageProgram;
+use super::pipe::Output;
+use super::script::{ExitScript, Program};
+use super::shell::{Shell, Streams};
+
+/// A program prints at most so often.
+const LOG_PERIOD_MS_MIN: u64 = 10;
+
+/// The exit code of a program that `TERM` ended.
+const TERMINATED: i32 = 143;
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Exit {
+    pub code: i32,
+    /// Empty for what follows from the code.
+    pub reason: String,
+    pub message: String,
+}
+
+/// What to run.
+pub(crate) struct Launch {
+    /// How often the container was started before.
+    pub run: u32,
+    pub program: Option<Program>,
+    pub argv: Option<Vec<String>>,
+    /// The program of an image that is known by name; it goes before `argv`.
+    pub image_program: Option<ImageProgram>,
+    pub env: BTreeMap<String, String>,
+    pub hostname: String,
+    pub clock: SharedClock,
+    pub files: Files,
+    /// Whether it reads what those who attach type, and whether that is a terminal.
+    pub stdin: bool,
+    pub tty: bool,
+    /// Whether its input ends with the first who attaches.
+    pub stdin_once: bool,
+    /// How long a program takes to end when asked.
+    pub stop: Duration,
+}
+
+/// A program that runs. Dropping it kills it.
+pub(crate) struct Process {
+    /// None for what simply serves.
+    term: Option<watch::Sender<bool>>,
+    task: Option<JoinHandle<()>>,
+    pub run: Arc<Run>,
+    pub started: Instant,
+    /// Set if it simply serves: it then ends this long after it is asked, and nothing else ever happens to it.
+    pub serves: Option<Duration>,
+}
+
+/// What others can reach of a program, also after its end.
+pub(crate) struct Run {
+    pub files: Files,
+    /// What it has printed; closed when it has ended.
+    pub logs: Output,
+    /// What those who attach type.
+    pub input: Option<Output>,
+    pub stdin_once: bool,
+    pub tty: bool,
+    pub env: BTreeMap<String, String>,
+    pub hostname: String,
+    pub clock: SharedClock,
+    pub program: Option<Program>,
+    /// Whether it answers on its ports: what a shell runs does not.
+    pub listens: bool,
+}
+
+impl Run {
+    /// Whether the program has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.logs.is_closed()
+    }
+}
+
+impl Process {
+    /// What asks it to end, for others than the kubelet.
+    pub(crate) fn term(&self) -> Option<watch::Sender<bool>> {
+        self.term.clone()
+    }
+
+    /// Asks it to end, as `TERM` does.
+    pub(crate) fn terminate(&self) {
+        if let Some(term) = &self.term {
+            term.send_replace(true);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+        self.run.logs.close();
+    }
+}
+
+/// Starts a program; how it ends is sent as `(key, exit)`. Must be called within a tokio runtime.
+pub(crate) fn launch<K: Send + 'static>(
+    launch: Launch,
+    key: K,
+    exits: mpsc::UnboundedSender<(K, Exit)>,
+) -> Process {
+    let run = Arc::new(Run {
+        files: launch.files,
+        logs: Output::log(Arc::clone(&launch.clock)),
+        input: launch.stdin.then(Output::pipe),
+        stdin_once: launch.stdin_once,
+        tty: launch.tty,
+        env: launch.env,
+        hostname: launch.hostname,
+        clock: launch.clock,
+        listens: launch.argv.is_none() || launch.program.is_some(),
+        program: launch.program,
+    });
+    let mut process = Process {
+        term: None,
+        task: None,
+        run: Arc::clone(&run),
+        started: Instant::now(),
+        serves: None,
+    };
+    let number = usize::try_from(launch.run).unwrap_or(usize::MAX);
+    match (&run.program, launch.image_program, launch.argv) {
+        (Some(program), _, _) => {
+            run.logs.write(program.logs.as_bytes());
+            let stop = launch.stop;
+            let run = Arc::clone(&run);
+            let (term, asked) = watch::channel(false);
+            process.term = Some(term);
+            let task = async move {
+                let program = run.program.as_ref();
+                let exit = match program {
+                    Some(program) => scripted(program, number, stop, asked, &run.logs).await,
+                    None => Exit::default(),
+                };
+                // The worker may be gone; then nobody wants to know.
+                let _ = exits.unbounded_send((key, exit));
+            };
+            process.task = Some(tokio::spawn(task));
+        }
+        (None, Some(program), _) => {
+            let (term, mut asked) = watch::channel(false);
+            process.term = Some(term);
+            let logs = run.logs.clone();
+            let task = async move {
+                let code = tokio::select! {
+                    biased;
+                    code = program.run(logs) => code,
+                    // Whoever would ask is gone together with this task.
+                    Ok(_) = asked.wait_for(|asked| *asked) => TERMINATED,
+                };
+                let exit = Exit {
+                    code,
+                    ..Exit::default()
+                };
+                let _ = exits.unbounded_send((key, exit));
+            };
+            process.task = Some(tokio::spawn(task));
+        }
+        (None, None, Some(argv)) => {
+            let (term, asked) = watch::channel(false);
+            process.term = Some(term);
+            let mut shell = Shell::new(
+                run.files.clone(),
+                run.env.clone(),
+                &run.hostname,
+                Arc::clone(&run.clock),
+                asked,
+                true,
+            );
+            let mut streams = Streams::into_one(&run.logs);
+            if let Some(input) = &run.input {
+                streams.input = input.clone();
+                streams.prompts = run.tty;
+            }
+            let task = async move {
+                let code = shell.run_argv(&argv, &streams).await;
+                let _ = exits.unbounded_send((
+                    key,
+                    Exit {
+                        code,
+                        ..Exit::default()
+                    },
+                ));
+            };
+            process.task = Some(tokio::spawn(task));
+        }
+        (None, None, None) => process.serves = Some(launch.stop),
+    }
+    process
+}
+
+async fn scripted(
+    program: &Program,
+    run: usize,
+    stop: Duration,
+    mut asked: watch::Receiver<bool>,
+    logs: &Output,
+) -> Exit {
+    let ending: Option<&ExitScript> = program.exits.get(run).or(program.exits.last());
+    let stop = program.stop_ms.map_or(stop, Duration::from_millis);
+    let by_itself = async {
+        match ending {
+            Some(ending) => tokio::time::sleep(Duration::from_millis(ending.after_ms)).await,
+            None => std::future::pending().await,
+        }
+    };
+    let asked = async {
+        if program.ignores_term || asked.wait_for(|asked| *asked).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(stop).await;
+    };
+    let prints = async {
+        let (Some(period), false) = (program.log_every_ms, program.log_line.is_empty()) else {
+            return std::future::pending().await;
+        };
+        let period = Duration::from_millis(period.max(LOG_PERIOD_MS_MIN));
+        loop {
+            tokio::time::sleep(period).await;
+            logs.write(format!("{}\n", program.log_line).as_bytes());
+        }
+    };
+    tokio::select! {
+        biased;
+        () = prints => Exit::default(),
+        () = by_itself => ending.map(|ending| Exit {
+            code: ending.code,
+            reason: ending.reason.clone(),
+            message: ending.message.clone(),
+        }).unwrap_or_default(),
+        () = asked => Exit { code: program.term_code, ..Exit::default() },
+    }
+}

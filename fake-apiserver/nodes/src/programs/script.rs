@@ -1,0 +1,259 @@
+//! Which program a container runs: told by a pod's annotation, by its image, or by its command.
+
+use std::collections::BTreeMap;
+
+use machinery::meta::string_map;
+use serde::Deserialize;
+use shared_json::Value;
+
+use super::builtins;
+
+/// The annotation that scripts a container: this, and the container's name. Its value is a [`Program`] as JSON.
+const ANNOTATION: &str = "program.fake-apiserver/";
+
+/// Images without a program of their own: what is given as arguments is run.
+const BARE_IMAGES: [&str; 7] = [
+    "busybox", "alpine", "bash", "debian", "ubuntu", "fedora", "centos",
+];
+
+/// Images of programs that are known to serve: they run until they are stopped also in a pod that is to end.
+const SERVERS: [&str; 36] = [
+    "agnhost",
+    "apache",
+    "caddy",
+    "cassandra",
+    "consul",
+    "coredns",
+    "echo-server",
+    "echoserver",
+    "elasticsearch",
+    "envoy",
+    "etcd",
+    "grafana",
+    "haproxy",
+    "hello-app",
+    "http-echo",
+    "httpbin",
+    "httpd",
+    "kafka",
+    "mariadb",
+    "memcached",
+    "minio",
+    "mongo",
+    "mysql",
+    "nats",
+    "nginx",
+    "nginx-unprivileged",
+    "node-exporter",
+    "pause",
+    "postgres",
+    "prometheus",
+    "rabbitmq",
+    "redis",
+    "registry",
+    "tomcat",
+    "traefik",
+    "whoami",
+];
+
+/// How long a program of which nothing is known runs in a pod that is to end, in milliseconds.
+const TASK_MS: u64 = 100;
+
+/// Commands that the shell runs itself, besides its table.
+const SHELL_WORDS: [&str; 14] = [
+    "sh", "bash", "ash", "dash", "sleep", "tail", "exit", "exec", "wait", "timeout", "env", "tini", "nohup",
+    "time",
+];
+
+/// A program that does what it is told to: when it exits, what probes see, what it prints.
+///
+/// ```
+/// let program: nodes::Program = shared_json::from_str(
+///     r#"{"exits": [{"afterMs": 2000, "code": 1}], "readiness": [{"fromMs": 500, "ok": true}]}"#,
+/// )?;
+/// assert_eq!(program.exits[0].code, 1);
+/// # Ok::<(), shared_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Program {
+    /// How its runs end, the first run first; the last entry holds for all further runs. Without any it runs until stopped.
+    pub exits: Vec<ExitScript>,
+    /// Whether it goes on when asked to end, so that it is killed after its grace period.
+    pub ignores_term: bool,
+    /// Its exit code when asked to end.
+    pub term_code: i32,
+    /// How long it takes to end when asked, in milliseconds; by default what the node's timing says.
+    pub stop_ms: Option<u64>,
+    /// What its readiness probe sees, by time since its start. Before the first entry, and without any: success.
+    pub readiness: Vec<ProbeAnswer>,
+    /// The same for its liveness probe.
+    pub liveness: Vec<ProbeAnswer>,
+    /// The same for its startup probe.
+    pub startup: Vec<ProbeAnswer>,
+    /// What it prints when it starts.
+    pub logs: String,
+    /// A line that it prints again and again, this often in milliseconds.
+    pub log_line: String,
+    /// See `log_line`.
+    pub log_every_ms: Option<u64>,
+    /// What `exec` gives, by the command and its arguments in one line; all others are those of every container.
+    pub commands: BTreeMap<String, Reply>,
+    /// What it answers to HTTP requests on its ports, by path; without any it tells who it is.
+    pub pages: BTreeMap<String, String>,
+}
+
+/// What a command prints, and its exit code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Reply {
+    /// On its standard output.
+    pub out: String,
+    /// On its standard error.
+    pub err: String,
+    /// Its exit code.
+    pub code: i32,
+}
+
+/// How a run of a [`Program`] ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ExitScript {
+    /// Milliseconds from its start.
+    pub after_ms: u64,
+    /// Its exit code.
+    pub code: i32,
+    /// The reason shown; by default `Completed` or `Error`, and `OOMKilled` for who wants that.
+    pub reason: String,
+    /// What it wrote as its termination message.
+    pub message: String,
+}
+
+/// What a probe sees from some time on.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProbeAnswer {
+    /// Milliseconds from the program's start.
+    pub from_ms: u64,
+    /// Whether it succeeds.
+    pub ok: bool,
+    /// What a failure's event says after "probe failed: "; by default what a server that answers 500 gives.
+    #[serde(default)]
+    pub output: String,
+}
+
+/// The script that a pod's annotation gives a container. One that cannot be read is logged and left out.
+pub(crate) fn program_of(pod: &Value, container: &str) -> Option<Program> {
+    let key = format!("{ANNOTATION}{container}");
+    let text = string_map(pod, "annotations").get(&key)?.as_str()?;
+    shared_json::from_str(text)
+        .inspect_err(|error| tracing::warn!(%error, container, "read a program's annotation"))
+        .ok()
+}
+
+/// Whether every container has this command.
+pub(super) fn is_command(name: &str) -> bool {
+    SHELL_WORDS.contains(&builtins::base_name(name)) || builtins::call(name).is_some()
+}
+
+/// The command that the shell is to run for a container; none for a program that serves until it is stopped.
+pub(crate) fn argv_of(spec: &Value) -> Option<Vec<String>> {
+    let list = |field: &str| -> Vec<String> {
+        let items = spec.get(field).and_then(Value::as_array);
+        items
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    let (command, arguments) = (list("command"), list("args"));
+    let image = spec.get("image").and_then(Value::as_str).unwrap_or_default();
+    let bare = BARE_IMAGES.contains(&short_name(image));
+    let mut argv = command;
+    if !argv.is_empty() || bare {
+        argv.extend(arguments);
+    }
+    if argv.is_empty() && bare {
+        argv.push("sh".to_owned());
+    }
+    let first = argv.first()?;
+    let known = is_command(first);
+    // What a bare image does not have cannot be run; another image has its own programs.
+    (known || (bare && !first.contains('/'))).then_some(argv)
+}
+
+/// `nginx` of `registry.example.com/library/nginx:1.7.9`.
+pub(super) fn short_name(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    name.split([':', '@']).next().unwrap_or_default()
+}
+
+/// The program of a container in a pod that is to end (`restartPolicy` `Never` or `OnFailure`) whose image and command are
+/// unknown: it does its work for a moment and ends well, so that a Job completes. None if the pod is to serve, or if the image
+/// is one of a known server.
+pub(crate) fn task_of(pod: &Value, spec: &Value) -> Option<Program> {
+    let text = |object: &Value, field: &str| -> String {
+        let value = object.get(field).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let restarts = pod.get("spec").map(|spec| text(spec, "restartPolicy"));
+    let is_to_end = restarts.is_some_and(|policy| matches!(policy.as_str(), "Never" | "OnFailure"));
+    // A container may restart by a rule of its own: a sidecar does.
+    let ends = is_to_end && text(spec, "restartPolicy") != "Always";
+    let exit = ExitScript {
+        after_ms: TASK_MS,
+        ..ExitScript::default()
+    };
+    (ends && !SERVERS.contains(&short_name(&text(spec, "image")))).then(|| Program {
+        exits: vec![exit],
+        ..Program::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use shared_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({"image": "nginx:alpine"}), None)]
+    #[case(json!({"image": "busybox"}), Some("sh"))]
+    #[case(json!({"image": "docker.io/library/busybox:1.36", "args": ["sleep", "1"]}), Some("sleep 1"))]
+    #[case(json!({"image": "nginx", "args": ["-g", "daemon off;"]}), None)]
+    #[case(json!({"image": "nginx", "command": ["/bin/sh", "-c"], "args": ["sleep 1"]}), Some("/bin/sh -c sleep 1"))]
+    #[case(json!({"image": "app:1", "command": ["/app/server"]}), None)]
+    #[case(json!({"image": "app:1", "command": ["true"]}), Some("true"))]
+    fn what_a_container_runs(#[case] spec: Value, #[case] expected: Option<&str>) {
+        assert_eq!(argv_of(&spec).map(|argv| argv.join(" ")).as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case("Never", json!({"image": "registry.example.com/certgen:v1"}), true)]
+    #[case("OnFailure", json!({"image": "app:1", "command": ["/app/migrate"]}), true)]
+    #[case("Always", json!({"image": "app:1"}), false)]
+    #[case("Never", json!({"image": "nginx:1.7.9"}), false)]
+    #[case("Never", json!({"image": "registry.k8s.io/pause:3.10"}), false)]
+    #[case("Never", json!({"image": "app:1", "restartPolicy": "Always"}), false)]
+    fn unknown_programs_of_pods_that_are_to_end(
+        #[case] policy: &str,
+        #[case] container: Value,
+        #[case] ends: bool,
+    ) {
+        let pod = json!({"spec": {"restartPolicy": policy}});
+        let task = task_of(&pod, &container);
+        assert_eq!(task.is_some_and(|task| task.exits.len() == 1), ends);
+    }
+
+    #[test]
+    fn an_annotation_scripts_a_container() {
+        let pod = json!({"metadata": {"annotations": {
+            "program.fake-apiserver/a": "{\"ignoresTerm\": true}", "program.fake-apiserver/b": "{\"nonsense\": 1}",
+        }}});
+        assert!(program_of(&pod, "a").is_some_and(|program| program.ignores_term));
+        assert_eq!(program_of(&pod, "b"), None);
+        assert_eq!(program_of(&pod, "c"), None);
+    }
+}

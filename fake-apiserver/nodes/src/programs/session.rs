@@ -1,0 +1,278 @@
+//! What somebody runs in a container with `exec`, or joins with `attach`: input, outputs and how it ends.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use node_access::{Reader, Session, Wants, failure};
+use shared_json::{Value, json};
+use tokio::sync::watch;
+
+use super::pipe::Output;
+use super::process::Run;
+use super::script::is_command;
+use super::shell::{Shell, Streams};
+
+/// A command that runs, or a program that was joined.
+struct Joined {
+    /// None if nothing is read.
+    input: Option<Output>,
+    out: Output,
+    err: Output,
+    terminal: Option<Terminal>,
+    /// The `Status` that tells how it has ended.
+    end: BoxFuture<'static, Value>,
+    /// Closed when the session is over.
+    closes: Option<Output>,
+}
+
+/// The line that is being typed.
+#[derive(Debug, Default)]
+struct Terminal {
+    line: Vec<u8>,
+}
+
+impl Session for Joined {
+    fn feed(&mut self, bytes: &[u8]) {
+        let Some(input) = &self.input else { return };
+        match &mut self.terminal {
+            None => input.write(bytes),
+            Some(terminal) => terminal.feed(bytes, input, &self.out),
+        }
+    }
+
+    fn end_input(&mut self) {
+        if let Some(input) = &self.input {
+            input.close();
+        }
+    }
+
+    fn take_end(&mut self) -> BoxFuture<'static, Value> {
+        std::mem::replace(&mut self.end, std::future::pending().boxed())
+    }
+
+    fn outputs(&self) -> [Box<dyn Reader>; 2] {
+        let terminal = self.terminal.is_some();
+        [&self.out, &self.err].map(|output| {
+            let output = output.clone();
+            Box::new(Printed { output, terminal }) as Box<dyn Reader>
+        })
+    }
+
+    fn close(&self) {
+        self.out.close();
+        self.err.close();
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(input) = &self.closes {
+            input.close();
+        }
+    }
+}
+
+/// One of a session's outputs.
+struct Printed {
+    output: Output,
+    terminal: bool,
+}
+
+impl Reader for Printed {
+    fn next(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        async {
+            let piece = self.output.next().await?;
+            Some(if self.terminal {
+                with_returns(&piece)
+            } else {
+                piece
+            })
+        }
+        .boxed()
+    }
+}
+
+/// A terminal's line ends.
+fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if *byte == b'\n' && out.last() != Some(&b'\r') {
+            out.push(b'\r');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+impl Terminal {
+    /// What a terminal does with keys: shows them, and hands lines on.
+    fn feed(&mut self, bytes: &[u8], input: &Output, out: &Output) {
+        for byte in bytes {
+            match byte {
+                b'\r' | b'\n' => {
+                    out.write(b"\n");
+                    self.line.push(b'\n');
+                    input.write(&std::mem::take(&mut self.line));
+                }
+                0x7f | 0x08 => {
+                    if self.line.pop().is_some() {
+                        out.write(b"\x08 \x08");
+                    }
+                }
+                // Ctrl-C and Ctrl-D.
+                0x03 => {
+                    self.line.clear();
+                    out.write(b"^C\n");
+                    input.interrupt();
+                }
+                0x04 if self.line.is_empty() => input.close(),
+                0x04 => input.write(&std::mem::take(&mut self.line)),
+                byte => {
+                    self.line.push(*byte);
+                    out.write(&[*byte]);
+                }
+            }
+        }
+    }
+}
+
+/// Runs a command in the container of a program.
+pub(crate) fn exec_session(run: &Arc<Run>, id: String, argv: Vec<String>, wants: Wants) -> Box<dyn Session> {
+    let (out, err) = (Output::pipe(), Output::pipe());
+    let input = wants.stdin.then(Output::pipe);
+    let err_of_command = if wants.tty { out.clone() } else { err.clone() };
+    let streams = Streams {
+        out: out.clone(),
+        err: err_of_command,
+        input: input.clone().unwrap_or_else(|| Output::holding(Vec::new())),
+        prompts: wants.tty && wants.stdin,
+    };
+    let run = Arc::clone(run);
+    let end = async move {
+        tokio::select! {
+            biased;
+            // The command goes with its container.
+            () = run.logs.closed() => exit_status(137, &argv),
+            status = command(&run, &id, &argv, &streams) => status,
+        }
+    };
+    Box::new(Joined {
+        input,
+        out,
+        err,
+        terminal: wants.tty.then(Terminal::default),
+        end: end.boxed(),
+        closes: None,
+    })
+}
+
+async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Value {
+    let reply = run
+        .program
+        .as_ref()
+        .and_then(|program| program.commands.get(&argv.join(" ")));
+    if let Some(reply) = reply {
+        streams.out.write(reply.out.as_bytes());
+        streams.err.write(reply.err.as_bytes());
+        return exit_status(reply.code, argv);
+    }
+    let first = argv.first().map(String::as_str).unwrap_or_default();
+    if !is_command(first) {
+        return not_found(id, first);
+    }
+    let (_keep, term) = watch::channel(false);
+    let mut shell = Shell::new(
+        run.files.clone(),
+        run.env.clone(),
+        &run.hostname,
+        Arc::clone(&run.clock),
+        term,
+        false,
+    );
+    if super::builtins::base_name(first).ends_with("sh") {
+        return exit_status(shell.run_argv(argv, streams).await, argv);
+    }
+    tokio::select! {
+        biased;
+        () = streams.input.interrupted() => exit_status(130, argv),
+        code = shell.run_argv(argv, streams) => exit_status(code, argv),
+    }
+}
+
+/// Joins a program: its input, and what it prints from now on.
+pub(crate) fn attach(run: &Arc<Run>, wants: Wants) -> Box<dyn Session> {
+    let (out, err) = (Output::pipe(), Output::pipe());
+    let input = run.input.clone().filter(|_| wants.stdin);
+    let closes = input.clone().filter(|_| run.stdin_once);
+    let (logs, copy) = (run.logs.clone(), out.clone());
+    let end = async move {
+        let mut at = logs.end();
+        loop {
+            let kept = logs.kept_after(at).await;
+            at = kept.from + kept.bytes.len() as u64;
+            copy.write(&kept.bytes);
+            if kept.closed {
+                return success();
+            }
+        }
+    };
+    Box::new(Joined {
+        input,
+        out,
+        err,
+        terminal: (run.tty && wants.tty).then(Terminal::default),
+        end: end.boxed(),
+        closes,
+    })
+}
+
+fn success() -> Value {
+    json!({"metadata": {}, "status": "Success"})
+}
+
+/// How a command has ended, as the node tells the client.
+fn exit_status(code: i32, argv: &[String]) -> Value {
+    if code == 0 {
+        return success();
+    }
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "message": format!(
+            "command terminated with non-zero exit code: error executing command [{}], exit code {code}", argv.join(" ")
+        ),
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
+    })
+}
+
+/// What containerd and runc say of a command that the container does not have.
+fn not_found(id: &str, name: &str) -> Value {
+    let why = if name.contains('/') {
+        format!("stat {name}: no such file or directory")
+    } else {
+        "executable file not found in $PATH".to_owned()
+    };
+    failure(&format!(
+        "error executing command in container: failed to exec in container: failed to start exec \"{id}\": OCI runtime \
+         exec failed: exec failed: unable to start container process: exec: \"{name}\": {why}: unknown"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_hands_lines_on() {
+        let (input, out) = (Output::pipe(), Output::pipe());
+        let mut terminal = Terminal::default();
+        terminal.feed(b"ls x\x7f-l\rabc", &input, &out);
+        assert_eq!(input.take(), b"ls -l\n");
+        assert_eq!(out.text(), "ls x\x08 \x08-l\nabc");
+        terminal.feed(b"\x03\x04", &input, &out);
+        assert!(input.is_closed());
+        assert_eq!(with_returns(b"a\nb\r\n"), b"a\r\nb\r\n");
+    }
+}

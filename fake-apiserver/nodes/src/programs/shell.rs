@@ -1,0 +1,645 @@
+//! Runs what the parser has read, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::SharedClock;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::builtins::{self, Call};
+use super::files::{Files, resolve};
+use super::parse::{Node, Redirect, Word, parse};
+use super::pipe::Output;
+use idle::{duration, is_true, pure_sleep};
+
+mod expansion;
+mod idle;
+mod input;
+
+/// How many commands run before some time must pass, and how much then does: a loop without a sleep must not stop the
+/// simulation's clock.
+const STEPS_MAX: u32 = 1000;
+const STEPS_COST: Duration = Duration::from_millis(10);
+/// How deep functions may call each other.
+const CALLS_MAX: u32 = 100;
+/// The exit code of a process that a signal ended: 128 and the signal's number.
+pub(crate) const TERMINATED: i32 = 143;
+
+/// Where a command's output goes and what it reads.
+#[derive(Clone, Default)]
+pub(super) struct Streams {
+    pub out: Output,
+    pub err: Output,
+    pub input: Output,
+    /// A person types: the shell prompts.
+    pub prompts: bool,
+}
+
+impl Streams {
+    /// Both outputs into one, and nothing to read.
+    pub(super) fn into_one(out: &Output) -> Self {
+        Self {
+            out: out.clone(),
+            err: out.clone(),
+            input: Output::holding(Vec::new()),
+            prompts: false,
+        }
+    }
+}
+
+/// Whether the script goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return,
+    Exit,
+}
+
+/// A shell and its state.
+pub(super) struct Shell {
+    pub files: Files,
+    pub env: BTreeMap<String, String>,
+    pub cwd: String,
+    pub hostname: String,
+    pub clock: SharedClock,
+    /// The exit code of the last command.
+    pub status: i32,
+    /// What `TERM` does: nothing set, or a command.
+    trap: Option<String>,
+    exit_trap: Option<String>,
+    /// Becomes true when the process is asked to end.
+    term: watch::Receiver<bool>,
+    term_seen: bool,
+    /// The first process of a container ignores signals it has not asked for.
+    is_init: bool,
+    functions: BTreeMap<String, Arc<Node>>,
+    depth: u32,
+    jobs: JoinSet<()>,
+    steps: u32,
+    since: Instant,
+}
+
+/// Runs a command (program and arguments) in a container's files; gives its exit code and output.
+pub(crate) async fn exec(
+    argv: &[String],
+    files: &Files,
+    env: &BTreeMap<String, String>,
+    hostname: &str,
+    clock: &SharedClock,
+) -> (i32, Output) {
+    let (_keep, term) = watch::channel(false);
+    let mut shell = Shell::new(
+        files.clone(),
+        env.clone(),
+        hostname,
+        Arc::clone(clock),
+        term,
+        false,
+    );
+    let out = Output::default();
+    let code = shell.run_argv(argv, &Streams::into_one(&out)).await;
+    (code, out)
+}
+
+impl Shell {
+    pub(super) fn new(
+        files: Files,
+        mut env: BTreeMap<String, String>,
+        hostname: &str,
+        clock: SharedClock,
+        term: watch::Receiver<bool>,
+        is_init: bool,
+    ) -> Self {
+        env.entry("PATH".to_owned())
+            .or_insert_with(|| "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
+        env.entry("HOSTNAME".to_owned())
+            .or_insert_with(|| hostname.to_owned());
+        env.entry("HOME".to_owned()).or_insert_with(|| "/root".to_owned());
+        Self {
+            files,
+            env,
+            cwd: "/".to_owned(),
+            hostname: hostname.to_owned(),
+            clock,
+            status: 0,
+            trap: None,
+            exit_trap: None,
+            term,
+            term_seen: false,
+            is_init,
+            functions: BTreeMap::new(),
+            depth: 0,
+            jobs: JoinSet::new(),
+            steps: 0,
+            since: Instant::now(),
+        }
+    }
+
+    /// Runs a program with its arguments to its end; gives its exit code.
+    pub(super) async fn run_argv(&mut self, argv: &[String], streams: &Streams) -> i32 {
+        Box::pin(self.command(argv, streams)).await;
+        if let Some(script) = self.exit_trap.take() {
+            let status = self.status;
+            Box::pin(self.script(&script, streams)).await;
+            if self.status == 0 {
+                self.status = status;
+            }
+        }
+        self.status
+    }
+
+    async fn script(&mut self, text: &str, streams: &Streams) -> Flow {
+        match parse(text) {
+            Ok(node) => self.run(&node, streams).await,
+            Err(error) => {
+                streams.err.write(format!("sh: {error}\n").as_bytes());
+                self.status = 2;
+                Flow::Exit
+            }
+        }
+    }
+
+    fn run<'a>(&'a mut self, node: &'a Node, streams: &'a Streams) -> BoxFuture<'a, Flow> {
+        async move {
+            match node {
+                Node::Sequence(nodes) => {
+                    for node in nodes {
+                        let flow = self.run(node, streams).await;
+                        if flow != Flow::Next {
+                            return flow;
+                        }
+                    }
+                    Flow::Next
+                }
+                Node::And(left, right) => {
+                    let flow = self.run(left, streams).await;
+                    if flow != Flow::Next || self.status != 0 {
+                        return flow;
+                    }
+                    self.run(right, streams).await
+                }
+                Node::Or(left, right) => {
+                    let flow = self.run(left, streams).await;
+                    if flow != Flow::Next || self.status == 0 {
+                        return flow;
+                    }
+                    self.run(right, streams).await
+                }
+                Node::Not(inner) => {
+                    let flow = self.run(inner, streams).await;
+                    self.status = i32::from(self.status == 0);
+                    flow
+                }
+                Node::Pipe(parts) => self.pipe(parts, streams).await,
+                Node::Subshell(body) => {
+                    let (env, cwd) = (self.env.clone(), self.cwd.clone());
+                    self.run(body, streams).await;
+                    (self.env, self.cwd) = (env, cwd);
+                    Flow::Next
+                }
+                Node::Background(body) => self.background(body, streams),
+                Node::Function { name, body } => {
+                    self.functions.insert(name.clone(), Arc::new(Node::clone(body)));
+                    self.status = 0;
+                    Flow::Next
+                }
+                Node::Loop {
+                    until,
+                    condition,
+                    body,
+                } => self.a_loop(*until, condition, body, streams).await,
+                Node::For { name, words, body } => self.a_for(name, words, body, streams).await,
+                Node::If { arms, otherwise } => self.an_if(arms, otherwise.as_deref(), streams).await,
+                Node::Case { word, arms } => self.a_case(word, arms, streams).await,
+                Node::Redirected(inner, redirects) => {
+                    let Some(redirected) = self.redirect(redirects, streams).await else {
+                        return Flow::Next;
+                    };
+                    let flow = self.run(inner, &redirected.streams).await;
+                    redirected.finish(self, streams);
+                    flow
+                }
+                Node::Simple {
+                    assignments,
+                    words,
+                    redirects,
+                } => self.simple(assignments, words, redirects, streams).await,
+            }
+        }
+        .boxed()
+    }
+
+    async fn pipe(&mut self, parts: &[Node], streams: &Streams) -> Flow {
+        let mut input = streams.input.clone();
+        let (env, cwd) = (self.env.clone(), self.cwd.clone());
+        for (index, part) in parts.iter().enumerate() {
+            let last = index + 1 == parts.len();
+            let out = if last {
+                streams.out.clone()
+            } else {
+                Output::default()
+            };
+            let inner = Streams {
+                out: out.clone(),
+                err: streams.err.clone(),
+                input: std::mem::take(&mut input),
+                prompts: false,
+            };
+            self.run(part, &inner).await;
+            if !last {
+                input = Output::holding(out.take());
+            }
+        }
+        (self.env, self.cwd) = (env, cwd);
+        Flow::Next
+    }
+
+    fn background(&mut self, body: &Node, streams: &Streams) -> Flow {
+        let (keep, term) = watch::channel(false);
+        let mut child = Self::new(
+            self.files.clone(),
+            self.env.clone(),
+            &self.hostname,
+            Arc::clone(&self.clock),
+            term,
+            false,
+        );
+        child.cwd.clone_from(&self.cwd);
+        let (body, streams) = (body.clone(), streams.clone());
+        self.jobs.spawn(async move {
+            child.run(&body, &streams).await;
+            drop(keep);
+        });
+        self.status = 0;
+        Flow::Next
+    }
+
+    async fn a_loop(&mut self, until: bool, condition: &Node, body: &Node, streams: &Streams) -> Flow {
+        if !until
+            && is_true(condition)
+            && let Some(pause) = pure_sleep(body)
+        {
+            return self.idle(pause, streams).await;
+        }
+        loop {
+            let flow = self.run(condition, streams).await;
+            if flow != Flow::Next {
+                return flow;
+            }
+            if (self.status == 0) == until {
+                self.status = 0;
+                return Flow::Next;
+            }
+            match self.run(body, streams).await {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => return Flow::Next,
+                flow @ (Flow::Return | Flow::Exit) => return flow,
+            }
+        }
+    }
+
+    /// `while true; do sleep n; done`: nothing happens until a signal comes, so nothing needs to wake up before.
+    async fn idle(&mut self, pause: Duration, streams: &Streams) -> Flow {
+        let begin = Instant::now();
+        loop {
+            self.wait_term().await;
+            // The trap runs when the sleep that is under way is over.
+            let pause_ms = pause.as_millis().max(1);
+            let left = pause_ms - begin.elapsed().as_millis() % pause_ms;
+            tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX))).await;
+            self.status = 0;
+            let flow = self.signals(streams).await;
+            if flow != Flow::Next {
+                return flow;
+            }
+        }
+    }
+
+    async fn a_for(&mut self, name: &str, words: &[Word], body: &Node, streams: &Streams) -> Flow {
+        for value in self.expand_all(words, streams).await {
+            self.env.insert(name.to_owned(), value);
+            match self.run(body, streams).await {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => break,
+                flow @ (Flow::Return | Flow::Exit) => return flow,
+            }
+        }
+        Flow::Next
+    }
+
+    async fn an_if(&mut self, arms: &[(Node, Node)], otherwise: Option<&Node>, streams: &Streams) -> Flow {
+        for (condition, body) in arms {
+            let flow = self.run(condition, streams).await;
+            if flow != Flow::Next {
+                return flow;
+            }
+            if self.status == 0 {
+                return self.run(body, streams).await;
+            }
+        }
+        self.status = 0;
+        match otherwise {
+            Some(body) => self.run(body, streams).await,
+            None => Flow::Next,
+        }
+    }
+
+    async fn a_case(&mut self, word: &Word, arms: &[(Vec<Word>, Node)], streams: &Streams) -> Flow {
+        let value = self.expand_one(word, streams).await;
+        for (patterns, body) in arms {
+            for pattern in patterns {
+                let pattern = self.expand_one(pattern, streams).await;
+                if builtins::matches_pattern(&pattern, &value) {
+                    return self.run(body, streams).await;
+                }
+            }
+        }
+        self.status = 0;
+        Flow::Next
+    }
+
+    async fn simple(
+        &mut self,
+        assignments: &[(String, Word)],
+        words: &[Word],
+        redirects: &[Redirect],
+        streams: &Streams,
+    ) -> Flow {
+        self.steps += 1;
+        if self.steps >= STEPS_MAX {
+            if self.since.elapsed().is_zero() {
+                tokio::time::sleep(STEPS_COST).await;
+            }
+            (self.steps, self.since) = (0, Instant::now());
+        }
+        let argv = self.expand_all(words, streams).await;
+        let mut values = BTreeMap::new();
+        for (name, word) in assignments {
+            values.insert(name.clone(), self.expand_one(word, streams).await);
+        }
+        if argv.is_empty() {
+            self.env.append(&mut values);
+            self.status = 0;
+        }
+        let Some(redirected) = self.redirect(redirects, streams).await else {
+            return self.signals(streams).await;
+        };
+        let mut flow = Flow::Next;
+        if !argv.is_empty() {
+            let before = (!values.is_empty()).then(|| self.env.clone());
+            let exports = matches!(argv.first().map(String::as_str), Some("export" | "exec"));
+            self.env.extend(values);
+            flow = self.command(&argv, &redirected.streams).await;
+            if let Some(before) = before.filter(|_| !exports) {
+                self.env = before;
+            }
+        }
+        redirected.finish(self, streams);
+        if flow == Flow::Next {
+            flow = self.signals(streams).await;
+        }
+        flow
+    }
+
+    /// Runs a command by its name.
+    async fn command(&mut self, argv: &[String], streams: &Streams) -> Flow {
+        let Some((name, arguments)) = argv.split_first() else {
+            return Flow::Next;
+        };
+        let first = arguments.first().map(String::as_str).unwrap_or_default();
+        if let Some(body) = self.functions.get(name).cloned() {
+            return self.function(&body, streams).await;
+        }
+        match builtins::base_name(name) {
+            "return" => {
+                self.status = first.parse().unwrap_or(self.status) & 0xff;
+                return Flow::Return;
+            }
+            "exit" => {
+                self.status = first.parse().unwrap_or(self.status) & 0xff;
+                return Flow::Exit;
+            }
+            "break" => return Flow::Break,
+            "continue" => return Flow::Continue,
+            "exec" if arguments.is_empty() => {}
+            "exec" => {
+                // The new program takes the shell's place, and its traps with it.
+                self.trap = None;
+                Box::pin(self.command(arguments, streams)).await;
+                return Flow::Exit;
+            }
+            "trap" => self.set_trap(arguments),
+            "eval" => return Box::pin(self.script(&arguments.join(" "), streams)).await,
+            "sh" | "bash" | "ash" | "dash" => return self.nested_shell(arguments, streams).await,
+            "sleep" => self.sleep(arguments, streams).await,
+            "tail" if arguments.iter().any(|text| text == "-f" || text == "-F") => self.forever().await,
+            "pause" => {
+                self.serve().await;
+            }
+            "wait" => self.wait().await,
+            "timeout" => return self.timeout(arguments, streams).await,
+            "time" | "nohup" | "tini" | "env" | "nice"
+                if !first.is_empty() && !first.starts_with('-') && !first.contains('=') =>
+            {
+                return Box::pin(self.command(arguments, streams)).await;
+            }
+            "read" => self.read_line(arguments, streams).await,
+            _ => match builtins::call(name) {
+                Some(builtin) => {
+                    self.await_input(name, arguments, streams).await;
+                    let mut call = Call {
+                        shell: self,
+                        arguments,
+                        streams,
+                    };
+                    let status = builtin(&mut call);
+                    self.status = status;
+                }
+                None if builtins::is_server(name) => self.serve().await,
+                None => {
+                    streams.err.write(format!("sh: {name}: not found\n").as_bytes());
+                    self.status = 127;
+                }
+            },
+        }
+        Flow::Next
+    }
+
+    async fn function(&mut self, body: &Node, streams: &Streams) -> Flow {
+        if self.depth >= CALLS_MAX {
+            streams
+                .err
+                .write(b"sh: maximum function recursion depth exceeded\n");
+            self.status = 2;
+            return Flow::Exit;
+        }
+        self.depth += 1;
+        let flow = self.run(body, streams).await;
+        self.depth -= 1;
+        if flow == Flow::Return { Flow::Next } else { flow }
+    }
+
+    /// A program that works until it is asked to end. As a child of a shell that is the first process it is not asked.
+    async fn serve(&mut self) {
+        self.wait_term().await;
+        self.term_seen = true;
+        self.status = 0;
+    }
+
+    async fn forever(&mut self) {
+        if self.is_init {
+            std::future::pending::<()>().await;
+        }
+        self.wait_term().await;
+        self.status = TERMINATED;
+    }
+
+    async fn nested_shell(&mut self, arguments: &[String], streams: &Streams) -> Flow {
+        let mut rest = arguments.iter();
+        let mut script = None;
+        while let Some(argument) = rest.next() {
+            if argument.starts_with('-') && argument.contains('c') {
+                script = rest.next().cloned();
+                break;
+            }
+            if !argument.starts_with(['-', '+']) {
+                let path = resolve(&self.cwd, argument);
+                match self.files.read(&path) {
+                    Ok(content) => script = Some(String::from_utf8_lossy(&content).into_owned()),
+                    Err(_) => {
+                        streams.err.write(
+                            format!("sh: can't open '{argument}': No such file or directory\n").as_bytes(),
+                        );
+                        self.status = 2;
+                        return Flow::Next;
+                    }
+                }
+                break;
+            }
+        }
+        let env = self.env.clone();
+        self.status = 0;
+        match script {
+            Some(script) => {
+                Box::pin(self.script(&script, streams)).await;
+            }
+            // Without a script a shell reads its input.
+            None => Box::pin(self.read_commands(streams)).await,
+        }
+        self.env = env;
+        Flow::Next
+    }
+
+    async fn timeout(&mut self, arguments: &[String], streams: &Streams) -> Flow {
+        let mut rest = arguments;
+        while rest.first().is_some_and(|text| text.starts_with('-')) {
+            rest = rest.get(1..).unwrap_or_default();
+        }
+        let Some((limit, command)) = rest.split_first() else {
+            self.status = 1;
+            return Flow::Next;
+        };
+        let Some(limit) = duration(limit) else {
+            self.status = 1;
+            return Flow::Next;
+        };
+        let done = tokio::time::timeout(limit, Box::pin(self.command(command, streams))).await;
+        if done.is_err() {
+            self.status = TERMINATED;
+        }
+        Flow::Next
+    }
+
+    async fn sleep(&mut self, arguments: &[String], streams: &Streams) {
+        let total: Option<Duration> = arguments.iter().map(|text| duration(text)).sum();
+        match total {
+            Some(total) if !arguments.is_empty() => {
+                if total == Duration::MAX {
+                    self.forever().await;
+                }
+                tokio::time::sleep(total).await;
+                self.status = 0;
+            }
+            _ => {
+                let text = arguments.first().map(String::as_str).unwrap_or_default();
+                streams
+                    .err
+                    .write(format!("sleep: invalid number '{text}'\n").as_bytes());
+                self.status = 1;
+            }
+        }
+    }
+
+    async fn wait(&mut self) {
+        let term = self.term_seen;
+        tokio::select! {
+            biased;
+            () = wait_for(&mut self.term), if !term => self.status = TERMINATED,
+            () = async { while self.jobs.join_next().await.is_some() {} } => self.status = 0,
+        }
+    }
+
+    fn set_trap(&mut self, arguments: &[String]) {
+        self.status = 0;
+        let Some((action, signals)) = arguments.split_first() else {
+            return;
+        };
+        for signal in signals {
+            let action = Some(action).filter(|action| *action != "-").cloned();
+            match signal.trim_start_matches("SIG") {
+                "TERM" | "15" => self.trap = action,
+                "EXIT" | "0" => self.exit_trap = action,
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until the process is asked to end, for the first time.
+    async fn wait_term(&mut self) {
+        if self.term_seen {
+            std::future::pending::<()>().await;
+        }
+        wait_for(&mut self.term).await;
+    }
+
+    /// Does what a signal that has come asks for.
+    async fn signals(&mut self, streams: &Streams) -> Flow {
+        if self.term_seen || !*self.term.borrow() {
+            return Flow::Next;
+        }
+        self.term_seen = true;
+        match self.trap.clone() {
+            Some(command) => {
+                let status = self.status;
+                let flow = Box::pin(self.script(&command, streams)).await;
+                if flow == Flow::Next {
+                    self.status = status;
+                }
+                flow
+            }
+            None if self.is_init => Flow::Next,
+            None => {
+                self.status = TERMINATED;
+                Flow::Exit
+            }
+        }
+    }
+}
+
+async fn wait_for(term: &mut watch::Receiver<bool>) {
+    if term.wait_for(|asked| *asked).await.is_err() {
+        // Nobody is left who could ask.
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+#[path = "shell_tests.rs"]
+mod tests;

@@ -1,0 +1,23 @@
+//! Certificates: those of a server and its administrator, whom a certificate is for, requests for certificates (PKCS #10), and an
+//! authority that signs them (X.509).
+//!
+//! What a request says of its subject, key and names is carried over byte by byte; everything else is written here.
+
+mod authority;
+mod der;
+mod identity;
+mod request;
+mod subject;
+
+pub use authority::{Authority, Terms};
+pub use identity::{CertificateError, Identity};
+pub use request::{Names, Request, of_pem};
+pub use subject::{Subject, subject};
+
+/// Whether bytes begin with a sequence that is there as a whole, as a certificate is one.
+pub fn is_sequence(bytes: &[u8]) -> bool {
+    der::expect(der::SEQUENCE, bytes).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,414 @@
+//! Calling a webhook: a POST of JSON over HTTPS, to a URL or to a service.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST};
+use http::{Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use machinery::meta::at;
+use machinery::patch::json_type;
+use shared_json::{Value, json};
+use store::{GroupResource, ObjectKey};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::tls;
+use crate::rest::kind_check::TYPE_META;
+use crate::server::ServerState;
+
+/// The largest answer that is read: 3 MiB.
+const ANSWER_BYTES_MAX: usize = 3 * 1024 * 1024;
+const DEFAULT_PORT: u16 = 443;
+
+/// Where a webhook is, and whom its certificate must be signed by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClientConfig {
+    url: String,
+    service: Option<Service>,
+    bundle: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Service {
+    namespace: String,
+    name: String,
+    path: String,
+    port: u16,
+}
+
+/// Where to connect, what to ask for there, and what the certificate must be for.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    address: String,
+    port: u16,
+    /// The URL as errors show it, without the timeout.
+    url: String,
+    server_name: String,
+    path: String,
+}
+
+impl ClientConfig {
+    /// Reads a `WebhookClientConfig`.
+    pub(crate) fn read(config: &Value) -> Self {
+        let text = |path: &str| {
+            at(config, path)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let service = config
+            .get("service")
+            .filter(|service| service.is_object())
+            .map(|service| Service {
+                namespace: text("service.namespace"),
+                name: text("service.name"),
+                path: text("service.path"),
+                port: service
+                    .get("port")
+                    .and_then(Value::as_u64)
+                    .and_then(|port| u16::try_from(port).ok())
+                    .unwrap_or(DEFAULT_PORT),
+            });
+        Self {
+            url: text("url"),
+            service,
+            bundle: STANDARD.decode(text("caBundle")).unwrap_or_default(),
+        }
+    }
+
+    fn place(&self, state: &ServerState) -> Result<Place, String> {
+        match &self.service {
+            Some(service) => service.place(state),
+            None => from_url(&self.url),
+        }
+    }
+}
+
+fn from_url(url: &str) -> Result<Place, String> {
+    let parsed: Uri = url.parse().map_err(|error| format!("parse {url:?}: {error}"))?;
+    let host = parsed.host().unwrap_or_default().trim_matches(['[', ']']);
+    if parsed.scheme_str() != Some("https") || host.is_empty() {
+        return Err(format!("Post {url:?}: unsupported protocol scheme"));
+    }
+    let path = clean_path(parsed.path());
+    let url = match (parsed.authority(), path == parsed.path()) {
+        (Some(authority), false) => format!("https://{authority}{path}"),
+        _ => url.to_owned(),
+    };
+    Ok(Place {
+        address: host.to_owned(),
+        port: parsed.port_u16().unwrap_or(DEFAULT_PORT),
+        url,
+        server_name: host.to_owned(),
+        path,
+    })
+}
+
+/// A path without empty parts, `.`, `..` and a slash at its end, as Go's `path.Join("/", path)` gives it: so client-go writes the paths
+/// of its requests.
+fn clean_path(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+impl Service {
+    /// The service as its clients name it.
+    fn named(&self) -> Place {
+        let server_name = format!("{}.{}.svc", self.name, self.namespace);
+        let path = clean_path(&self.path);
+        Place {
+            address: server_name.clone(),
+            port: self.port,
+            url: format!("https://{server_name}:{}{path}", self.port),
+            server_name,
+            path,
+        }
+    }
+
+    /// A service is where its endpoints are: nothing else forwards to them here.
+    fn place(&self, state: &ServerState) -> Result<Place, String> {
+        let key = ObjectKey::new(&self.namespace, &self.name);
+        let found = state.store.get(&GroupResource::new("", "services"), &key);
+        let Some(service) = found else {
+            return Err(format!("service {:?} not found", self.name));
+        };
+        let Place {
+            url,
+            server_name,
+            path,
+            ..
+        } = self.named();
+        let ports = at(&service.value, "spec.ports").and_then(Value::as_array);
+        let served = ports
+            .into_iter()
+            .flatten()
+            .find(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(self.port)));
+        let Some(served) = served else {
+            return Err(format!(
+                "no service port {} found for service {:?}",
+                self.port, self.name
+            ));
+        };
+        let place = |address: &str, port: u16| Place {
+            address: address.to_owned(),
+            port,
+            url: url.clone(),
+            server_name: server_name.clone(),
+            path: path.clone(),
+        };
+        if at(&service.value, "spec.type").and_then(Value::as_str) == Some("ExternalName") {
+            let host = at(&service.value, "spec.externalName")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            return Ok(place(host, self.port));
+        }
+        let name = served.get("name").and_then(Value::as_str).unwrap_or_default();
+        let target = served
+            .get("targetPort")
+            .and_then(Value::as_u64)
+            .and_then(|port| u16::try_from(port).ok());
+        match self.endpoint(state, name, target.unwrap_or(self.port)) {
+            Some((address, port)) => Ok(place(&address, port)),
+            None => Err(format!("no endpoints available for service {:?}", self.name)),
+        }
+    }
+
+    /// The first ready address of the service's slices, or of its endpoints.
+    fn endpoint(&self, state: &ServerState, port_name: &str, default_port: u16) -> Option<(String, u16)> {
+        let number = |ports: Option<&Value>| {
+            let ports = ports.and_then(Value::as_array);
+            let named = ports
+                .into_iter()
+                .flatten()
+                .find(|port| port.get("name").and_then(Value::as_str).unwrap_or_default() == port_name);
+            let given = named.and_then(|port| port.get("port")).and_then(Value::as_u64);
+            given
+                .and_then(|port| u16::try_from(port).ok())
+                .unwrap_or(default_port)
+        };
+        let slices = GroupResource::new("discovery.k8s.io", "endpointslices");
+        let slices = state
+            .store
+            .list(&slices, Some(&self.namespace), None, None)
+            .ok()?
+            .items;
+        for slice in slices {
+            let labels = at(&slice.value, "metadata.labels");
+            let of = labels
+                .and_then(|labels| labels.get("kubernetes.io/service-name"))
+                .and_then(Value::as_str);
+            if of != Some(self.name.as_str()) {
+                continue;
+            }
+            let endpoints = slice.value.get("endpoints").and_then(Value::as_array);
+            for endpoint in endpoints.into_iter().flatten() {
+                let ready = at(endpoint, "conditions.ready")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(true);
+                let address = endpoint.pointer("/addresses/0").and_then(Value::as_str);
+                if let (true, Some(address)) = (ready, address) {
+                    return Some((address.to_owned(), number(slice.value.get("ports"))));
+                }
+            }
+        }
+        let key = ObjectKey::new(&self.namespace, &self.name);
+        let endpoints = state.store.get(&GroupResource::new("", "endpoints"), &key)?;
+        let subset = endpoints.value.pointer("/subsets/0")?;
+        let address = subset.pointer("/addresses/0/ip").and_then(Value::as_str)?;
+        Some((address.to_owned(), number(subset.get("ports"))))
+    }
+}
+
+/// Posts a document to a webhook and reads the one that it answers with. The errors are in the real server's words.
+pub(crate) async fn post(
+    state: &ServerState,
+    config: &ClientConfig,
+    document: &Value,
+    timeout: Duration,
+) -> Result<Value, String> {
+    let posted = |url: &str, why: String| format!("Post \"{url}?timeout={}s\": {why}", timeout.as_secs());
+    let place = config.place(state).map_err(|why| match &config.service {
+        Some(service) => posted(&service.named().url, why),
+        None => why,
+    })?;
+    let failed = |why: String| posted(&place.url, why);
+    // Apart, because every request that may ask a webhook, and hardly any does, would have room for a connection.
+    let exchange = Box::pin(exchange(&place, &config.bundle, document, timeout));
+    match tokio::time::timeout(timeout, exchange).await {
+        Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        Ok(Err(Failure::Transport(why))) => Err(failed(why)),
+        Ok(Err(Failure::Answer(why))) => Err(why),
+        Ok(Ok(answer)) => Ok(answer),
+    }
+}
+
+enum Failure {
+    Transport(String),
+    Answer(String),
+}
+
+async fn exchange(
+    place: &Place,
+    bundle: &[u8],
+    document: &Value,
+    timeout: Duration,
+) -> Result<Value, Failure> {
+    let tls = tls::client_config(bundle).map_err(Failure::Answer)?;
+    let target = if place.address.contains(':') {
+        format!("[{}]:{}", place.address, place.port)
+    } else {
+        format!("{}:{}", place.address, place.port)
+    };
+    let dialled = |why: &str| Failure::Transport(format!("dial tcp {target}: {why}"));
+    let stream = TcpStream::connect((place.address.as_str(), place.port))
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => dialled("connect: connection refused"),
+            _ => dialled(&error.to_string()),
+        })?;
+    let name = match place.server_name.parse::<IpAddr>() {
+        Ok(address) => ServerName::from(address),
+        Err(_) => {
+            ServerName::try_from(place.server_name.clone()).map_err(|error| dialled(&error.to_string()))?
+        }
+    };
+    let stream = TlsConnector::from(Arc::clone(&tls)).connect(name, stream).await;
+    let stream =
+        stream.map_err(|error| Failure::Transport(format!("tls: failed to verify certificate: {error}")))?;
+    let broken = |error: hyper::Error| Failure::Transport(error.to_string());
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let request = Request::post(format!("{}?timeout={}s", place.path, timeout.as_secs()))
+        .header(HOST, target.as_str())
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(document.to_string())))
+        .map_err(|error| Failure::Transport(error.to_string()))?;
+    let answering = async {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body
+            .map_err(|error| Failure::Transport(error.to_string()))?
+            .to_bytes();
+        Ok((head, body))
+    };
+    tokio::pin!(connection, answering);
+    let (head, body) = tokio::select! {
+        biased;
+        answer = &mut answering => answer?,
+        ended = &mut connection => {
+            ended.map_err(broken)?;
+            answering.await?
+        }
+    };
+    let code = head.status;
+    if !code.is_success() {
+        return Err(Failure::Answer(said(&body).unwrap_or_else(|| refused(code))));
+    }
+    if body.is_empty() {
+        let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        return Err(Failure::Answer(format!(
+            "0-length response with status code: {} and content type: {}",
+            code.as_u16(),
+            kind.unwrap_or_default()
+        )));
+    }
+    decoded(&body).map_err(Failure::Answer)
+}
+
+/// An answer, which the real server reads as it reads a request: YAML will do.
+fn decoded(body: &[u8]) -> Result<Value, String> {
+    if let Ok(answer) = shared_json::from_slice::<Value>(body)
+        && answer.is_object()
+    {
+        return Ok(answer);
+    }
+    let text = String::from_utf8_lossy(body);
+    let answer: Value =
+        serde_saphyr::from_str(&text).map_err(|error| format!("decode the answer: {error}"))?;
+    match answer {
+        Value::Object(_) => Ok(answer),
+        Value::Null => Ok(json!({})),
+        other => Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type {TYPE_META}",
+            json_type(&other)
+        )),
+    }
+}
+
+/// The message of an answer that is a refusal by itself.
+fn said(body: &[u8]) -> Option<String> {
+    let status: Value = shared_json::from_slice(body).ok()?;
+    let text = |field: &str| status.get(field).and_then(Value::as_str);
+    let is_refusal = text("kind") == Some("Status") && text("status") != Some("Success");
+    text("message")
+        .filter(|message| is_refusal && !message.is_empty())
+        .map(str::to_owned)
+}
+
+/// What a client of the real server says of an answer that is no success.
+fn refused(code: StatusCode) -> String {
+    match code.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 => "forbidden: unknown".to_owned(),
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        409 => "the server reported a conflict".to_owned(),
+        422 => "the server rejected our request due to an error in our request".to_owned(),
+        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
+        503 => "the server is currently unable to handle the request".to_owned(),
+        504 => "the server was unable to return a response in the time allotted, but may still be processing the request".to_owned(),
+        500.. => "an error on the server (\"unknown\") has prevented the request from succeeding".to_owned(),
+        code => format!("the server responded with the status code {code} but did not return more information"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://127.0.0.1:8443/v", Ok(("127.0.0.1", 8443, "/v")))]
+    #[case("https://hook.example.com", Ok(("hook.example.com", 443, "/")))]
+    #[case("https://[::1]:1/x", Ok(("::1", 1, "/x")))]
+    #[case("https://h//a/./b/../c/", Ok(("h", 443, "/a/c")))]
+    #[case("http://127.0.0.1/v", Err(()))]
+    #[case("not a url", Err(()))]
+    fn places(#[case] url: &str, #[case] expected: Result<(&str, u16, &str), ()>) {
+        let place = from_url(url);
+        let got = place
+            .as_ref()
+            .map(|place| (place.address.as_str(), place.port, place.path.as_str()))
+            .map_err(|_| ());
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn reads_a_service() {
+        let config = ClientConfig::read(
+            &json!({"service": {"namespace": "n", "name": "s", "path": "/p"}, "caBundle": "AQI="}),
+        );
+        let service = config.service.expect("a service");
+        assert_eq!(
+            (service.port, service.path.as_str(), config.bundle.as_slice()),
+            (443, "/p", [1_u8, 2].as_slice())
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Who asks.
+//!
+//! Requests from this process are an administrator's and pay nothing. A server behind a socket tells what it knows of a
+//! connection ([`Peer`]); [`authenticate`] and [`impersonated`] say whose request it is.
+
+mod request;
+mod service_account;
+mod token;
+
+pub(crate) use machinery::user::{MASTERS, User};
+pub use request::Peer;
+pub(crate) use request::{authenticate, completed, impersonated};
+pub(crate) use service_account::{
+    completed_request, request_token, review_token, take_changes, with_lifetime,
+};
+pub(crate) use token::TokenSigner;

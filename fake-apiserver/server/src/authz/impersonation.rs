@@ -1,0 +1,183 @@
+//! Taking one user for another: the modes in which the real server allows it, and what each asks.
+//!
+//! The newer modes ask twice: whether the user may act so as somebody of that sort (`impersonate-on:<mode>:<verb>`), and whether they
+//! may be whom they name (`impersonate:<mode>`). The old one asks the latter alone (`impersonate`). The mode that worked last for a
+//! user comes first, so that its refusal is what they are told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use machinery::status::ApiError;
+
+use super::{Act, MASTERS, allows, forbidden, is_master};
+use crate::authn::{self, User};
+use crate::server::ServerState;
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+/// How many users' modes are remembered, as many as in the real server.
+const REMEMBERED_MAX: usize = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    ArbitraryNode,
+    ServiceAccount,
+    UserInfo,
+    Legacy,
+}
+
+const MODES: [Mode; 4] = [
+    Mode::ArbitraryNode,
+    Mode::ServiceAccount,
+    Mode::UserInfo,
+    Mode::Legacy,
+];
+
+/// Which mode worked last, by the name of who asked.
+#[derive(Debug, Default)]
+pub(crate) struct Modes(Mutex<BTreeMap<String, Mode>>);
+
+impl Modes {
+    fn last(&self, user: &User) -> Option<Mode> {
+        let modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        modes.get(&user.name).copied()
+    }
+
+    fn remember(&self, user: &User, mode: Mode) {
+        let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if modes.len() >= REMEMBERED_MAX {
+            modes.clear();
+        }
+        modes.insert(user.name.clone(), mode);
+    }
+}
+
+/// What names of users say.
+enum Sort<'a> {
+    Node(&'a str),
+    Account(&'a str, &'a str),
+    Other,
+}
+
+fn sort(name: &str) -> Sort<'_> {
+    if let Some(node) = name.strip_prefix("system:node:").filter(|node| !node.is_empty()) {
+        return Sort::Node(node);
+    }
+    let account = name.strip_prefix("system:serviceaccount:");
+    match account.and_then(|rest| rest.split_once(':')) {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Sort::Account(namespace, name)
+        }
+        _ => Sort::Other,
+    }
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ArbitraryNode => "arbitrary-node",
+            Self::ServiceAccount => "serviceaccount",
+            Self::UserInfo => "user-info",
+            Self::Legacy => "",
+        }
+    }
+
+    fn applies(self, wanted: &User) -> bool {
+        let only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+        match (self, sort(&wanted.name)) {
+            (Self::Legacy, _) | (Self::UserInfo, Sort::Other) => true,
+            (Self::ArbitraryNode, Sort::Node(_)) | (Self::ServiceAccount, Sort::Account(..)) => only_name,
+            _ => false,
+        }
+    }
+
+    /// # Errors
+    /// 403: what the user may not do of it.
+    fn check(self, state: &ServerState, user: &User, wanted: &User, act: &Act) -> Result<(), ApiError> {
+        let ask = |act: Act| match allows(state, user, &act) {
+            true => Ok(()),
+            false => Err(forbidden(user, &act)),
+        };
+        let is_new = self != Self::Legacy;
+        if is_new {
+            ask(Act {
+                verb: format!("impersonate-on:{}:{}", self.name(), act.verb),
+                ..act.clone()
+            })?;
+        }
+        let of = |group: &str, resource: &str, name: &str| Act {
+            verb: match self {
+                Self::Legacy => "impersonate".to_owned(),
+                _ => format!("impersonate:{}", self.name()),
+            },
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            name: name.to_owned(),
+            ..Act::default()
+        };
+        let group = if is_new { AUTHENTICATION } else { "" };
+        ask(match sort(&wanted.name) {
+            Sort::Node(name) if is_new => of(group, "nodes", name),
+            Sort::Account(namespace, name) => Act {
+                namespace: namespace.to_owned(),
+                ..of(group, "serviceaccounts", name)
+            },
+            Sort::Node(_) | Sort::Other => of(group, "users", &wanted.name),
+        })?;
+        if !wanted.uid.is_empty() {
+            ask(of(AUTHENTICATION, "uids", &wanted.uid))?;
+        }
+        if is_new
+            && wanted
+                .groups
+                .iter()
+                .any(|name| name.is_empty() || name == MASTERS)
+        {
+            return Err(forbidden(user, &of(group, "groups", MASTERS)));
+        }
+        for name in &wanted.groups {
+            ask(of(group, "groups", name))?;
+        }
+        for (key, values) in &wanted.extra {
+            for value in values {
+                ask(Act {
+                    subresource: key.clone(),
+                    ..of(AUTHENTICATION, "userextras", value)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The user that somebody is taken for who asks to be `wanted`.
+///
+/// # Errors
+/// 403: the first refusal.
+pub(crate) fn become_user(
+    state: &ServerState,
+    user: &User,
+    wanted: User,
+    act: &Act,
+) -> Result<Arc<User>, ApiError> {
+    if is_master(user) {
+        return Ok(Arc::new(authn::completed(wanted)));
+    }
+    let last = state.impersonations.last(user);
+    let modes = last
+        .into_iter()
+        .chain(MODES.into_iter().filter(|mode| Some(*mode) != last));
+    let mut refusal = None;
+    for mode in modes.filter(|mode| mode.applies(&wanted)) {
+        match mode.check(state, user, &wanted, act) {
+            Ok(()) => {
+                state.impersonations.remember(user, mode);
+                return Ok(Arc::new(authn::completed(wanted)));
+            }
+            Err(error) => {
+                refusal.get_or_insert(error);
+            }
+        }
+    }
+    // The old mode applies to everybody.
+    Err(refusal.unwrap_or_else(|| forbidden(user, act)))
+}

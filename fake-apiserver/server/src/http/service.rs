@@ -1,0 +1,502 @@
+//! The way of a request: read, route, decode, act, encode.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client_kit::LocalObjects;
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use hyper::upgrade::OnUpgrade;
+use machinery::status::ApiError;
+use shared_json::Value;
+
+use super::body::ResponseBody;
+use super::decode::BODY_BYTES_MAX;
+use super::dispatch::{Incoming, resource_request, unanswered_method};
+use super::health::health;
+use super::metrics::metrics;
+use super::negotiate::{Accepted, Encoding, Offer, accept, is_routed};
+use super::params::{self, Params};
+use super::payload::Payload;
+use super::request::{ResourceRequest, Target, Verb, target};
+use super::respond::{self, AGGREGATED_PROTOBUF_TYPE, AGGREGATED_TYPE, AGGREGATED_YAML_TYPE};
+use super::streams;
+use crate::authn::{self, Peer, TokenSigner, User};
+use crate::authz::{self, Act};
+use crate::discovery;
+use crate::faults::{Asked, Fate};
+use crate::openapi::{self, Document};
+use crate::resources::Registry;
+use crate::server::Server;
+
+/// How long a client may take to send a request: the real server ends one that is not long-running after that.
+const BODY_WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl<B> tower::Service<Request<B>> for Server
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(answer(server, request).await) })
+    }
+}
+
+async fn answer<B>(server: Server, request: Request<B>) -> Response<ResponseBody>
+where
+    B: Body,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (mut head, body) = request.into_parts();
+    if streams::is_needed(&head.headers, &head.extensions) {
+        return streams::through_a_connection(server, head).await;
+    }
+    let upgrade = head.extensions.remove::<OnUpgrade>();
+    let response = match handle(server, &head, upgrade, body).await {
+        Ok(response) => response,
+        Err(error) => {
+            let accepted = accept(header(&head, &ACCEPT), Offer::ERRORS).unwrap_or_default();
+            let pretty = Params::parse(head.uri.query().unwrap_or_default())
+                .is_ok_and(|params| is_pretty(&params, header(&head, &USER_AGENT)));
+            let encoding = match accepted.encoding {
+                Encoding::Json if pretty => Encoding::PrettyJson,
+                encoding => encoding,
+            };
+            respond::failure(&error, encoding)
+        }
+    };
+    respond::finish(response, &head.headers)
+}
+
+fn header<'a>(head: &'a Parts, name: &HeaderName) -> &'a str {
+    let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+async fn handle<B>(
+    server: Server,
+    head: &Parts,
+    upgrade: Option<OnUpgrade>,
+    body: B,
+) -> Result<Response<ResponseBody>, ApiError>
+where
+    B: Body,
+    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let query = head.uri.query().unwrap_or_default();
+    if !params::is_escaped_well(head.uri.path()) {
+        let mut response = respond::text("400 Bad Request".to_owned());
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        return Ok(response);
+    }
+    let params = Params::parse(query)?;
+    let path = params::unescape_path(head.uri.path());
+    let target = routed(target(&head.method, &path, params.watch), &server.state.registry);
+    let target = read_by_custom_handler(target, head, params.watch, &server.state.registry);
+    if target == Target::Unfinished {
+        let asked = head
+            .uri
+            .path_and_query()
+            .map_or(head.uri.path(), PathAndQuery::as_str);
+        return Ok(respond::unfinished(asked));
+    }
+    if !target.is_long_running() {
+        params.check_timeout()?;
+    }
+    let agent = match header(head, &USER_AGENT) {
+        "" => server.user_agent.unwrap_or_default(),
+        said => said,
+    };
+    let fate = match &target {
+        Target::Resource(request) => server.state.faults.of_request(&Asked {
+            request,
+            user_agent: agent,
+        }),
+        _ => Fate::default(),
+    };
+    if !fate.delay.is_zero() {
+        tokio::time::sleep(fate.delay).await;
+    }
+    if let Some(refusal) = fate.refusal {
+        return Err(refusal);
+    }
+    let user = admit(&server, head, &path, &target, &params)?;
+    let whole = Limited::new(body, BODY_BYTES_MAX).collect();
+    let body = match tokio::time::timeout(BODY_WAIT_MAX, whole).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+        Err(_) => return Err(ApiError::unread_in_time()),
+    };
+    let local = head.extensions.get::<LocalObjects>();
+    let body = match local.and_then(|local| local.sent(&body)) {
+        Some(object) => Payload::of_object(object.clone()),
+        None => Payload::from(body),
+    };
+    match target {
+        Target::Health(which, check) => Ok(health(&which, check.as_deref(), query)),
+        Target::WrongMethod => Err(ApiError::method_not_allowed()),
+        Target::WrongMethodOf(request) => unanswered_method(&server, &request, header(head, &ACCEPT)),
+        Target::NoNamespace => Err(ApiError::bad_request("Namespace parameter required.")),
+        Target::Nothing => Ok(respond::page_not_found()),
+        Target::NoRoute => Err(ApiError::no_such_resource()),
+        Target::Resource(request) => {
+            let stream = streams::ends_at_node(&request).then(|| streams::Head {
+                query: query.to_owned(),
+                headers: head.headers.clone(),
+                upgrade,
+            });
+            let incoming = Box::new(Incoming {
+                user,
+                accept: header(head, &ACCEPT).to_owned(),
+                content_type: header(head, &CONTENT_TYPE).to_owned(),
+                manager: manager(&params, agent),
+                pretty: is_pretty(&params, agent),
+                local: local.cloned(),
+                is_remote: head.extensions.get::<Peer>().is_some(),
+                user_agent: agent.to_owned(),
+                params,
+                body,
+                stream,
+            });
+            let answer = resource_request(server, request, incoming).await;
+            if fate.lose_answer {
+                return Err(ApiError::timed_out());
+            }
+            answer
+        }
+        Target::Metrics => Ok(metrics(&server)),
+        Target::KeySet => key_set(&server, header(head, &ACCEPT)),
+        Target::OpenApiV2 => Ok(match openapi::v2(&server.state.registry, header(head, &ACCEPT)) {
+            Some(found) => published(found, head, None),
+            None => respond::silent(StatusCode::NOT_ACCEPTABLE),
+        }),
+        Target::OpenApiV3(path) => Ok(match openapi::v3(&server.state.registry, &path) {
+            Some(_) if !path.is_empty() && !openapi::takes_v3(header(head, &ACCEPT)) => {
+                respond::silent(StatusCode::NOT_ACCEPTABLE)
+            }
+            Some(found) => match elsewhere(&path, &found.hash, query) {
+                Some(place) => respond::moved(&place),
+                None => published(found, head, Some(query)),
+            },
+            None => respond::silent(StatusCode::NOT_FOUND),
+        }),
+        other => {
+            let offer = Offer {
+                protobuf: matches!(
+                    other,
+                    Target::CoreVersions | Target::Groups | Target::Group(_) | Target::GroupVersion(..)
+                ),
+                views: false,
+                tables: false,
+                aggregated: matches!(other, Target::CoreVersions | Target::Groups),
+            };
+            let asked = header(head, &ACCEPT);
+            if let Some(error) = unrouted(&other, asked, &server) {
+                return Err(error);
+            }
+            // Whoever asks for the version gets it as it is.
+            let mut accepted = if other == Target::Version {
+                Accepted::default()
+            } else {
+                accept(asked, offer).ok_or_else(not_acceptable)?
+            };
+            if is_pretty(&params, agent) && accepted.encoding == Encoding::Json {
+                accepted.encoding = Encoding::PrettyJson;
+            }
+            let Some(document) = document(&server, &other, accepted) else {
+                let known = matches!(&other, Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group));
+                return if known {
+                    Err(ApiError::no_such_resource())
+                } else {
+                    Ok(respond::page_not_found())
+                };
+            };
+            let bytes = Bytes::from(document.to_string());
+            let mut answer = respond::respond(StatusCode::OK, bytes, accepted.encoding, &[]);
+            if accepted.aggregated {
+                answer
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, aggregated_type(accepted.encoding));
+            }
+            Ok(answer)
+        }
+    }
+}
+
+/// What is served decides over some paths: which versions there are, and what can be watched.
+fn routed(target: Target, registry: &Registry) -> Target {
+    match target {
+        Target::WrongMethodOfVersion(group, version) => {
+            let served = registry.is_builtin_group(&group)
+                && discovery::resource_list(registry, &group, &version).is_some();
+            if served {
+                Target::WrongMethod
+            } else {
+                Target::GroupVersion(group, version)
+            }
+        }
+        Target::OldWatch(request) => {
+            let Some(resource) = registry
+                .find(&request.group, &request.version, &request.resource)
+                .filter(|resource| !resource.is_custom())
+            else {
+                return Target::Resource(request);
+            };
+            let watched = resource.verbs.iter().any(|verb| verb == "watch")
+                && request.subresource.is_empty()
+                && (request.name.is_empty() || resource.namespaced != request.namespace.is_empty())
+                && (resource.namespaced || request.namespace.is_empty());
+            match request.verb {
+                Verb::Watch if watched => Target::Resource(request),
+                _ if watched => Target::WrongMethod,
+                _ => Target::NoRoute,
+            }
+        }
+        target => target,
+    }
+}
+
+/// The handler of custom resources reads HEAD as GET, and finds out by itself that a change needs a name. The routes of built-in
+/// resources have nothing for either.
+fn read_by_custom_handler(target: Target, head: &Parts, watch: bool, registry: &Registry) -> Target {
+    let Target::WrongMethodOf(request) = target else {
+        return target;
+    };
+    let verb = match (head.method.as_str(), request.name.is_empty()) {
+        ("HEAD", false) => Verb::Get,
+        ("HEAD", true) if watch => Verb::Watch,
+        ("HEAD", true) => Verb::List,
+        ("PUT", _) => Verb::Update,
+        ("PATCH", _) => Verb::Patch,
+        _ => return Target::WrongMethodOf(request),
+    };
+    let found = registry.find(&request.group, &request.version, &request.resource);
+    if found.is_some_and(|resource| resource.is_custom()) {
+        Target::Resource(ResourceRequest { verb, ..request })
+    } else {
+        Target::WrongMethodOf(request)
+    }
+}
+
+/// Some of these documents are behind routes that list what they produce, and refuse everything else in their own words.
+fn unrouted(target: &Target, accept: &str, server: &Server) -> Option<ApiError> {
+    let (produced, fits) = match target {
+        Target::Version => (
+            "application/json",
+            accept.trim().is_empty()
+                || accept.split(',').any(|range| {
+                    let kind = range.split(';').next().unwrap_or_default().trim();
+                    matches!(kind, "*/*" | "application/json")
+                }),
+        ),
+        Target::CoreVersions => (DOCUMENT_TYPES, is_routed(accept)),
+        Target::GroupVersion(group, _) if server.state.registry.is_builtin_group(group) => {
+            (DOCUMENT_TYPES, is_routed(accept))
+        }
+        _ => return None,
+    };
+    if fits {
+        return None;
+    }
+    let mut error = ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        format!("406: Not Acceptable\n\nAvailable representations: {produced}"),
+    );
+    error.details = Some(shared_json::json!({}));
+    Some(error)
+}
+
+const DOCUMENT_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The content type of aggregated discovery.
+fn aggregated_type(encoding: Encoding) -> HeaderValue {
+    HeaderValue::from_static(match encoding {
+        Encoding::Yaml => AGGREGATED_YAML_TYPE,
+        Encoding::Protobuf => AGGREGATED_PROTOBUF_TYPE,
+        Encoding::Json | Encoding::PrettyJson => AGGREGATED_TYPE,
+    })
+}
+
+/// Finds out who asks, and whether they may. What comes from this process pays nothing for it.
+fn admit(
+    server: &Server,
+    head: &Parts,
+    path: &str,
+    target: &Target,
+    params: &Params,
+) -> Result<Arc<User>, ApiError> {
+    let Some(peer) = head.extensions.get::<Peer>() else {
+        return Ok(User::master());
+    };
+    let state = &server.state;
+    let user = authn::authenticate(state, peer, &head.headers)?;
+    let act = match target {
+        Target::Resource(request) => {
+            let mut act = Act::of(request);
+            if request.name.is_empty() && matches!(request.verb, Verb::List | Verb::Watch) {
+                // Whoever lists one object by its name may do so by that name.
+                act.name = named(&params.field_selector).to_owned();
+            }
+            act.field_selector.clone_from(&params.field_selector);
+            act
+        }
+        Target::WrongMethodOf(request) => Act {
+            verb: meant(&head.method).to_owned(),
+            ..Act::of(request)
+        },
+        _ => Act::path(&head.method, path),
+    };
+    let user = match authn::impersonated(&head.headers)? {
+        Some(meant) => authz::become_user(state, &user, meant, &act)?,
+        None => user,
+    };
+    authz::check(state, &user, &act)?;
+    Ok(user)
+}
+
+/// The verb that a method stands for where nothing answers it.
+fn meant(method: &Method) -> &'static str {
+    match method.as_str() {
+        "POST" => "create",
+        "GET" | "HEAD" => "get",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "",
+    }
+}
+
+/// The one name that a field selector asks for, if it does.
+fn named(selector: &str) -> &str {
+    let wanted = selector.split(',').find_map(|term| {
+        let name = term.strip_prefix("metadata.name=")?;
+        Some(name.strip_prefix('=').unwrap_or(name))
+    });
+    let is_name = |name: &&str| !matches!(*name, "." | "..") && !name.contains(['/', '%', '\\']);
+    wanted.filter(is_name).unwrap_or_default()
+}
+
+/// The keys that tokens are signed with, which come in a media type of their own only.
+fn key_set(server: &Server, accept: &str) -> Result<Response<ResponseBody>, ApiError> {
+    const TYPE: &str = "application/jwk-set+json";
+    let mut ranges = accept
+        .split(',')
+        .map(|range| range.split(';').next().unwrap_or_default().trim());
+    if !accept.is_empty() && !ranges.any(|range| matches!(range, TYPE | "application/*" | "*/*")) {
+        let message = format!("only the following media types are accepted: {TYPE}");
+        let mut error = ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        error.details = Some(shared_json::json!({}));
+        return Err(error);
+    }
+    Ok(respond::whole(
+        Bytes::from(server.state.tokens.key_set().to_string()),
+        TYPE,
+    ))
+}
+
+/// Where a document is that was asked for by the hash of another one.
+fn elsewhere(path: &str, hash: &str, query: &str) -> Option<String> {
+    let asked = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("hash="))
+        .filter(|asked| !asked.is_empty() && !path.is_empty())?;
+    (asked != hash).then(|| format!("/openapi/v3/{path}?hash={hash}"))
+}
+
+/// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep
+/// it for good.
+fn published(document: Document, head: &Parts, query: Option<&str>) -> Response<ResponseBody> {
+    let tag = format!("\"{}\"", document.hash);
+    let asked = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("hash=")));
+    let mut answer = if header(head, &IF_NONE_MATCH) == tag {
+        let mut unchanged = respond::whole(Bytes::new(), document.content_type);
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        respond::whole(document.bytes, document.content_type)
+    };
+    let headers = answer.headers_mut();
+    let mut set = |name: HeaderName, text: &str| {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    };
+    set(ETAG, &tag);
+    set(VARY, "Accept-Encoding, Accept");
+    if asked == Some(document.hash.as_str()) {
+        set(CACHE_CONTROL, "public, immutable");
+    }
+    answer
+}
+
+/// No form that the client accepts is offered.
+pub(super) fn not_acceptable() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
+    )
+}
+
+/// JSON is laid out for people if they ask for it, or if what asks is a tool that shows it as it is.
+fn is_pretty(params: &Params, user_agent: &str) -> bool {
+    params.pretty.unwrap_or_else(|| {
+        ["curl", "Wget", "Mozilla/5.0"]
+            .iter()
+            .any(|tool| user_agent.starts_with(tool))
+    })
+}
+
+/// The field manager: as the client names it, or the program in its user agent.
+const MANAGER_CHARS_MAX: usize = 128;
+
+fn manager(params: &Params, user_agent: &str) -> String {
+    if !params.field_manager.is_empty() {
+        return params.field_manager.clone();
+    }
+    let program = user_agent.split('/').next().unwrap_or_default();
+    if program.is_empty() {
+        "unknown".to_owned()
+    } else {
+        // What names a manager is cut to what a manager may be named.
+        let end = program.char_indices().nth(MANAGER_CHARS_MAX).map(|(end, _)| end);
+        program[..end.unwrap_or(program.len())].to_owned()
+    }
+}
+
+/// The answers that concern no object.
+fn document(server: &Server, target: &Target, accepted: Accepted) -> Option<Value> {
+    let registry = &server.state.registry;
+    match target {
+        Target::Version => Some(discovery::version()),
+        Target::CoreVersions if accepted.aggregated => Some(discovery::aggregated(registry, true)),
+        Target::CoreVersions => Some(discovery::core_versions()),
+        Target::Groups if accepted.aggregated => Some(discovery::aggregated(registry, false)),
+        Target::Groups => Some(discovery::group_list(registry)),
+        Target::Group(group) => discovery::group(registry, group),
+        Target::GroupVersion(group, version) => discovery::resource_list(registry, group, version),
+        Target::OpenIdConfiguration => Some(TokenSigner::configuration()),
+        Target::Root => Some(discovery::root_paths(registry)),
+        _ => None,
+    }
+}

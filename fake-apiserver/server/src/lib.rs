@@ -1,0 +1,26 @@
+//! The API server: a `tower::Service` from HTTP request to HTTP response, over a store.
+//!
+//! # The way of a request
+//!
+//! `http::service` → `http::request` (what is asked) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) → `admission` →
+//! types (defaults, schema) → rules → store → `encode`.
+//!
+//! **Invariant:** it knows no kubelet, no scheduler and no controller: they are clients. It reaches a node by a trait
+//! ([`node_access::NodeAccess`]).
+
+mod admission;
+mod authn;
+mod authz;
+mod discovery;
+mod encode;
+pub mod faults;
+mod http;
+mod openapi;
+mod resources;
+mod rest;
+mod server;
+
+pub use admission::{Webhook, WebhookHandler, WebhookKind, WebhookRule};
+pub use authn::Peer;
+pub use http::body::ResponseBody;
+pub use server::{EVENT_LIFE, Server};

@@ -1,0 +1,239 @@
+//! OpenAPI v2: one document of everything.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use machinery::types::published::{self, COMPONENTS};
+use shared_json::{Map, Value, json};
+
+use super::v3::with_group_kinds;
+use super::{Document, custom, gnostic, hash, operations};
+use crate::resources::{Registry, Resource};
+
+const DEFINITIONS: &str = "#/definitions/";
+/// What clients call the protobuf form, and what the server calls it: RFC 7231 knows no `@`.
+const PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+];
+
+pub(super) fn document(registry: &Registry, accept: &str) -> Option<Document> {
+    let binary = binary_wanted(accept)?;
+    let resources = registry.all();
+    let hash = hash(
+        resources
+            .iter()
+            .map(|resource| fingerprint(resource))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(String::as_str),
+    );
+    let bytes = cached(&hash, binary, || {
+        let document = make(&resources);
+        if binary {
+            gnostic::encode(&document)
+        } else {
+            document.to_string().into_bytes()
+        }
+    });
+    let content_type = if binary { PROTOBUF[1] } else { "application/json" };
+    Some(Document {
+        bytes,
+        content_type,
+        hash,
+    })
+}
+
+/// Whether the first media type that there is stands for protobuf.
+fn binary_wanted(accept: &str) -> Option<bool> {
+    if accept.trim().is_empty() {
+        return Some(false);
+    }
+    accept
+        .split(',')
+        .find_map(|range| match range.split(';').next().unwrap_or_default().trim() {
+            "*/*" | "application/*" | "application/json" => Some(false),
+            other => PROTOBUF.contains(&other).then_some(true),
+        })
+}
+
+fn fingerprint(resource: &Resource) -> String {
+    let id = format!("{}/{}", resource.api_version(), resource.plural);
+    match &resource.custom {
+        Some(custom) => format!("{id} {} {}", resource.kind, custom.published),
+        None => id,
+    }
+}
+
+/// The document of this hash and form, kept until another is asked for.
+fn cached(hash: &str, binary: bool, make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    static LAST: Mutex<[Option<(String, Bytes)>; 2]> = Mutex::new([None, None]);
+    let slot = usize::from(binary);
+    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, bytes)) = last()[slot].as_ref().filter(|(known, _)| known == hash) {
+        return bytes.clone();
+    }
+    let bytes = Bytes::from(make());
+    last()[slot] = Some((hash.to_owned(), bytes.clone()));
+    bytes
+}
+
+fn make(resources: &[Arc<Resource>]) -> Value {
+    let mut paths = Map::new();
+    let mut definitions: Map = published::definitions()
+        .iter()
+        .map(|(name, schema)| {
+            (
+                name.clone(),
+                definition(name, with_group_kinds(name, schema.clone(), resources)),
+            )
+        })
+        .collect();
+    for resource in resources {
+        for (path, item) in operations::of_resource(resource) {
+            paths.insert(path, path_item(item));
+        }
+        for (name, schema) in custom::definitions(resource) {
+            definitions.insert(name, structure(schema));
+        }
+    }
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.2"},
+        "paths": paths,
+        "definitions": definitions,
+        "securityDefinitions": {
+            "BearerToken": {
+                "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
+            },
+        },
+        "security": [{"BearerToken": []}],
+    })
+}
+
+fn definition(name: &str, schema: Value) -> Value {
+    let mut out = structure(schema);
+    // What v3 says with alternatives, v2 says with a type alone.
+    let kind = match name.rsplit('.').next().unwrap_or(name) {
+        "Quantity" | "IntOrString" => "string",
+        _ => return out,
+    };
+    out["type"] = Value::from(kind);
+    out
+}
+
+/// A schema of v3 as one of v2: references without `allOf`, no defaults, none of what v2 does not know.
+fn structure(schema: Value) -> Value {
+    match schema {
+        Value::Object(mut map) => {
+            if let Some(reference) = map.get("allOf").and_then(|all| all.pointer("/0/$ref")).cloned() {
+                map.remove("allOf");
+                map.insert("$ref".to_owned(), reference);
+            }
+            // A nullable value of v2 has no type.
+            if map.remove("nullable") == Some(Value::from(true)) {
+                map.remove("type");
+            }
+            for unknown in ["default", "oneOf", "anyOf", "not", "x-kubernetes-validations"] {
+                map.remove(unknown);
+            }
+            let converted = map.into_iter().map(|(key, value)| {
+                let value = match (key.as_str(), value) {
+                    ("$ref", Value::String(path)) => Value::from(path.replace(COMPONENTS, DEFINITIONS)),
+                    ("properties", Value::Object(fields)) => Value::Object(
+                        fields
+                            .into_iter()
+                            .map(|(name, field)| (name, structure(field)))
+                            .collect(),
+                    ),
+                    ("items" | "additionalProperties" | "schema", value) => structure(value),
+                    ("allOf", Value::Array(list)) => Value::Array(list.into_iter().map(structure).collect()),
+                    (_, value) => value,
+                };
+                (key, value)
+            });
+            Value::Object(converted.collect())
+        }
+        other => other,
+    }
+}
+
+fn path_item(item: Value) -> Value {
+    let Value::Object(item) = item else { return item };
+    let converted = item.into_iter().map(|(key, value)| match key.as_str() {
+        "parameters" => (key, parameters(value)),
+        _ => (key, operation(value)),
+    });
+    Value::Object(converted.collect())
+}
+
+fn operation(mut operation: Value) -> Value {
+    let Some(map) = operation.as_object_mut() else {
+        return operation;
+    };
+    let mut all = map
+        .remove("parameters")
+        .map(parameters)
+        .unwrap_or_else(|| json!([]));
+    map.insert("consumes".to_owned(), json!(["*/*"]));
+    map.insert(
+        "produces".to_owned(),
+        json!([
+            "application/json",
+            "application/yaml",
+            "application/vnd.kubernetes.protobuf"
+        ]),
+    );
+    map.insert("schemes".to_owned(), json!(["https"]));
+    if let Some(body) = map.remove("requestBody") {
+        let content = body
+            .get("content")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let types: Vec<String> = content.keys().map(ToString::to_string).collect();
+        map.insert("consumes".to_owned(), json!(types));
+        let schema = content
+            .values()
+            .next()
+            .and_then(|entry| entry.get("schema"))
+            .cloned()
+            .unwrap_or_default();
+        let mut parameter = json!({"name": "body", "in": "body", "schema": structure(schema)});
+        if body.get("required") == Some(&Value::from(true)) {
+            parameter["required"] = Value::from(true);
+        }
+        if let Some(list) = all.as_array_mut() {
+            list.insert(0, parameter);
+        }
+    }
+    if all.as_array().is_some_and(|list| !list.is_empty()) {
+        map.insert("parameters".to_owned(), all);
+    }
+    if let Some(responses) = map.get_mut("responses").and_then(Value::as_object_mut) {
+        for response in responses.values_mut() {
+            let schema = response.pointer("/content/application~1json/schema").cloned();
+            if let Some(response) = response.as_object_mut() {
+                response.remove("content");
+                if let Some(schema) = schema {
+                    response.insert("schema".to_owned(), structure(schema));
+                }
+            }
+        }
+    }
+    operation
+}
+
+/// Parameters of v2 say their type themselves.
+fn parameters(list: Value) -> Value {
+    let Value::Array(list) = list else { return list };
+    let inline = |mut parameter: Value| {
+        if let Some(map) = parameter.as_object_mut()
+            && let Some(Value::Object(schema)) = map.remove("schema")
+        {
+            map.extend(schema);
+        }
+        parameter
+    };
+    list.into_iter().map(inline).collect()
+}

@@ -1,0 +1,29 @@
+//! What each verb does.
+//!
+//! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
+//! are cases), [`delete`]. What a client sends is brought into shape by [`incoming`]; [`conversion`] translates between
+//! the versions of one resource; [`field_selector`] reads field selectors.
+
+pub(crate) mod context;
+pub(crate) mod conversion;
+pub(crate) mod create;
+mod definitions;
+pub(crate) mod delete;
+mod device_taints;
+mod eviction;
+pub(crate) mod expiry;
+mod field_selector;
+pub(crate) mod incoming;
+pub(crate) mod kind_check;
+pub(crate) mod options;
+pub(crate) mod ownership;
+pub(crate) mod patch;
+pub(crate) mod posted;
+pub(crate) mod read;
+mod scale;
+mod schema_rules;
+pub(crate) mod sent;
+mod services;
+pub(crate) mod subresource;
+pub(crate) mod update;
+pub(crate) mod watch;

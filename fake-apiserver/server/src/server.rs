@@ -1,0 +1,217 @@
+//! The API server's state, shared by all requests.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use client_kit::{ObjectClient, Random, Seed, SharedClock, SharedNames};
+use futures::future::BoxFuture;
+use machinery::types::rfc3339;
+use node_access::NodeAccess;
+use pod_rules::FieldError;
+use shared_json::Value;
+use store::Store;
+
+use crate::admission::Webhook;
+use crate::authn::TokenSigner;
+use crate::authz;
+use crate::faults::Faults;
+use crate::resources::Registry;
+use crate::rest::expiry::{Expiry, expire_events};
+
+pub use crate::rest::expiry::EVENT_LIFE;
+
+/// An API server without a socket: a `tower::Service` from HTTP request to HTTP response. Clones are the same server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) state: Arc<ServerState>,
+    /// What clients of this process say that they are, if they say nothing.
+    pub(crate) user_agent: Option<&'static str>,
+}
+
+/// What the requests of one server share.
+pub(crate) struct ServerState {
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: SharedClock,
+    pub(crate) names: SharedNames,
+    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) tokens: TokenSigner,
+    pub(crate) faults: Faults,
+    pub(crate) revisions: RevisionTexts,
+    pub(crate) impersonations: authz::Modes,
+    pub(crate) expiry: Expiry,
+    /// How many watches go over sockets.
+    pub(crate) remote_watches: AtomicU32,
+    /// The ways to the nodes that can be reached, by name.
+    nodes: Mutex<BTreeMap<String, Arc<dyn NodeAccess>>>,
+    random: Mutex<Random>,
+}
+
+impl Server {
+    /// A server with an empty store. `clock` gives every timestamp, `seed` every uid, `names` every generated name.
+    #[must_use]
+    pub fn new(clock: SharedClock, seed: Seed, names: SharedNames, webhooks: Vec<Webhook>) -> Self {
+        Self::with_store(Store::new(), clock, seed, names, webhooks)
+    }
+
+    /// The same with a store that may hold something.
+    #[must_use]
+    pub fn with_store(
+        store: Store,
+        clock: SharedClock,
+        seed: Seed,
+        names: SharedNames,
+        webhooks: Vec<Webhook>,
+    ) -> Self {
+        let state = ServerState {
+            store: Arc::new(store),
+            registry: Registry::default(),
+            clock,
+            names,
+            webhooks,
+            tokens: TokenSigner::new(seed),
+            faults: Faults::new(seed),
+            revisions: RevisionTexts::default(),
+            impersonations: authz::Modes::default(),
+            expiry: Expiry::default(),
+            remote_watches: AtomicU32::new(0),
+            nodes: Mutex::default(),
+            random: Mutex::new(seed.fork("uids").random()),
+        };
+        Self {
+            state: Arc::new(state),
+            user_agent: None,
+        }
+    }
+
+    /// A client that calls this server in process. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// The same for a program of this name: its requests say so in their user agent, which is also the field manager of what it
+    /// writes, and whom [faults](Self::faults) can be meant for.
+    #[must_use]
+    pub fn client_named(&self, user_agent: &'static str) -> kube::Client {
+        kube::Client::new(self.named(user_agent), "default")
+    }
+
+    /// The same for single objects.
+    #[must_use]
+    pub fn objects_named(&self, user_agent: &'static str) -> ObjectClient {
+        ObjectClient::of_service(self.named(user_agent))
+    }
+
+    /// The same server, for a caller of this name.
+    #[must_use]
+    pub fn named(&self, user_agent: &'static str) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            user_agent: Some(user_agent),
+        }
+    }
+
+    /// What goes wrong when a test asks for it.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.state.faults
+    }
+
+    /// Lets the server reach a node, for logs, commands and ports of its pods. A real server finds a kubelet's port on the
+    /// network; here the caller that starts a kubelet says so.
+    pub fn connect_node(&self, name: &str, access: impl NodeAccess + 'static) {
+        self.state.lock_nodes().insert(name.to_owned(), Arc::new(access));
+    }
+
+    /// Draws uids anew, for a server that goes on after it was stopped: those that it drew before are taken.
+    pub fn reseed(&self, seed: Seed) {
+        *self.state.lock_random() = seed.fork("uids").random();
+    }
+
+    /// A new uid.
+    #[must_use]
+    pub fn new_uid(&self) -> String {
+        self.state.new_uid()
+    }
+
+    /// The time as `metav1.Time` is written.
+    #[must_use]
+    pub fn now(&self) -> String {
+        self.state.now()
+    }
+
+    /// Serves the custom resources of a CustomResourceDefinition that the store holds.
+    ///
+    /// # Errors
+    /// What is wrong with the definition.
+    pub fn define(&self, definition: &Value) -> Result<(), Vec<FieldError>> {
+        let revision = self.state.store.revision();
+        self.state.registry.define(definition, revision)
+    }
+
+    /// Deletes events that have not been written for `life`, until dropped.
+    #[must_use]
+    pub fn expire_events(&self, life: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(expire_events(Arc::clone(&self.state), life))
+    }
+
+    /// The server's store, for observers and assertions.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.state.store
+    }
+}
+
+/// The data of ControllerRevisions that were not written as a Go client writes them, by uid: the real server keeps their bytes,
+/// and compares them. The oldest are forgotten.
+#[derive(Default)]
+pub(crate) struct RevisionTexts(Mutex<VecDeque<(String, String)>>);
+
+impl RevisionTexts {
+    const KEPT_MAX: usize = 256;
+
+    pub(crate) fn keep(&self, uid: &str, data: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(Self::KEPT_MAX - 1);
+        kept.push_front((uid.to_owned(), data));
+    }
+
+    pub(crate) fn data(&self, uid: &str) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter()
+            .find(|(other, _)| other == uid)
+            .map(|(_, data)| data.clone())
+    }
+}
+
+impl ServerState {
+    fn lock_random(&self) -> MutexGuard<'_, Random> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_nodes(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn NodeAccess>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to a node, if it can be reached.
+    pub(crate) fn node_access(&self, name: &str) -> Option<Arc<dyn NodeAccess>> {
+        self.lock_nodes().get(name).cloned()
+    }
+
+    pub(crate) fn new_uid(&self) -> String {
+        self.lock_random().uuid()
+    }
+
+    /// A number in `low..=high`.
+    pub(crate) fn random_between(&self, low: u64, high: u64) -> u64 {
+        self.lock_random().between(low, high)
+    }
+
+    /// The time as `metav1.Time` is written.
+    pub(crate) fn now(&self) -> String {
+        rfc3339(self.clock.now_seconds())
+    }
+}

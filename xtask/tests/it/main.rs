@@ -1,0 +1,3 @@
+//! Tests of the workspace itself.
+
+mod rooms;

@@ -1,0 +1,149 @@
+//! The rule: what each crate may import, and within some crates each top-level module.
+
+/// A crate.
+pub(super) struct Crate {
+    /// Its name.
+    pub name: &'static str,
+    /// The crates of the workspace that it may import.
+    pub imports: &'static [&'static str],
+    /// What its top-level modules may import of each other; nothing is said where there are no rows.
+    pub modules: &'static [(&'static str, &'static [&'static str])],
+    /// Whether its top-level modules must form no circle.
+    pub is_checked: bool,
+}
+
+const fn row(name: &'static str, imports: &'static [&'static str]) -> Crate {
+    Crate {
+        name,
+        imports,
+        modules: &[],
+        is_checked: true,
+    }
+}
+
+/// From the bottom up: a crate stands below all that it imports.
+pub(super) const CRATES: &[Crate] = &[
+    row("shared-json", &[]),
+    row("client-kit", &["shared-json"]),
+    row("seeded-entropy", &["client-kit"]),
+    row("pod-rules", &["shared-json"]),
+    Crate {
+        name: "machinery",
+        imports: &["pod-rules", "shared-json"],
+        modules: &[
+            ("cel", &["pattern", "types", "zones"]),
+            ("finalizers", &[]),
+            ("go_json", &[]),
+            ("keys", &[]),
+            ("meta", &["keys"]),
+            ("patch", &["types"]),
+            ("pattern", &[]),
+            ("placement", &["meta", "selector", "types"]),
+            ("protobuf", &["types", "wire"]),
+            ("quota", &["meta", "placement", "types"]),
+            ("selector", &["status"]),
+            ("status", &["keys"]),
+            ("types", &["go_json"]),
+            ("user", &[]),
+            ("wire", &[]),
+            ("zones", &[]),
+        ],
+        is_checked: true,
+    },
+    row("pki", &["client-kit"]),
+    row("node-access", &["shared-json"]),
+    row("store", &["client-kit", "machinery", "shared-json"]),
+    row("rules", &["machinery", "pki", "pod-rules", "shared-json"]),
+    row("controllers", &["client-kit", "machinery", "pki", "shared-json"]),
+    row(
+        "nodes",
+        &["client-kit", "machinery", "node-access", "shared-json"],
+    ),
+    row(
+        "server",
+        &[
+            "client-kit",
+            "machinery",
+            "node-access",
+            "pki",
+            "pod-rules",
+            "rules",
+            "shared-json",
+            "store",
+        ],
+    ),
+    row(
+        "fake-apiserver",
+        &[
+            "client-kit",
+            "controllers",
+            "machinery",
+            "nodes",
+            "pki",
+            "pod-rules",
+            "server",
+            "shared-json",
+            "store",
+        ],
+    ),
+    Crate {
+        is_checked: false,
+        ..row("controller", &["client-kit", "pod-rules", "shared-json"])
+    },
+    Crate {
+        is_checked: false,
+        ..row(
+            "conformance",
+            &["client-kit", "controller", "fake-apiserver", "shared-json"],
+        )
+    },
+    row(
+        "xtask",
+        &["client-kit", "conformance", "controller", "seeded-entropy"],
+    ),
+];
+
+/// What tests alone may import besides.
+pub(super) const IN_TESTS: &[(&str, &str)] = &[
+    ("machinery", "client-kit"),
+    ("fake-apiserver", "seeded-entropy"),
+    ("conformance", "seeded-entropy"),
+];
+
+/// The circles of modules that are there: to become fewer, and never more.
+pub(super) const TANGLES: &[(&str, &[&str])] = &[
+    ("client-kit", &["local", "watch"]),
+    (
+        "store",
+        &[
+            "batches",
+            "common",
+            "event",
+            "index",
+            "kept",
+            "scope",
+            "size",
+            "store_impl",
+            "table",
+            "watcher",
+        ],
+    ),
+    ("controllers", &["resource_claims", "runtime", "workloads"]),
+    ("nodes", &["kubelet", "pod"]),
+    (
+        "server",
+        &[
+            "admission",
+            "authn",
+            "authz",
+            "discovery",
+            "encode",
+            "faults",
+            "http",
+            "openapi",
+            "resources",
+            "rest",
+            "server",
+        ],
+    ),
+];
