@@ -5,7 +5,7 @@
 //! ([`Launcher`]) writes a key when everything with a higher priority is ready.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -13,6 +13,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::api::labels;
+use crate::cloneset::CachedPod;
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
 use crate::pod::{self, Container, Pod};
 
 /// Before the number in a key of a barrier.
@@ -149,37 +151,69 @@ pub(crate) fn is_due(pod: &Pod) -> bool {
 /// Writes the keys of barriers.
 pub(crate) struct Launcher {
     client: Client,
-    /// The last key that each pod got, so that its other changes cost no request.
-    added: Mutex<BTreeMap<String, i64>>,
+    pods: Informer<CachedPod>,
+    written: Arc<Written>,
+}
+
+/// The last key that each pod got, by uid, so that its other changes cost no request.
+#[derive(Default)]
+struct Written(Mutex<BTreeMap<String, i64>>);
+
+impl Written {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the pod is at another priority than the last time a key was written for it.
+    fn is_behind(&self, pod: &Pod) -> bool {
+        is_due(pod) && waiting(pod).is_some_and(|(_, next)| self.lock().get(pod::uid(pod)) != Some(&next))
+    }
+}
+
+impl Reconciler for Launcher {
+    type Key = ObjectKey;
+
+    fn name(&self) -> &'static str {
+        "container-launch-priority-controller"
+    }
+
+    fn watches(&self, watches: &mut Watches<ObjectKey>) {
+        let written = Arc::clone(&self.written);
+        watches.on(&self.pods, move |change, queue| match change {
+            Change::Added(pod) | Change::Updated(_, pod) => {
+                if written.is_behind(pod) {
+                    queue.add(ObjectKey::of(pod.as_ref()));
+                }
+            }
+            Change::Deleted(pod) => {
+                written.lock().remove(pod::uid(pod));
+            }
+        });
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
+        if let Some(pod) = self.pods.get(key) {
+            self.launch(&pod).await?;
+        }
+        Ok(Next::Event)
+    }
 }
 
 impl Launcher {
-    pub(crate) fn new(client: Client) -> Self {
+    /// Looks at the pods of the cache.
+    pub(crate) fn new(client: Client, pods: Informer<CachedPod>) -> Self {
         Self {
             client,
-            added: Mutex::default(),
+            pods,
+            written: Arc::default(),
         }
-    }
-
-    fn added(&self) -> MutexGuard<'_, BTreeMap<String, i64>> {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the pod is at another priority than the last time it was looked after.
-    pub(crate) fn has_news(&self, pod: &Pod) -> bool {
-        is_due(pod) && waiting(pod).is_some_and(|(_, next)| self.added().get(pod::uid(pod)) != Some(&next))
-    }
-
-    /// The pod is gone.
-    pub(crate) fn forget(&self, pod: &Pod) {
-        self.added().remove(pod::uid(pod));
     }
 
     /// Lets the containers of the next priority start, and marks the pod when those were the last.
     ///
     /// # Errors
     /// Those of the requests.
-    pub(crate) async fn pass(&self, pod: &Pod) -> Result<(), kube::Error> {
+    async fn launch(&self, pod: &Pod) -> Result<(), kube::Error> {
         let Some((lowest, next)) = waiting(pod).filter(|_| is_due(pod)) else {
             return Ok(());
         };
@@ -201,7 +235,7 @@ impl Launcher {
             let patch = json!({ "data": { key(next): "true" } });
             barriers.patch(&name, &params, &Patch::Strategic(&patch)).await?;
         }
-        self.added().insert(pod::uid(pod).to_owned(), next);
+        self.written.lock().insert(pod::uid(pod).to_owned(), next);
         if lowest == next || has(lowest) {
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
             let patch = json!({ "metadata": {

@@ -18,19 +18,19 @@ mod crds;
 pub mod webhook;
 
 pub use crds::{crds, crds_of_gates, pull_job_crd};
+pub use kit::RetryDelays;
 pub use manager::{Manager, Options};
-pub use runtime::RetryDelays;
 
 pub mod cloneset;
 pub mod daemon;
 mod json;
+mod kit;
 mod launch_priority;
 mod manager;
 pub mod metrics;
 mod pod;
 pub mod process;
 mod readiness;
-mod runtime;
 mod template;
 #[cfg(test)]
 mod test_pods;

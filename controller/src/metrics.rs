@@ -105,11 +105,15 @@ impl Metrics {
         self.lock().numbers.insert((name, labels(pairs)), value);
     }
 
-    /// The sum of a counter over all its labels.
+    /// The sum of a counter of one controller over all its other labels.
     #[must_use]
-    pub fn total(&self, name: &str) -> f64 {
+    pub fn total(&self, name: &str, controller: &str) -> f64 {
         let values = self.lock();
-        let of_name = values.numbers.iter().filter(|((of, _), _)| *of == name);
+        let label = labels(&[("controller", controller)]);
+        let of_name = values
+            .numbers
+            .iter()
+            .filter(|((of, pairs), _)| *of == name && pairs.starts_with(&label));
         of_name.map(|(_, value)| value).sum()
     }
 
@@ -184,7 +188,10 @@ mod tests {
         metrics.set("workqueue_depth", &[("name", "a\"b")], 2.0);
         metrics.reconciled("cloneset-controller", "success", Duration::from_millis(30));
         metrics.reconciled("cloneset-controller", "error", Duration::from_millis(70));
-        assert_eq!(metrics.total("controller_runtime_reconcile_total"), 2.0);
+        assert_eq!(
+            metrics.total("controller_runtime_reconcile_total", "cloneset-controller"),
+            2.0
+        );
         let text = metrics.text();
         for line in [
             "# TYPE workqueue_depth gauge",

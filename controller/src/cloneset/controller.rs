@@ -6,22 +6,27 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
-use kube::ResourceExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt};
+use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
-use super::act::{ActError, Actor, Written};
-use super::expectations::{EXPECTATION_TIMEOUT, Visible};
+use super::act::{Actor, Written};
+use super::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
 use super::observe::{CachedPod, Observed, Revisions};
 use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
+use crate::kit::{
+    ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, WorkQueue, controller_of,
+};
 use crate::metrics::Metrics;
 use crate::pod;
-use crate::runtime::{Informer, ObjectKey};
 
+/// The controller's name in events, metrics and logs.
+pub(crate) const CONTROLLER: &str = "cloneset-controller";
 /// How often a revision's name may be taken in one pass.
 const COLLISIONS_MAX: u32 = 10;
 
@@ -49,12 +54,84 @@ enum Unseen {
     TooLong(Vec<Arc<CachedPod>>),
 }
 
+impl Reconciler for Controller {
+    type Key = ObjectKey;
+
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+
+    fn watches(&self, watches: &mut Watches<ObjectKey>) {
+        let expectations = Arc::clone(&self.actor.expectations);
+        watches.on(&self.sets, move |change, queue| {
+            if let Change::Deleted(set) = change {
+                // A new set of the same name has nothing to do with what the old one waited for.
+                expectations.forget_set(&ObjectKey::of(set.as_ref()));
+            }
+            let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
+            queue.add(ObjectKey::of(set.as_ref()));
+        });
+        let expectations = Arc::clone(&self.actor.expectations);
+        watches.on(&self.pods, move |change, queue| {
+            if let Change::Deleted(pod) = change {
+                expectations.forget_version(pod::uid(pod));
+            }
+            member_changed(change, Member::Pod, &expectations, queue);
+        });
+        let expectations = Arc::clone(&self.actor.expectations);
+        watches.on(&self.claims, move |change, queue| {
+            member_changed(change, Member::Claim, &expectations, queue);
+        });
+        watches.wait_for(&self.revisions);
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
+        self.reconcile(key).await.map(Next::from)
+    }
+}
+
+/// A pod or claim changed: settles what was expected of it, and has its set looked at.
+fn member_changed<K: Resource>(
+    change: &Change<'_, K>,
+    member: fn(String) -> Member,
+    expectations: &Expectations,
+    queue: &WorkQueue<ObjectKey>,
+) {
+    let (before, meta, gone) = match change {
+        Change::Added(object) => (None, object.meta(), false),
+        Change::Updated(old, object) => (Some(old.meta()), object.meta(), false),
+        Change::Deleted(object) => (None, object.meta(), true),
+    };
+    let member = member(meta.name.clone().unwrap_or_default());
+    if let Some(owner) = owner_key(meta) {
+        if !gone {
+            expectations.settle(&owner, Expected::Creation, member.clone());
+        }
+        // Terminating is as good as gone: a successor may be created.
+        if gone || meta.deletion_timestamp.is_some() {
+            expectations.settle(&owner, Expected::Deletion, member.clone());
+        }
+        queue.add(owner);
+    }
+    if let Some(owner) = before.and_then(owner_key)
+        && Some(&owner) != owner_key(meta).as_ref()
+    {
+        expectations.settle(&owner, Expected::Deletion, member);
+        queue.add(owner);
+    }
+}
+
+/// The set that controls an object.
+fn owner_key(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let owner = controller_of(meta)?;
+    let group = owner.api_version.split('/').next().unwrap_or_default();
+    (owner.kind == CloneSet::kind(&()) && group == CloneSet::group(&()))
+        .then(|| ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), &owner.name))
+}
+
 impl Controller {
     /// One pass over the set `key`. Gives the time after which to look again, if any.
-    ///
-    /// # Errors
-    /// What made the pass fail; it should be tried again later.
-    pub(crate) async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
         let Some(set) = self.sets.get(key) else {
             self.actor.expectations.forget_set(key);
             self.lock_written()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
 
 /// How long an expectation may stay open before it is checked against the server (OpenKruise: 5 minutes).
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(300);

@@ -7,12 +7,12 @@ use kube::Resource;
 use kube::core::NamespaceResourceScope;
 use serde::de::DeserializeOwned;
 
-use super::act::ActError;
 use super::controller::Controller;
 use super::expectations::{Expected, Member};
 use super::observe::CachedPod;
+use crate::kit::ActError;
+use crate::kit::{Informer, ObjectKey};
 use crate::pod;
-use crate::runtime::{Informer, ObjectKey};
 
 impl Controller {
     /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the

@@ -1,6 +1,6 @@
-//! Who owns what.
+//! How a CloneSet owns objects.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
 use crate::api::v1alpha1::CloneSet;
@@ -15,13 +15,4 @@ pub(crate) fn reference(set: &CloneSet) -> OwnerReference {
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
-}
-
-/// The reference to an object's controller, if it has one.
-pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    metadata
-        .owner_references
-        .as_ref()?
-        .iter()
-        .find(|reference| reference.controller == Some(true))
 }

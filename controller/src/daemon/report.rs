@@ -7,7 +7,7 @@ use crate::api::labels;
 use crate::cloneset::inplace::hash::{
     Hashes, RuntimeContainer, RuntimeContainers, env_hash, env_hash_of, runtime_containers,
 };
-use crate::cloneset::owner::controller_of;
+use crate::kit::controller_of;
 use crate::pod::{self, Container, Pod};
 
 /// What is to be done about a pod.

@@ -6,13 +6,13 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::error::{ActError, Kind};
 use super::objects::Actor;
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::expectations::{Expected, Member};
 use crate::cloneset::observe::{Revision, Revisions};
 use crate::cloneset::{build, ids};
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 use crate::template::to_go_json;
 
 /// The size of the first batch; each further one is twice as large, until one fails.

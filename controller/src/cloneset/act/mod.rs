@@ -4,7 +4,6 @@
 //! expectations what the watches have to show before the next pass.
 
 mod create;
-mod error;
 mod objects;
 mod patch;
 mod perform;
@@ -12,6 +11,5 @@ mod predownload;
 mod revisions;
 mod set;
 
-pub(crate) use error::ActError;
 pub(crate) use objects::Actor;
 pub(crate) use revisions::Written;

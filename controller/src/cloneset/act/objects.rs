@@ -9,10 +9,10 @@ use kube::core::Request;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 
-use super::error::{ActError, Kind};
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::expectations::{Expectations, Expected, Member};
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 
 /// What acting on a set takes.
 #[derive(Clone)]

@@ -6,15 +6,15 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::{Value, json};
 
-use super::error::{ActError, Kind};
 use super::objects::{Actor, patch_params};
 use crate::api::labels;
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::expectations::{Expected, Member};
 use crate::cloneset::plan::PodRef;
 use crate::json::merge;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 use crate::pod::Pod;
-use crate::runtime::ObjectKey;
 
 /// What an update in place writes, in this order.
 pub(super) struct InPlacePatches<'p> {

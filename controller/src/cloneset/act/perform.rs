@@ -1,12 +1,12 @@
 //! One action.
 
 use super::create::Creation;
-use super::error::{ActError, Kind};
 use super::objects::Actor;
 use super::patch::InPlacePatches;
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::observe::Revisions;
 use crate::cloneset::plan::Action;
+use crate::kit::{ActError, Kind};
 
 impl Actor {
     /// Does what `action` says.

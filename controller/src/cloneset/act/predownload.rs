@@ -5,10 +5,10 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::api::{DeleteParams, Patch, PropagationPolicy};
 use serde_json::{Value, json};
 
-use super::error::{ActError, Kind};
 use super::objects::{Actor, patch_params};
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 
 impl Actor {
     /// Makes a job, unless it is there.

@@ -5,11 +5,11 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, Preconditions};
 use serde_json::{Value, json};
 
-use super::error::{ActError, Kind};
 use super::objects::{Actor, patch_params};
 use crate::api::v1alpha1::CloneSet;
 use crate::cloneset::plan::revisions::{RevisionAction, data_of};
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 
 /// How creating a revision ended.
 pub(crate) enum Written {

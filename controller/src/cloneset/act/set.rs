@@ -4,10 +4,10 @@ use kube::ResourceExt;
 use kube::api::{Patch, PostParams};
 use serde_json::{Value, json};
 
-use super::error::{ActError, Kind};
 use super::objects::{Actor, patch_params};
 use crate::api::v1alpha1::{CloneSet, CloneSetStatus};
-use crate::runtime::ObjectKey;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
 
 /// How often a write is tried when somebody else wrote meanwhile (client-go's default for conflicts).
 const WRITE_TRIES_MAX: u32 = 5;

@@ -13,7 +13,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::cloneset::owner::controller_of;
+use crate::kit::controller_of;
 
 /// How many objects are listed at a time: what arrives together is in memory together, as text beside what becomes of it.
 const PAGE: u32 = 100;
@@ -55,9 +55,24 @@ pub(crate) enum Change<'a, K> {
     Deleted(&'a Arc<K>),
 }
 
+/// A kind that an [`Informer`] can hold.
+pub(crate) trait Cached:
+    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Cached for K where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+/// Is told each change of a kind's objects, after the store has it.
+type Listener<K> = Box<dyn FnMut(&Change<'_, K>) + Send>;
+
 /// The objects of one kind as far as the watch has got. Clones share them.
 pub(crate) struct Informer<K> {
     store: Arc<Mutex<Store<K>>>,
+    listeners: Arc<Mutex<Vec<Listener<K>>>>,
     synced: watch::Sender<bool>,
 }
 
@@ -65,6 +80,7 @@ impl<K> Clone for Informer<K> {
     fn clone(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
+            listeners: Arc::clone(&self.listeners),
             synced: self.synced.clone(),
         }
     }
@@ -88,10 +104,7 @@ struct Held<K> {
     place: usize,
 }
 
-impl<K> Informer<K>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: Cached> Informer<K> {
     pub(crate) fn new() -> Self {
         let store = Store {
             objects: BTreeMap::new(),
@@ -99,6 +112,7 @@ where
         };
         Self {
             store: Arc::new(Mutex::new(store)),
+            listeners: Arc::default(),
             synced: watch::Sender::new(false),
         }
     }
@@ -129,19 +143,24 @@ where
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Watches for ever and tells `handler` each change after the store has it.
-    pub(crate) async fn run(self, api: Api<K>, handler: impl FnMut(Change<'_, K>)) {
-        let everything = watcher::Config::default().page_size(PAGE);
-        self.run_selected(api, everything, handler).await;
+    /// Has `listener` told each change, after those that listen already. Must be called before [`run`](Self::run).
+    pub(crate) fn listen(&self, listener: impl FnMut(&Change<'_, K>) + Send + 'static) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.push(Box::new(listener));
     }
 
-    /// The same for some objects only.
-    pub(crate) async fn run_selected(
-        self,
-        api: Api<K>,
-        selection: watcher::Config,
-        mut handler: impl FnMut(Change<'_, K>),
-    ) {
+    /// Watches the selected objects for ever.
+    pub(crate) async fn run(self, api: Api<K>, selection: watcher::Config) {
+        let mut listeners = {
+            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *listeners)
+        };
+        let mut handler = |change: Change<'_, K>| {
+            for listener in &mut listeners {
+                listener(&change);
+            }
+        };
+        let selection = selection.page_size(PAGE);
         let mut events = pin!(watcher(api, selection));
         let mut listing: BTreeMap<ObjectKey, Arc<K>> = BTreeMap::new();
         let mut delay = RETRY_DELAY_MIN;
@@ -308,7 +327,7 @@ mod tests {
             std::future::ready(answer.body(Body::from(b"404 page not found".to_vec())))
         });
         let api: Api<Pod> = Api::all(Client::new(service, "default"));
-        let watch = tokio::spawn(Informer::new().run(api, |_| {}));
+        let watch = tokio::spawn(Informer::new().run(api, watcher::Config::default()));
         tokio::time::sleep(Duration::from_secs(seconds) + Duration::from_millis(1)).await;
         watch.abort();
         assert_eq!(asked.load(Ordering::Relaxed), expected);

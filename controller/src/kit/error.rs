@@ -39,6 +39,13 @@ impl ActError {
     }
 }
 
+impl ActError {
+    /// Whether the object has gone, or another has its name: whoever wrote to it has nothing more to do.
+    pub(crate) fn is_about_another(&self) -> bool {
+        matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)
+    }
+}
+
 impl From<kube::Error> for ActError {
     fn from(error: kube::Error) -> Self {
         match &error {
