@@ -13,9 +13,9 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::api::labels;
-use crate::cloneset::CachedPod;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
 use crate::pod::{self, Container, Pod};
+use crate::workloads::cloneset::CachedPod;
 
 /// Before the number in a key of a barrier.
 const KEY_PREFIX: &str = "p_";

@@ -2,8 +2,10 @@
 //!
 //! Where to look:
 //! * [`api`]: the types, labels and conditions users see.
-//! * [`crds`]: the definitions to install.
-//! * [`cloneset`]: the CloneSet controller as `observe → plan → act`. The rules are in `plan`, which is pure.
+//! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
+//!   in `plan`, which is pure.
+//! * `kit`: the runtime that every controller has: caches, queues, workers.
+//! * [`injection`]: what is filled into new pods.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
 //! * [`Manager`]: everything wired to a `kube::Client`.
@@ -13,16 +15,15 @@
 //! `client_kit::Clock`, or draws random numbers other than from a seed.
 
 pub mod api;
-mod crds;
-
 pub mod webhook;
 
-pub use crds::{crds, crds_of_gates, pull_job_crd};
 pub use kit::RetryDelays;
-pub use manager::{Manager, Options};
+pub use manager::Manager;
+pub use workloads::{Options, cloneset, crds};
 
-pub mod cloneset;
 pub mod daemon;
+pub mod gates;
+pub mod injection;
 mod json;
 mod kit;
 mod launch_priority;
@@ -34,3 +35,4 @@ mod readiness;
 mod template;
 #[cfg(test)]
 mod test_pods;
+pub mod workloads;

@@ -7,10 +7,10 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::api::labels;
-use crate::cloneset::CachedPod;
-use crate::cloneset::lifecycle::rfc3339;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches};
 use crate::pod::{self, Pod};
+use crate::workloads::cloneset::CachedPod;
+use crate::workloads::cloneset::lifecycle::rfc3339;
 
 /// Whether nobody has said anything about the pod yet.
 pub(crate) fn is_due(pod: &Pod) -> bool {

@@ -69,10 +69,10 @@ impl Planner for Broken {
 #[case::limit(How::ForgetsScaleUpLimited, "-  Warning ScaleUpLimited")]
 fn is_caught(#[case] how: How, #[case] line: &str) {
     let tweak: ManagerTweak = Arc::new(move |mut options| {
-        options.planner = Arc::new(Broken {
+        options.planner = Some(Arc::new(Broken {
             real: CloneSetPlanner::default(),
             how,
-        });
+        }));
         options
     });
     let mut options = scenarios("tutorial");

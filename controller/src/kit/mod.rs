@@ -5,7 +5,9 @@
 //!
 //! **Architecture invariant:** nothing here names a kind of OpenKruise.
 
+pub(crate) mod admission;
 mod error;
+pub(crate) mod go_values;
 mod informer;
 mod owner;
 mod queue;

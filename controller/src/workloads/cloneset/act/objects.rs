@@ -1,0 +1,78 @@
+//! Who acts, and on what.
+
+use std::sync::Arc;
+
+use client_kit::{EventRecorder, EventType, SharedClock, SharedNames};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Api, PatchParams, PostParams};
+use kube::core::Request;
+use kube::{Client, Resource, ResourceExt};
+use serde_json::Value;
+
+use crate::api::v1alpha1::CloneSet;
+use crate::kit::ObjectKey;
+use crate::kit::{ActError, Kind};
+use crate::workloads::cloneset::expectations::{Expectations, Expected, Member};
+
+/// What acting on a set takes.
+#[derive(Clone)]
+pub(crate) struct Actor {
+    pub(crate) client: Client,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) expectations: Arc<Expectations>,
+    pub(crate) names: SharedNames,
+    pub(crate) clock: SharedClock,
+}
+
+impl Actor {
+    /// Records an event about `set`.
+    pub(super) fn event(&self, set: &CloneSet, kind: EventType, reason: &str, message: String) {
+        self.recorder.event(&reference(set), kind, reason, message);
+    }
+
+    /// What was expected ended in `error`: it will not be seen, or, where the error leaves that open, the server has to be asked.
+    pub(super) fn unmet(&self, key: &ObjectKey, expected: Expected, member: Member, error: &ActError) {
+        match error.kind {
+            Kind::Unknown => self.expectations.doubt(key, expected, member),
+            _ => self.expectations.settle(key, expected, member),
+        }
+    }
+
+    /// The objects of a kind in a namespace.
+    pub(crate) fn api<K>(&self, key: &ObjectKey) -> Api<K>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    /// Creates an object as it is written, field by field.
+    pub(super) async fn create<K>(&self, namespace: &str, object: &Value) -> Result<Value, ActError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let body = serde_json::to_vec(object).map_err(|error| ActError::planned(&error.to_string()))?;
+        let request = Request::new(K::url_path(&(), Some(namespace)))
+            .create(&PostParams::default(), body)
+            .map_err(kube::Error::BuildRequest)?;
+        Ok(self.client.request(request).await?)
+    }
+}
+
+/// What patches are sent with.
+pub(super) fn patch_params() -> PatchParams {
+    PatchParams::default()
+}
+
+/// A set as events refer to it.
+fn reference(set: &CloneSet) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(CloneSet::api_version(&()).into_owned()),
+        kind: Some(CloneSet::kind(&()).into_owned()),
+        name: Some(set.name_any()),
+        namespace: set.namespace(),
+        uid: set.uid(),
+        resource_version: set.resource_version(),
+        field_path: None,
+    }
+}
