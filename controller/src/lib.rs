@@ -34,5 +34,7 @@ pub mod process;
 mod readiness;
 mod template;
 #[cfg(test)]
+mod test_admission;
+#[cfg(test)]
 mod test_pods;
 pub mod workloads;

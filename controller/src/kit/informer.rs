@@ -122,6 +122,16 @@ impl<K: Cached> Informer<K> {
         self.lock().objects.get(key).map(|held| Arc::clone(&held.object))
     }
 
+    /// All objects, by namespace and name.
+    pub(crate) fn all(&self) -> Vec<Arc<K>> {
+        let store = self.lock();
+        store
+            .objects
+            .values()
+            .map(|held| Arc::clone(&held.object))
+            .collect()
+    }
+
     /// The objects controlled by the object with that uid, in the order of [`InOrder`].
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();

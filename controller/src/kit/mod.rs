@@ -6,14 +6,18 @@
 //! **Architecture invariant:** nothing here names a kind of OpenKruise.
 
 pub(crate) mod admission;
+mod batches;
 mod error;
+pub(crate) mod go_syntax;
 pub(crate) mod go_values;
 mod informer;
 mod owner;
 mod queue;
+pub(crate) mod requests;
 mod run;
 mod worker;
 
+pub(crate) use batches::{OnFailure, in_batches};
 pub(crate) use error::{ActError, Kind};
 pub(crate) use informer::{Change, Informer, ObjectKey};
 pub(crate) use owner::controller_of;

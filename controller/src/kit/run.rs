@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kube::core::NamespaceResourceScope;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
@@ -52,6 +52,13 @@ impl Runtime {
             None => Api::all(self.client.clone()),
         };
         self.cache_of(api, "")
+    }
+
+    /// The cache of a kind whose objects belong to the cluster.
+    pub(crate) fn cluster_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
+        &mut self,
+    ) -> Informer<K> {
+        self.cache_of(Api::all(self.client.clone()), "")
     }
 
     /// The cache of a kind whose objects are in namespaces: those that a field selector selects. All who ask for the kind

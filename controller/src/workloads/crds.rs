@@ -19,8 +19,8 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1alpha1::CloneSet;
-    use crate::workloads::{Crd, cloneset};
+    use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
+    use crate::workloads::{Crd, cloneset, resourcedistribution};
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
     use rstest::rstest;
@@ -68,6 +68,7 @@ mod tests {
 
     #[rstest]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
+    #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
     fn the_types_agree_with_the_installed_definition(
         #[case] installed: &Crd,
         #[case] generated: CustomResourceDefinition,

@@ -8,6 +8,7 @@
 pub mod cloneset;
 mod crds;
 mod options;
+mod resourcedistribution;
 mod workload;
 
 pub use crds::crds;
@@ -16,4 +17,4 @@ pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
 pub(crate) use workload::{OWN, READ, STATUS, Start};
 
 /// Every kind that this manager has.
-pub const ALL: &[&Workload] = &[&cloneset::WORKLOAD];
+pub const ALL: &[&Workload] = &[&cloneset::WORKLOAD, &resourcedistribution::WORKLOAD];

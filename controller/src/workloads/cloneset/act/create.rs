@@ -1,7 +1,6 @@
 //! Creating pods with their claims.
 
 use client_kit::EventType;
-use futures::future::join_all;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use serde_json::Value;
@@ -9,14 +8,11 @@ use serde_json::Value;
 use super::objects::Actor;
 use crate::api::v1alpha1::CloneSet;
 use crate::kit::ObjectKey;
-use crate::kit::{ActError, Kind};
+use crate::kit::{ActError, Kind, OnFailure, in_batches};
 use crate::template::to_go_json;
 use crate::workloads::cloneset::expectations::{Expected, Member};
 use crate::workloads::cloneset::observe::{Revision, Revisions};
 use crate::workloads::cloneset::{build, ids};
-
-/// The size of the first batch; each further one is twice as large, until one fails.
-const FIRST_BATCH: usize = 1;
 
 /// What to create.
 pub(super) struct Creation<'a> {
@@ -66,27 +62,15 @@ impl Actor {
             self.expectations
                 .expect(&key, Expected::Creation, Member::Pod(build::pod_name(set, id)));
         }
-        let mut rest = pods.as_slice();
-        let mut size = FIRST_BATCH;
-        while !rest.is_empty() {
-            let (batch, after) = rest.split_at(size.min(rest.len()));
-            let results = join_all(
-                batch
-                    .iter()
-                    .map(|(id, revision)| self.create_pod(set, revision, id, creation)),
-            )
-            .await;
-            rest = after;
-            if let Some(error) = results.into_iter().find_map(Result::err) {
-                for (id, _) in rest {
-                    self.expectations
-                        .settle(&key, Expected::Creation, Member::Pod(build::pod_name(set, id)));
-                }
-                return Err(error);
-            }
-            size *= 2;
+        let results = in_batches(&pods, OnFailure::Stop, |(id, revision)| {
+            self.create_pod(set, revision, id, creation)
+        })
+        .await;
+        for (id, _) in &pods[results.len()..] {
+            self.expectations
+                .settle(&key, Expected::Creation, Member::Pod(build::pod_name(set, id)));
         }
-        Ok(())
+        results.into_iter().collect()
     }
 
     async fn create_pod(

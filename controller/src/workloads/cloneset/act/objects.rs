@@ -5,13 +5,12 @@ use std::sync::Arc;
 use client_kit::{EventRecorder, EventType, SharedClock, SharedNames};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, PatchParams, PostParams};
-use kube::core::Request;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::Value;
 
 use crate::api::v1alpha1::CloneSet;
 use crate::kit::ObjectKey;
-use crate::kit::{ActError, Kind};
+use crate::kit::{ActError, Kind, requests};
 use crate::workloads::cloneset::expectations::{Expectations, Expected, Member};
 
 /// What acting on a set takes.
@@ -51,11 +50,7 @@ impl Actor {
     where
         K: Resource<DynamicType = ()>,
     {
-        let body = serde_json::to_vec(object).map_err(|error| ActError::planned(&error.to_string()))?;
-        let request = Request::new(K::url_path(&(), Some(namespace)))
-            .create(&PostParams::default(), body)
-            .map_err(kube::Error::BuildRequest)?;
-        Ok(self.client.request(request).await?)
+        requests::create::<K>(&self.client, namespace, &PostParams::default(), object).await
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is wrong with a CloneSet.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
@@ -10,6 +9,7 @@ use pod_rules::{FieldError, selectors};
 
 use super::{forbid, strategy, template_rules};
 use crate::api::v1alpha1::CloneSetSpec;
+use crate::kit::go_syntax;
 
 /// Everything that is wrong with `new`, for a creation (no `old`) or an update; nothing means that it is allowed. Texts are
 /// those of OpenKruise.
@@ -84,13 +84,17 @@ fn selector(spec: &CloneSetSpec, errors: &mut Vec<FieldError>) -> bool {
     let is_empty = selectors::is_empty(&value);
     if is_empty {
         let detail = "empty selector is invalid for cloneset";
-        errors.push(FieldError::invalid_shown(path, go_selector(selector), detail));
+        errors.push(FieldError::invalid_shown(
+            path,
+            go_syntax::selector(selector),
+            detail,
+        ));
     }
     let Some(matcher) = selectors::is_usable(&value)
         .then(|| Selector::try_from(selector.clone()).ok())
         .flatten()
     else {
-        errors.push(FieldError::invalid_shown(path, go_selector(selector), ""));
+        errors.push(FieldError::invalid_shown(path, go_syntax::selector(selector), ""));
         return false;
     };
     let labels = spec
@@ -120,44 +124,4 @@ fn selector(spec: &CloneSetSpec, errors: &mut Vec<FieldError>) -> bool {
         ));
     }
     true
-}
-
-/// A selector as Go's `%#v` prints it.
-pub(super) fn go_selector(selector: &LabelSelector) -> String {
-    let labels = match &selector.match_labels {
-        Some(labels) if !labels.is_empty() => {
-            let pairs: Vec<String> = labels
-                .iter()
-                .map(|(key, value)| format!("{key:?}:{value:?}"))
-                .collect();
-            format!("map[string]string{{{}}}", pairs.join(", "))
-        }
-        _ => "map[string]string(nil)".to_owned(),
-    };
-    let expressions = match selector.match_expressions.as_deref() {
-        Some(list) if !list.is_empty() => {
-            let list: Vec<String> = list
-                .iter()
-                .map(|requirement| {
-                    let values: Vec<String> = requirement
-                        .values
-                        .iter()
-                        .flatten()
-                        .map(|v| format!("{v:?}"))
-                        .collect();
-                    let values = match &requirement.values {
-                        Some(_) => format!("[]string{{{}}}", values.join(", ")),
-                        None => "[]string(nil)".to_owned(),
-                    };
-                    let (key, operator) = (&requirement.key, &requirement.operator);
-                    format!(
-                        "v1.LabelSelectorRequirement{{Key:{key:?}, Operator:{operator:?}, Values:{values}}}"
-                    )
-                })
-                .collect();
-            format!("[]v1.LabelSelectorRequirement{{{}}}", list.join(", "))
-        }
-        _ => "[]v1.LabelSelectorRequirement(nil)".to_owned(),
-    };
-    format!("v1.LabelSelector{{MatchLabels:{labels}, MatchExpressions:{expressions}}}")
 }
