@@ -5,6 +5,7 @@
 //! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
 //!   in `plan`, which is pure.
 //! * `kit`: the runtime that every controller has: caches, queues, workers.
+//! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
 //! * [`injection`]: what is filled into new pods.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
@@ -24,17 +25,11 @@ pub use workloads::{Options, cloneset, crds};
 pub mod daemon;
 pub mod gates;
 pub mod injection;
-mod json;
 mod kit;
-mod launch_priority;
 mod manager;
 pub mod metrics;
-mod pod;
+mod pods;
 pub mod process;
-mod readiness;
-mod template;
 #[cfg(test)]
 mod test_admission;
-#[cfg(test)]
-mod test_pods;
 pub mod workloads;

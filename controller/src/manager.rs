@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kube::Client;
 
 use crate::kit::{Runtime, WorkQueue};
-use crate::launch_priority::Launcher;
-use crate::readiness::Readiness;
+use crate::pods::launch_priority::Launcher;
+use crate::pods::readiness::Readiness;
 use crate::workloads::{ALL, Options, Start};
 
 /// The controllers of OpenKruise on one client.

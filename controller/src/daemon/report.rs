@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::runtime::RunningContainer;
 use crate::api::labels;
 use crate::kit::controller_of;
-use crate::pod::{self, Container, Pod};
-use crate::workloads::cloneset::inplace::hash::{
+use crate::pods::inplace::hash::{
     Hashes, RuntimeContainer, RuntimeContainers, env_hash, env_hash_of, runtime_containers,
 };
+use crate::pods::pod::{self, Container, Pod};
 
 /// What is to be done about a pod.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -16,7 +16,7 @@ use crate::api::labels;
 use crate::kit::{
     ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Subject, Watches, WorkQueue,
 };
-use crate::pod::{self, Pod};
+use crate::pods::pod::{self, Pod};
 
 /// Who reports.
 const COMPONENT: &str = "kruise-daemon-containermeta";

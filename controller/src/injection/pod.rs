@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
-use crate::launch_priority;
+use crate::pods::launch_priority;
 
 /// The webhook of new pods.
 pub(crate) const WEBHOOKS: &[Webhook] = &[Webhook {

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt};
-use kube::{Resource, ResourceExt};
 use serde_json::Value;
 
-use super::act::{Actor, Written};
-use super::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
-use super::observe::{CachedPod, Observed, Revisions};
+use super::act::{perform, write_status};
+use super::observe::Observed;
 use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
-use crate::kit::{
-    ActError, Change, Informer, Next, ObjectKey, Reconciler, Watches, WorkQueue, controller_of,
-};
+use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::metrics::Metrics;
-use crate::pod;
+use crate::pods::actor::{Actor, Written};
+use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
+use crate::pods::pod;
+use crate::pods::{CachedPod, Revisions};
 
 /// The controller's name in events, metrics and logs.
 pub(crate) const CONTROLLER: &str = "cloneset-controller";
@@ -44,16 +44,6 @@ pub(crate) struct Controller {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-/// Writes to pods that the watch has not shown.
-enum Unseen {
-    /// None.
-    None,
-    /// They may still come, for so long.
-    For(Duration),
-    /// They will not: these pods are not as the cache has them.
-    TooLong(Vec<Arc<CachedPod>>),
-}
-
 impl Reconciler for Controller {
     type Key = ObjectKey;
 
@@ -71,62 +61,13 @@ impl Reconciler for Controller {
             let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
             queue.add(ObjectKey::of(set.as_ref()));
         });
-        let expectations = Arc::clone(&self.actor.expectations);
-        watches.on(&self.pods, move |change, queue| {
-            if let Change::Deleted(pod) = change {
-                expectations.forget_version(pod::uid(pod));
-            }
-            member_changed(change, Member::Pod, &expectations, queue);
-        });
-        let expectations = Arc::clone(&self.actor.expectations);
-        watches.on(&self.claims, move |change, queue| {
-            member_changed(change, Member::Claim, &expectations, queue);
-        });
+        watch_members::<CloneSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
         watches.wait_for(&self.revisions);
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
         self.reconcile(key).await.map(Next::from)
     }
-}
-
-/// A pod or claim changed: settles what was expected of it, and has its set looked at.
-fn member_changed<K: Resource>(
-    change: &Change<'_, K>,
-    member: fn(String) -> Member,
-    expectations: &Expectations,
-    queue: &WorkQueue<ObjectKey>,
-) {
-    let (before, meta, gone) = match change {
-        Change::Added(object) => (None, object.meta(), false),
-        Change::Updated(old, object) => (Some(old.meta()), object.meta(), false),
-        Change::Deleted(object) => (None, object.meta(), true),
-    };
-    let member = member(meta.name.clone().unwrap_or_default());
-    if let Some(owner) = owner_key(meta) {
-        if !gone {
-            expectations.settle(&owner, Expected::Creation, member.clone());
-        }
-        // Terminating is as good as gone: a successor may be created.
-        if gone || meta.deletion_timestamp.is_some() {
-            expectations.settle(&owner, Expected::Deletion, member.clone());
-        }
-        queue.add(owner);
-    }
-    if let Some(owner) = before.and_then(owner_key)
-        && Some(&owner) != owner_key(meta).as_ref()
-    {
-        expectations.settle(&owner, Expected::Deletion, member);
-        queue.add(owner);
-    }
-}
-
-/// The set that controls an object.
-fn owner_key(meta: &ObjectMeta) -> Option<ObjectKey> {
-    let owner = controller_of(meta)?;
-    let group = owner.api_version.split('/').next().unwrap_or_default();
-    (owner.kind == CloneSet::kind(&()) && group == CloneSet::group(&()))
-        .then(|| ObjectKey::new(meta.namespace.as_deref().unwrap_or_default(), &owner.name))
 }
 
 impl Controller {
@@ -148,22 +89,22 @@ impl Controller {
                 let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
                 self.metrics
                     .add("cloneset_scale_expectation_leakage", &labels, 1.0);
-                self.heal(key).await?;
+                self.members().heal(key).await?;
             }
             Visible::Doubtful => {
-                self.resolve(key).await?;
+                self.members().resolve(key).await?;
                 if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
                     return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
                 }
             }
         }
         let mut observed = self.observe(key, set.clone(), &selector);
-        match self.unseen_writes(&observed) {
+        match unseen_writes(&observed.pods, &self.actor.expectations) {
             Unseen::None => {}
             Unseen::For(delay) => return Ok(Some(delay)),
             Unseen::TooLong(pods) => {
                 for pod in pods {
-                    self.learn_pod(key, &pod).await?;
+                    self.members().learn_pod(key, &pod).await?;
                 }
                 observed = self.observe(key, set, &selector);
             }
@@ -172,6 +113,14 @@ impl Controller {
         let revisions = self.ensure_revisions(&observed).await?;
         let plan = self.planner.plan(&observed, &revisions);
         self.act(&observed, &revisions, plan).await
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members {
+            pods: &self.pods,
+            claims: &self.claims,
+            actor: &self.actor,
+        }
     }
 
     fn observe(&self, key: &ObjectKey, set: Arc<CloneSet>, selector: &Selector) -> Observed {
@@ -240,25 +189,6 @@ impl Controller {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was written to the pods and is not in the cache.
-    fn unseen_writes(&self, observed: &Observed) -> Unseen {
-        let mut delay = None;
-        let mut lost = Vec::new();
-        for pod in observed.pods.iter().filter(|pod| pod::is_active(pod)) {
-            let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
-            match self.actor.expectations.of_version(pod::uid(pod), version) {
-                Visible::NotFor(age) if age >= EXPECTATION_TIMEOUT => lost.push(Arc::clone(pod)),
-                Visible::NotFor(age) => delay = Some(EXPECTATION_TIMEOUT - age),
-                Visible::Yes | Visible::Doubtful => {}
-            }
-        }
-        match delay {
-            Some(delay) => Unseen::For(delay),
-            None if lost.is_empty() => Unseen::None,
-            None => Unseen::TooLong(lost),
-        }
-    }
-
     async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {
         let set = &observed.set;
         let mut collisions = set
@@ -272,7 +202,11 @@ impl Controller {
             let Some(action) = plan.action.filter(|_| set.metadata.deletion_timestamp.is_none()) else {
                 return Ok(plan.revisions);
             };
-            match self.actor.write_revision(set, &action).await? {
+            match self
+                .actor
+                .write_revision(&Owner::of(set.as_ref()), &action)
+                .await?
+            {
                 Written::Done(revision) => {
                     self.lock_written()
                         .insert(ObjectKey::of(revision.as_ref()), *revision);
@@ -292,11 +226,11 @@ impl Controller {
     ) -> Result<Option<Duration>, ActError> {
         let set = &observed.set;
         for action in &plan.prepare {
-            self.actor.perform(set, revisions, action).await?;
+            perform(&self.actor, set, revisions, action).await?;
         }
         let mut result = Ok(());
         for action in &plan.sync {
-            result = self.actor.perform(set, revisions, action).await;
+            result = perform(&self.actor, set, revisions, action).await;
             if result.is_err() {
                 break;
             }
@@ -313,10 +247,10 @@ impl Controller {
         }
         let mut latest = CloneSet::clone(set);
         if set.status.is_none() || differs(&status, &old) {
-            latest = self.actor.write_status(set, &status).await?;
+            latest = write_status(&self.actor, set, &status).await?;
         }
         for action in &plan.finish {
-            if let Err(error) = self.actor.perform(&latest, revisions, action).await {
+            if let Err(error) = perform(&self.actor, &latest, revisions, action).await {
                 tracing::warn!(set = set.name_any(), %error, "failed to tidy up");
             }
         }

@@ -1,5 +1,7 @@
 //! The feature gates that change what is done with a CloneSet.
 
+use crate::pods::inplace::InPlaceOptions;
+
 /// Which of them are on. The default is that of OpenKruise 1.9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a gate is on or off")]
@@ -40,6 +42,14 @@ impl Default for Gates {
 }
 
 impl Gates {
+    /// What may change in place.
+    pub(crate) fn in_place(self) -> InPlaceOptions {
+        InPlaceOptions {
+            env_from_metadata: self.env_from_metadata,
+            vertical_scaling: self.vertical_scaling,
+        }
+    }
+
     /// The gates by name, as `is_on` knows them.
     #[must_use]
     pub fn of(is_on: impl Fn(&str) -> bool) -> Self {
@@ -61,7 +71,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::process::gates::GATES;
+    use crate::gates::GATES;
 
     /// Known, taken, and without effect: the register of divergences says so.
     #[rstest]

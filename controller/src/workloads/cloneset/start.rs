@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::act::Actor;
 use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
 use crate::kit::Informer;
+use crate::pods::actor::Actor;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
 /// The gate that has CloneSets make ImagePullJobs.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::api::v1alpha1::ResourceDistribution;
-use crate::kit::controller_of;
+use crate::kit::controller_of_kind;
 
 /// An object of kind `K`. Of one that no distribution controls, the name, the version and the owners are enough: a cluster
 /// has many Secrets, and their content is none of a cache's business.
@@ -31,10 +31,7 @@ impl<K> CachedObject<K> {
 
 /// The name of the distribution that controls an object.
 pub(super) fn distribution_of(metadata: &ObjectMeta) -> Option<&str> {
-    let owner = controller_of(metadata)?;
-    let group = owner.api_version.split('/').next().unwrap_or_default();
-    (owner.kind == ResourceDistribution::kind(&()) && group == ResourceDistribution::group(&()))
-        .then_some(&*owner.name)
+    controller_of_kind::<ResourceDistribution>(metadata).map(|owner| &*owner.name)
 }
 
 impl<K> Clone for CachedObject<K> {

@@ -3,35 +3,22 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Resource as _, ResourceExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use crate::api::v1alpha1::ResourceDistribution;
-use crate::kit::controller_of;
-use crate::template::to_go_json;
+use crate::kit::{Owner, controller_of};
+use crate::pods::template::to_go_json;
 
 /// Annotation of a copy: the distribution that it comes from.
 const SOURCE: &str = "kruise.io/resourcedistribution.resource.from";
 /// Annotation of a copy: the hash of the resource that it was made of. OpenKruise never reads it.
 const HASH: &str = "kruise.io/resourcedistribution.resource.hashcode";
 
-/// The reference by which a distribution owns its copies.
-fn reference(distribution: &ResourceDistribution) -> OwnerReference {
-    OwnerReference {
-        api_version: ResourceDistribution::api_version(&()).into_owned(),
-        kind: ResourceDistribution::kind(&()).into_owned(),
-        name: distribution.name_any(),
-        uid: distribution.uid().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
-}
-
 /// Whether an object is a copy of this distribution. As in OpenKruise the uid does not count.
 pub(super) fn is_copy_of(distribution: &ResourceDistribution, object: &ObjectMeta) -> bool {
-    let own = reference(distribution);
+    let own = Owner::of(distribution).reference();
     controller_of(object).is_some_and(|owner| {
         (&owner.api_version, &owner.kind, &owner.name) == (&own.api_version, &own.kind, &own.name)
     })
@@ -58,7 +45,7 @@ pub(super) fn copy(distribution: &ResourceDistribution, namespace: &str, old: Op
         keep(&mut metadata, old);
     }
     metadata.insert("namespace".to_owned(), json!(namespace));
-    let own = reference(distribution);
+    let own = Owner::of(distribution).reference();
     let mut owners = array(metadata.remove("ownerReferences"));
     if !owners
         .iter()

@@ -1,15 +1,7 @@
-//! Carries out what was planned.
-//!
-//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `set` write the other kinds. Every write tells the
-//! expectations what the watches have to show before the next pass.
+//! Carries out what was planned: `perform` does an action, `set` writes the set itself.
 
-mod create;
-mod objects;
-mod patch;
 mod perform;
-mod predownload;
-mod revisions;
 mod set;
 
-pub(crate) use objects::Actor;
-pub(crate) use revisions::Written;
+pub(crate) use perform::perform;
+pub(crate) use set::write_status;

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use client_kit::EventType;
-use serde_json::Value;
-
 use crate::api::v1alpha1::CloneSetStatus;
-use crate::pod::{self, Pod};
-use crate::workloads::cloneset::observe::{Observed, Revisions};
+use crate::pods::{PodAction, Revisions};
+use crate::workloads::cloneset::observe::Observed;
 
 /// Decides what a pass does. The controller takes any; tests wrap the real one to see that a broken one is caught.
 pub trait Planner: Send + Sync + 'static {
@@ -41,38 +38,11 @@ pub enum Phase {
     Update,
 }
 
-/// A pod, by name and identity: an action never touches a successor of the same name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodRef {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-}
-
-impl PodRef {
-    /// Names `pod`.
-    #[must_use]
-    pub fn of(pod: &Pod) -> Self {
-        Self {
-            name: pod::name(pod).to_owned(),
-            uid: pod::uid(pod).to_owned(),
-        }
-    }
-}
-
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Record an event about the set.
-    Event {
-        /// How serious it is.
-        kind: EventType,
-        /// A word.
-        reason: &'static str,
-        /// A sentence.
-        message: String,
-    },
+    /// What can be done for any owner of pods.
+    Pod(PodAction),
     /// Create pods (and their claims) in batches of 1, 2, 4, …
     CreatePods {
         /// How many.
@@ -88,99 +58,15 @@ pub enum Action {
         /// Whether their revision's label is the hash alone.
         short_hash: bool,
     },
-    /// Delete a pod, then its claims.
-    DeletePod {
-        /// Which.
-        pod: PodRef,
-        /// The claims to delete with it.
-        claims: Vec<String>,
-    },
-    /// Apply a strategic merge patch to a pod's status.
-    PatchPodStatus {
-        /// Which.
-        pod: PodRef,
-        /// The patch, `{"status": …}`.
-        patch: Value,
-    },
-    /// Apply a strategic merge patch to a pod.
-    PatchPod {
-        /// Which.
-        pod: PodRef,
-        /// The patch.
-        patch: Value,
-    },
-    /// Apply a strategic merge patch to what a pod's containers get of the node (the subresource `resize`).
-    ResizePod {
-        /// Which.
-        pod: PodRef,
-        /// The patch.
-        patch: Value,
-    },
-    /// Begin to update a pod in place: first take it out of service, then change it.
-    UpdateInPlace {
-        /// Which.
-        pod: PodRef,
-        /// The patch of its status, if it has a readiness gate.
-        status_patch: Option<Value>,
-        /// The patch of what its containers get of the node, if that changes.
-        resize: Option<Value>,
-        /// The patch of the pod.
-        patch: Value,
-        /// The revision it leads to.
-        revision: String,
-        /// Mark it to be recreated when this fails for another reason than a conflict.
-        or_recreate: bool,
-    },
-    /// Mark a pod to be deleted, so that it is recreated with another revision.
-    Recreate {
-        /// Which.
-        pod: PodRef,
-        /// Whether it already has the mark.
-        marked: bool,
-        /// The revision its successor gets.
-        revision: String,
-    },
-    /// Give a claim to a pod, so that it goes with it.
-    GiveClaim {
-        /// The claim's name.
-        claim: String,
-        /// The new owner.
-        pod: PodRef,
-    },
-    /// Delete a claim that no pod uses.
-    DeleteClaim {
-        /// The claim's name.
-        claim: String,
-    },
     /// Remove names from `spec.scaleStrategy.podsToDelete`.
     TrimPodsToDelete {
         /// The names that stay.
         keep: Vec<String>,
     },
-    /// Delete a revision that no pod runs.
-    DeleteRevision {
-        /// Its name.
-        name: String,
-    },
-    /// Put the label `label: "true"` on a revision.
-    MarkRevision {
-        /// Its name.
-        name: String,
-        /// The label.
-        label: &'static str,
-    },
-    /// Make an ImagePullJob; when that fails, an event tells, and the pass goes on.
-    CreatePullJob {
-        /// The job.
-        object: Value,
-        /// Its image.
-        image: String,
-    },
-    /// Delete an ImagePullJob.
-    DeletePullJob {
-        /// Its name.
-        name: String,
-    },
-    /// Nothing can be done: fail with this message.
-    Fail(String),
+}
+
+impl From<PodAction> for Action {
+    fn from(action: PodAction) -> Self {
+        Self::Pod(action)
+    }
 }

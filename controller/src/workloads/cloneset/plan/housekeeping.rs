@@ -6,14 +6,14 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use serde_json::json;
 
-use super::action::{Action, PodRef};
 use crate::api::labels;
-use crate::pod;
+use crate::pods::pod;
+use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::observe::Observed;
 
 /// Releases pods that do not match the selector any more, and with `disablePVCReuse` gives claims of pods that are
 /// going to these pods, and deletes those whose pod is gone.
-pub(crate) fn plan(observed: &Observed) -> Vec<Action> {
+pub(crate) fn plan(observed: &Observed) -> Vec<PodAction> {
     let mut actions = release(observed);
     let strategy = observed.set.spec.scale_strategy.as_ref();
     if strategy.is_some_and(|strategy| strategy.disable_pvc_reuse == Some(true)) {
@@ -22,7 +22,7 @@ pub(crate) fn plan(observed: &Observed) -> Vec<Action> {
     actions
 }
 
-fn release(observed: &Observed) -> Vec<Action> {
+fn release(observed: &Observed) -> Vec<PodAction> {
     let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else {
         return Vec::new();
     };
@@ -32,14 +32,14 @@ fn release(observed: &Observed) -> Vec<Action> {
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !selector.matches(pod::all_labels(pod)));
     stray
-        .map(|pod| Action::PatchPod {
+        .map(|pod| PodAction::PatchPod {
             pod: PodRef::of(pod),
             patch: json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": uid }] } }),
         })
         .collect()
 }
 
-fn claims(observed: &Observed) -> Vec<Action> {
+fn claims(observed: &Observed) -> Vec<PodAction> {
     let pods: BTreeMap<&str, _> = observed
         .pods
         .iter()
@@ -53,11 +53,11 @@ fn claims(observed: &Observed) -> Vec<Action> {
         };
         match pods.get(id.as_str()) {
             Some(pod) if pod::is_active(pod) => {}
-            Some(pod) => actions.push(Action::GiveClaim {
+            Some(pod) => actions.push(PodAction::GiveClaim {
                 claim: name,
                 pod: PodRef::of(pod),
             }),
-            None => actions.push(Action::DeleteClaim { claim: name }),
+            None => actions.push(PodAction::DeleteClaim { claim: name }),
         }
     }
     actions

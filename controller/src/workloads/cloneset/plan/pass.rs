@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::action::{Action, Phase, Plan, Planner};
-use super::refresh::shortest;
-use super::view::{View, has_revision};
-use super::{housekeeping, predownload, refresh, scale, status, update};
-use crate::pod;
+use super::view::View;
+use super::{housekeeping, predownload, scale, status, update};
+use crate::pods::PodAction;
+use crate::pods::Revisions;
+use crate::pods::availability::has_revision;
+use crate::pods::pod;
+use crate::pods::refresh::{self, Care, shortest};
 use crate::workloads::cloneset::gates::Gates;
-use crate::workloads::cloneset::observe::{Observed, Revisions};
+use crate::workloads::cloneset::observe::Observed;
 use crate::workloads::cloneset::settings::DEFAULT_HISTORY_LIMIT;
 
 /// The rules of OpenKruise 1.9.
@@ -33,20 +36,27 @@ impl Planner for CloneSetPlanner {
         if observed.set.metadata.deletion_timestamp.is_some() {
             return plan;
         }
-        plan.prepare = housekeeping::plan(observed);
-        plan.prepare.extend(predownload::plan(&view));
+        let prepare = housekeeping::plan(observed)
+            .into_iter()
+            .chain(predownload::plan(&view));
+        plan.prepare = prepare.map(Action::Pod).collect();
         let scale = scale::plan(&view);
         plan.sync = scale.actions;
         if scale.modifies {
             plan.phase = Phase::Scale;
             return plan;
         }
-        let refresh = refresh::plan(&view);
-        plan.sync.extend(refresh.actions);
+        let refresh = refresh::plan(&Care {
+            pods: &view.pods,
+            lifecycle: view.lifecycle(),
+            update_revision: &revisions.update.name,
+            now: view.now(),
+        });
+        plan.sync.extend(refresh.actions.into_iter().map(Action::Pod));
         plan.requeue = shortest(plan.requeue, refresh.requeue);
         if !refresh.modifies {
             let update = update::plan(&view);
-            plan.sync.extend(update.actions);
+            plan.sync.extend(update.actions.into_iter().map(Action::Pod));
             plan.requeue = shortest(plan.requeue, update.requeue);
         }
         plan
@@ -76,7 +86,7 @@ fn finish(view: &View<'_>) -> Vec<Action> {
     actions.extend(
         history(view)
             .into_iter()
-            .map(|name| Action::DeleteRevision { name }),
+            .map(|name| PodAction::DeleteRevision { name }.into()),
     );
     actions
 }

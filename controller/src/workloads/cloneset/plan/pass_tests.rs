@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::labels;
 use crate::api::v1alpha1::CloneSet;
-use crate::test_pods::TestPod;
+use crate::pods::test_pods::TestPod;
 use crate::workloads::cloneset::plan::revisions;
 
 /// Seconds since the epoch at which everything happens.
@@ -27,7 +27,7 @@ fn set(spec: &Value) -> CloneSet {
         "spec": { "replicas": 3, "selector": { "matchLabels": { "app": "x" } }, "template": template("v1"),
             "updateStrategy": { "maxUnavailable": 1 } },
     });
-    crate::json::merge(&mut object["spec"], spec.clone());
+    crate::kit::json::merge(&mut object["spec"], spec.clone());
     serde_json::from_value(object).unwrap()
 }
 
@@ -92,18 +92,18 @@ fn pod(text: &str, set: &CloneSet) -> TestPod {
 
 fn line(action: &Action) -> String {
     match action {
-        Action::Event { reason, message, .. } => {
+        Action::Pod(PodAction::Event { reason, message, .. }) => {
             format!("{reason}: {}", message.rsplit(", ").next().unwrap())
         }
         Action::CreatePods {
             count, of_current, ..
         } => format!("create {count}, {of_current} of the current revision"),
-        Action::DeletePod { pod, .. } => format!("delete {}", pod.name),
-        Action::PatchPodStatus { pod, patch } => {
+        Action::Pod(PodAction::DeletePod { pod, .. }) => format!("delete {}", pod.name),
+        Action::Pod(PodAction::PatchPodStatus { pod, patch }) => {
             let condition = &patch["status"]["conditions"][0];
             format!("{} {}={}", pod.name, condition["type"], condition["status"]).replace('"', "")
         }
-        Action::PatchPod { pod, patch } => {
+        Action::Pod(PodAction::PatchPod { pod, patch }) => {
             let state = patch["metadata"]["labels"][labels::LIFECYCLE_STATE].as_str();
             match (state, &patch["metadata"]["ownerReferences"]) {
                 (Some(state), _) => format!("{} becomes {state}", pod.name),
@@ -111,10 +111,10 @@ fn line(action: &Action) -> String {
                 _ => format!("patch {}", pod.name),
             }
         }
-        Action::UpdateInPlace { pod, .. } => format!("update {} in place", pod.name),
-        Action::Recreate { pod, .. } => format!("recreate {}", pod.name),
+        Action::Pod(PodAction::UpdateInPlace { pod, .. }) => format!("update {} in place", pod.name),
+        Action::Pod(PodAction::Recreate { pod, .. }) => format!("recreate {}", pod.name),
         Action::TrimPodsToDelete { keep } => format!("trim to {keep:?}"),
-        Action::Fail(message) => format!("fail: {message}"),
+        Action::Pod(PodAction::Fail(message)) => format!("fail: {message}"),
         other => format!("{other:?}"),
     }
 }
@@ -122,7 +122,7 @@ fn line(action: &Action) -> String {
 fn pass(spec: &Value, pods: &[&str]) -> Plan {
     let mut set = set(spec);
     let pods: Vec<TestPod> = pods.iter().map(|text| pod(text, &set)).collect();
-    let old = crate::workloads::cloneset::revision::data_of(&template("v0")).unwrap();
+    let old = crate::pods::revision::data_of(&template("v0")).unwrap();
     let mut old_revision = k8s_openapi::api::apps::v1::ControllerRevision::default();
     old_revision.metadata.name = Some(revision_name(&set, "v0"));
     old_revision.data = Some(k8s_openapi::apimachinery::pkg::runtime::RawExtension(old));
@@ -294,12 +294,12 @@ fn an_update_in_place_is_patched_as_recorded() {
     let spec = json!({ "updateStrategy": { "type": "InPlaceIfPossible" } });
     let plan = pass(&spec, &["a old", "b", "c"]);
     let [
-        Action::UpdateInPlace {
+        Action::Pod(PodAction::UpdateInPlace {
             status_patch,
             patch,
             revision,
             ..
-        },
+        }),
     ] = plan.sync.as_slice()
     else {
         panic!("{:?}", plan.sync)

@@ -5,12 +5,13 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::action::Action;
 use super::view::View;
 use crate::api::labels;
-use crate::workloads::cloneset::inplace::change;
+use crate::kit::Owner;
+use crate::pods::PodAction;
+use crate::pods::inplace::change;
+use crate::pods::revision;
 use crate::workloads::cloneset::settings::{DEFAULT_MAX_UNAVAILABLE, Round, scaled};
-use crate::workloads::cloneset::{owner, revision};
 
 /// Sets with no more pods than this are updated without.
 const REPLICAS_MIN: i32 = 3;
@@ -22,7 +23,7 @@ const TIMEOUT_S: i64 = 300;
 const TTL_S: i64 = 600;
 
 /// Makes the jobs for a new revision once, and takes them away when every pod has it.
-pub(super) fn plan(view: &View<'_>) -> Vec<Action> {
+pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
     if !view.gates.predownload {
         return Vec::new();
     }
@@ -31,7 +32,7 @@ pub(super) fn plan(view: &View<'_>) -> Vec<Action> {
         let jobs = view.observed.jobs.iter();
         return jobs
             .filter(|job| job.metadata.deletion_timestamp.is_none())
-            .map(|job| Action::DeletePullJob { name: job.name_any() })
+            .map(|job| PodAction::DeletePullJob { name: job.name_any() })
             .collect();
     }
     let stored = view
@@ -46,9 +47,9 @@ pub(super) fn plan(view: &View<'_>) -> Vec<Action> {
     if needless(view) {
         return vec![mark(&update.name, labels::PREDOWNLOAD_IGNORED)];
     }
-    let mut actions: Vec<Action> = images(&current.template, &update.template)
+    let mut actions: Vec<PodAction> = images(&current.template, &update.template)
         .into_iter()
-        .map(|(container, image)| Action::CreatePullJob {
+        .map(|(container, image)| PodAction::CreatePullJob {
             object: job(view, &container, &image, stored.map(AsRef::as_ref)),
             image,
         })
@@ -57,8 +58,8 @@ pub(super) fn plan(view: &View<'_>) -> Vec<Action> {
     actions
 }
 
-fn mark(revision: &str, label: &'static str) -> Action {
-    Action::MarkRevision {
+fn mark(revision: &str, label: &'static str) -> PodAction {
+    PodAction::MarkRevision {
         name: revision.to_owned(),
         label,
     }
@@ -98,7 +99,14 @@ fn needless(view: &View<'_>) -> bool {
     if view.gates.recreate_for_claims && !current.has_claims_of(update) {
         return true;
     }
-    change::change(&current.template, &update.template, &update.name, 0, view.gates).is_none()
+    change::change(
+        &current.template,
+        &update.template,
+        &update.name,
+        0,
+        view.gates.in_place(),
+    )
+    .is_none()
 }
 
 /// The images that differ, by container.
@@ -195,7 +203,7 @@ fn job(view: &View<'_>, container: &str, image: &str, stored: Option<&Controller
             "name": format!("{update}-{container}"),
             "namespace": set.namespace(),
             "labels": job_labels,
-            "ownerReferences": [owner::reference(set)],
+            "ownerReferences": [Owner::of(set).reference()],
         },
         "spec": spec,
     })

@@ -7,15 +7,16 @@ use client_kit::EventType;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::action::{Action, PodRef};
-use super::in_place::not_ready_patch;
+use super::action::Action;
 use super::view::View;
 use crate::api::labels;
-use crate::pod::{self, Pod};
+use crate::pods::CachedPod;
+use crate::pods::conditions::not_ready_patch;
+use crate::pods::lifecycle::{self, state};
+use crate::pods::pod::{self, Pod};
+use crate::pods::sort::deletion::{self, Ranking};
+use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::diff::Diff;
-use crate::workloads::cloneset::lifecycle::{self, state};
-use crate::workloads::cloneset::observe::CachedPod;
-use crate::workloads::cloneset::sort::deletion::{self, Ranking};
 
 /// The actions of scaling, and whether they change anything: a pass that scales does not update.
 pub(crate) struct Scale {
@@ -31,10 +32,10 @@ impl Scale {
         }
     }
 
-    fn modifying(actions: Vec<Action>) -> Self {
+    fn modifying(actions: Vec<PodAction>) -> Self {
         Self {
             modifies: !actions.is_empty(),
-            actions,
+            actions: actions.into_iter().map(Action::Pod).collect(),
         }
     }
 }
@@ -55,8 +56,8 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
         return Scale::modifying(regret);
     }
     let diff = view.diff_for_scaling();
-    let limited: Vec<Action> = (diff.scale_up > diff.scale_up_limit)
-        .then(|| Action::Event {
+    let limited: Vec<PodAction> = (diff.scale_up > diff.scale_up_limit)
+        .then(|| PodAction::Event {
             kind: EventType::Warning,
             reason: "ScaleUpLimited",
             message: format!(
@@ -73,7 +74,7 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
     if !deleted_held.is_empty() || diff.scale_up > 0 {
         // A pod that was held may be what the others wait for.
         let modifies = !deleted_held.is_empty();
-        let actions = limited.into_iter().chain(deleted_held).collect();
+        let actions = limited.into_iter().chain(deleted_held).map(Action::Pod).collect();
         return Scale { actions, modifies };
     }
     // Marked pods that are not ready go in any case, and leave the less to those that are.
@@ -99,7 +100,7 @@ pub(crate) fn plan(view: &View<'_>) -> Scale {
 }
 
 /// Pods held before deletion that are needed after all.
-fn regret(view: &View<'_>, held: &[&Arc<CachedPod>], planned: usize) -> Vec<Action> {
+fn regret(view: &View<'_>, held: &[&Arc<CachedPod>], planned: usize) -> Vec<PodAction> {
     let marks_not_ready = view.lifecycle().is_some_and(|lifecycle| {
         [
             &lifecycle.pre_delete,
@@ -125,7 +126,8 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-fn grow(view: &View<'_>, diff: &Diff, mut actions: Vec<Action>) -> Scale {
+fn grow(view: &View<'_>, diff: &Diff, limited: Vec<PodAction>) -> Scale {
+    let mut actions: Vec<Action> = limited.into_iter().map(Action::Pod).collect();
     let id = |labels: &std::collections::BTreeMap<String, String>| labels.get(labels::INSTANCE_ID).cloned();
     // A pod that has ended and stays keeps its name: to ask for it again would fail for good.
     let stays = |pod: &&Arc<CachedPod>| pod.metadata.deletion_timestamp.is_none();
@@ -186,11 +188,11 @@ fn within_limit<'p>(
 }
 
 /// Deletes the pods, or has them held first where a hook asks for it.
-fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -> Vec<Action> {
+fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -> Vec<PodAction> {
     let mut actions = Vec::new();
     for pod in pods {
         if !lifecycle::is_hooked(view.pre_delete(), pod) {
-            actions.push(Action::DeletePod {
+            actions.push(PodAction::DeletePod {
                 pod: PodRef::of(pod),
                 claims: claims_of(view, pod),
             });
@@ -200,7 +202,7 @@ fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -
                 .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
             {
                 let patch = not_ready_patch(pod, lifecycle::PRE_DELETE_KEY, view.now());
-                actions.extend(patch.map(|patch| Action::PatchPodStatus {
+                actions.extend(patch.map(|patch| PodAction::PatchPodStatus {
                     pod: PodRef::of(pod),
                     patch,
                 }));
@@ -223,9 +225,9 @@ fn claims_of(view: &View<'_>, pod: &Pod) -> Vec<String> {
     of_pod.map(|claim| claim.name_any()).collect()
 }
 
-fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> Action {
+fn set_state(view: &View<'_>, pod: &Pod, state: &str) -> PodAction {
     let patch = json!({ "metadata": lifecycle::state_patch(state, view.now()) });
-    Action::PatchPod {
+    PodAction::PatchPod {
         pod: PodRef::of(pod),
         patch,
     }

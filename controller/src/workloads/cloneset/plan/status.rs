@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 
-use super::refresh::shortest;
-use super::view::{View, available_at, is_available};
+use super::view::View;
 use crate::api::v1alpha1::{CloneSetCondition, CloneSetStatus};
-use crate::pod::Pod;
+use crate::pods::availability::{available_at, is_available};
+use crate::pods::pod::Pod;
+use crate::pods::refresh::shortest;
 
 /// The condition of a failed scaling.
 pub(crate) const FAILED_SCALE: &str = "FailedScale";

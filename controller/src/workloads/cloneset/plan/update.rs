@@ -5,25 +5,27 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::action::{Action, PodRef};
-use super::in_place::{not_ready_patch, start_patch};
-use super::view::{View, has_revision};
+use super::view::View;
 use crate::api::labels;
-use crate::json::merge;
-use crate::pod;
+use crate::kit::json::merge;
+use crate::pods::availability::has_revision;
+use crate::pods::conditions::{not_ready_patch, start_patch};
+use crate::pods::inplace::apply::{self, Applied};
+use crate::pods::inplace::state::Change;
+use crate::pods::inplace::{change, resize};
+use crate::pods::lifecycle::{self, state};
+use crate::pods::pod;
+use crate::pods::refresh::shortest;
+use crate::pods::revision;
+use crate::pods::sort::update::{self, UpdateOrder};
+use crate::pods::{CachedPod, Revision};
+use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::diff::Diff;
-use crate::workloads::cloneset::inplace::apply::{self, Applied};
-use crate::workloads::cloneset::inplace::state::Change;
-use crate::workloads::cloneset::inplace::{change, resize};
-use crate::workloads::cloneset::lifecycle::{self, state};
-use crate::workloads::cloneset::observe::{CachedPod, Revision};
-use crate::workloads::cloneset::revision;
-use crate::workloads::cloneset::sort;
 
 /// The actions of an update, and when a grace period that begins now ends.
 #[derive(Default)]
 pub(crate) struct Update {
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<PodAction>,
     pub(crate) requeue: Option<Duration>,
 }
 
@@ -59,7 +61,14 @@ fn chosen(view: &View<'_>, diff: &Diff, target: &Revision) -> Vec<Arc<CachedPod>
             }
     };
     let waiting: Vec<Arc<CachedPod>> = view.pods.iter().filter(waits).cloned().collect();
-    let mut waiting = sort::update::sort(waiting, &view.pods, view.set().spec.update_strategy.as_ref());
+    let strategy = view.set().spec.update_strategy.as_ref();
+    let order = UpdateOrder {
+        priority: strategy.and_then(|strategy| strategy.priority_strategy.as_ref()),
+        scatter: strategy
+            .and_then(|strategy| strategy.scatter_strategy.as_deref())
+            .unwrap_or_default(),
+    };
+    let mut waiting = update::sort(waiting, &view.pods, order);
     waiting.truncate(usize::try_from(diff.update.unsigned_abs()).unwrap_or(usize::MAX));
     limit(view, waiting, diff.update_max_unavailable, target)
 }
@@ -112,7 +121,7 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
                 &target.template,
                 label,
                 view.grace_seconds(),
-                view.gates,
+                view.gates.in_place(),
             )
         });
         if let Some(change) = change {
@@ -122,10 +131,10 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Up
             let name = pod::name(pod);
             let message =
                 format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place");
-            return update.actions.push(Action::Fail(message));
+            return update.actions.push(PodAction::Fail(message));
         }
     }
-    update.actions.push(Action::Recreate {
+    update.actions.push(PodAction::Recreate {
         pod: PodRef::of(pod),
         marked: pod::label(pod, labels::SPECIFIED_DELETE) == Some("true"),
         revision: target.name.clone(),
@@ -162,7 +171,7 @@ fn in_place(
                 "not allowed to in-place update pod {} in state {other}",
                 pod::name(pod)
             );
-            return update.actions.push(Action::Fail(message));
+            return update.actions.push(PodAction::Fail(message));
         }
     }
     let Applied { mut patch, resize } = apply::begin(pod, change, view.now());
@@ -172,7 +181,7 @@ fn in_place(
         json!({ "labels": { labels::REVISION_HASH: change.revision, labels::TEMPLATE_HASH: revision::short(name) } }),
     );
     merge(&mut patch, json!({ "metadata": metadata }));
-    update.actions.push(Action::UpdateInPlace {
+    update.actions.push(PodAction::UpdateInPlace {
         pod: PodRef::of(pod),
         status_patch: start_patch(pod, view.now()).filter(|_| resize::leaves_service(pod, change)),
         resize,
@@ -182,7 +191,7 @@ fn in_place(
     });
     if change.grace_seconds > 0 {
         let grace = Duration::from_secs(u64::try_from(change.grace_seconds).unwrap_or(0));
-        update.requeue = super::refresh::shortest(update.requeue, Some(grace));
+        update.requeue = shortest(update.requeue, Some(grace));
     }
 }
 
@@ -193,12 +202,14 @@ fn hold(view: &View<'_>, pod: &Arc<CachedPod>, metadata: &Value, update: &mut Up
         .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
     {
         let patch = not_ready_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
-        update.actions.extend(patch.map(|patch| Action::PatchPodStatus {
-            pod: PodRef::of(pod),
-            patch,
-        }));
+        update
+            .actions
+            .extend(patch.map(|patch| PodAction::PatchPodStatus {
+                pod: PodRef::of(pod),
+                patch,
+            }));
     }
-    update.actions.push(Action::PatchPod {
+    update.actions.push(PodAction::PatchPod {
         pod: PodRef::of(pod),
         patch: json!({ "metadata": metadata }),
     });

@@ -8,12 +8,14 @@ use kube::core::{Selector, SelectorExt};
 
 use crate::api::labels;
 use crate::api::v1alpha1::{CloneSet, Lifecycle, LifecycleHook};
-use crate::pod::{self, Pod};
+use crate::pods::availability::{has_revision, is_available};
+use crate::pods::lifecycle::state;
+use crate::pods::pod;
+use crate::pods::revision;
+use crate::pods::{CachedPod, Revisions};
 use crate::workloads::cloneset::diff::{Counts, Diff, Situation, diff};
 use crate::workloads::cloneset::gates::Gates;
-use crate::workloads::cloneset::lifecycle::state;
-use crate::workloads::cloneset::observe::{CachedPod, Observed, Revisions};
-use crate::workloads::cloneset::revision;
+use crate::workloads::cloneset::observe::Observed;
 use crate::workloads::cloneset::settings::Settings;
 
 /// The observed set, with its numbers worked out and its pods told apart.
@@ -174,27 +176,4 @@ impl<'a> View<'a> {
         };
         diff(&self.settings, &situation)
     }
-}
-
-/// Whether the pod's label names `revision`.
-pub(crate) fn has_revision(pod: &CachedPod, revision: &str) -> bool {
-    revision::same(&pod.facts().revision, revision)
-}
-
-/// In service: normal, running, ready for at least `min_ready_s`, and not being updated in place.
-pub(crate) fn is_available(pod: &CachedPod, min_ready_s: i32, now: Timestamp) -> bool {
-    let facts = pod.facts();
-    if !facts.update_ready || !matches!(&*facts.state, "" | state::NORMAL) {
-        return false;
-    }
-    if min_ready_s == 0 {
-        return true;
-    }
-    available_at(pod, min_ready_s).is_some_and(|at| at < now)
-}
-
-/// When a pod that is ready has been so for long enough.
-pub(crate) fn available_at(pod: &Pod, min_ready_s: i32) -> Option<Timestamp> {
-    let wait = std::time::Duration::from_secs(u64::try_from(min_ready_s).unwrap_or(0));
-    pod::ready_since(pod)?.checked_add(wait).ok()
 }

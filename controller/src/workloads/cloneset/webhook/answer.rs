@@ -9,7 +9,7 @@ use super::forbid;
 use super::mutate::mutate_cloneset;
 use super::validate::validate_cloneset;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
-use crate::pod::Pod;
+use crate::pods::pod::Pod;
 
 /// The webhooks of CloneSets.
 pub(in crate::workloads::cloneset) const WEBHOOKS: &[Webhook] = &[

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::template_defaults;
 use crate::api::v1alpha1::CloneSetSpec;
-use crate::template::{claim_template, pod_template};
+use crate::pods::template::defaults;
+use crate::pods::template::{claim_template, pod_template};
 use crate::workloads::cloneset::settings::{DEFAULT_HISTORY_LIMIT, DEFAULT_MAX_UNAVAILABLE};
 
 /// Fields that Go decodes into numbers, for the decoder's words.
@@ -69,13 +69,10 @@ fn default_spec(spec: &mut Map<String, Value>, template_changed: bool) {
     }
     if template_changed {
         if let Some(template) = spec.get_mut("template") {
-            template_defaults::pod_template(template);
+            defaults::pod_template(template);
         }
         let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
-        claims
-            .into_iter()
-            .flatten()
-            .for_each(template_defaults::claim_template);
+        claims.into_iter().flatten().for_each(defaults::claim_template);
     }
 }
 

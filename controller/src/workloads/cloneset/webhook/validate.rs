@@ -7,9 +7,10 @@ use pod_rules::errors::Errors;
 use pod_rules::path::Path;
 use pod_rules::{FieldError, selectors};
 
-use super::{forbid, strategy, template_rules};
+use super::{forbid, strategy};
 use crate::api::v1alpha1::CloneSetSpec;
 use crate::kit::go_syntax;
+use crate::pods::template::rules;
 
 /// Everything that is wrong with `new`, for a creation (no `old`) or an update; nothing means that it is allowed. Texts are
 /// those of OpenKruise.
@@ -28,12 +29,9 @@ pub(crate) fn validate_cloneset(new: &Value, old: Option<&Value>) -> Vec<FieldEr
     let mut errors = old.map_or_else(Vec::new, |old| forbid::update(new, old));
     non_negative("spec.replicas", spec.replicas, &mut errors);
     if selector(&spec, &mut errors) {
-        errors.extend(template_rules::pod_template(
-            &spec.template,
-            spec.claim_templates(),
-        ));
+        errors.extend(rules::pod_template(&spec.template, spec.claim_templates()));
     }
-    errors.extend(template_rules::of_sets(&spec.template));
+    errors.extend(rules::of_sets(&spec.template, "cloneset"));
     errors.extend(strategy::scale(&spec));
     errors.extend(strategy::update(&spec));
     // OpenKruise lets this pass, and its manager then crashes in a loop.
