@@ -36,6 +36,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 const SETTLED: Duration = Duration::from_secs(3);
 /// The metric that counts passes.
 const PASSES: &str = "controller_runtime_reconcile_total";
+/// The controller whose passes are counted.
+const CONTROLLER: &str = "cloneset-controller";
 
 /// What one size took.
 #[derive(Debug, Clone, Copy)]
@@ -230,7 +232,7 @@ async fn passes(pods: u32) -> Result<Passes, Error> {
     for number in 0..count {
         until(&client, &name(number), "/status/readyReplicas", PODS_PER_SET).await?;
     }
-    let before = metrics.total(PASSES);
+    let before = metrics.total(PASSES, CONTROLLER);
     let stopwatch = Stopwatch::start();
     for number in 0..count {
         patch(
@@ -242,23 +244,23 @@ async fn passes(pods: u32) -> Result<Passes, Error> {
     }
     let wanted = before + f64::from(count);
     let deadline = tokio::time::Instant::now() + LIMIT;
-    while metrics.total(PASSES) < wanted {
+    while metrics.total(PASSES, CONTROLLER) < wanted {
         if tokio::time::Instant::now() > deadline {
             return Err(defect(
                 "wait for passes",
-                format!("{} of {wanted}", metrics.total(PASSES)),
+                format!("{} of {wanted}", metrics.total(PASSES, CONTROLLER)),
             ));
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let per_s = (metrics.total(PASSES) - before) / stopwatch.elapsed().as_secs_f64();
+    let per_s = (metrics.total(PASSES, CONTROLLER) - before) / stopwatch.elapsed().as_secs_f64();
     tokio::time::sleep(QUIET).await;
-    let before = metrics.total(PASSES);
+    let before = metrics.total(PASSES, CONTROLLER);
     let stopwatch = Stopwatch::start();
     tokio::time::sleep(IDLE).await;
     Ok(Passes {
         per_s,
-        idle: metrics.total(PASSES) - before,
+        idle: metrics.total(PASSES, CONTROLLER) - before,
         idle_wall: stopwatch.elapsed(),
     })
 }
@@ -288,7 +290,7 @@ pub async fn alone(input: impl Read, wait_for_pass: bool) -> Result<String, Erro
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopwatch = Stopwatch::start();
     let manager = tokio::spawn(Manager::new(client, options).run(stopped));
-    while wait_for_pass && metrics.total(PASSES) < 1.0 {
+    while wait_for_pass && metrics.total(PASSES, CONTROLLER) < 1.0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let first_pass = stopwatch.elapsed().as_secs_f64();

@@ -2,8 +2,11 @@
 //!
 //! Where to look:
 //! * [`api`]: the types, labels and conditions users see.
-//! * [`crds`]: the definitions to install.
-//! * [`cloneset`]: the CloneSet controller as `observe → plan → act`. The rules are in `plan`, which is pure.
+//! * [`workloads`]: a room for each kind, and the list of them. [`cloneset`] is one, as `observe → plan → act`; its rules are
+//!   in `plan`, which is pure.
+//! * `kit`: the runtime that every controller has: caches, queues, workers.
+//! * `pods`: what the kinds that run pods have in common: update in place, hooks, revisions, rankings.
+//! * [`injection`]: what is filled into new pods.
 //! * [`webhook`]: defaulting and validation, as functions from an AdmissionReview to its answer.
 //! * [`daemon`]: what runs on every node: it tells what containers run with, and restarts them for a new environment.
 //! * [`Manager`]: everything wired to a `kube::Client`.
@@ -13,24 +16,20 @@
 //! `client_kit::Clock`, or draws random numbers other than from a seed.
 
 pub mod api;
-mod crds;
-
 pub mod webhook;
 
-pub use crds::{crds, crds_of_gates, pull_job_crd};
-pub use manager::{Manager, Options};
-pub use runtime::RetryDelays;
+pub use kit::RetryDelays;
+pub use manager::Manager;
+pub use workloads::{Options, cloneset, crds};
 
-pub mod cloneset;
 pub mod daemon;
-mod json;
-mod launch_priority;
+pub mod gates;
+pub mod injection;
+mod kit;
 mod manager;
 pub mod metrics;
-mod pod;
+mod pods;
 pub mod process;
-mod readiness;
-mod runtime;
-mod template;
 #[cfg(test)]
-mod test_pods;
+mod test_admission;
+pub mod workloads;

@@ -12,14 +12,10 @@ const TIME_BOUNDS_S: [f64; 32] = [
 ];
 
 /// A name, what Prometheus calls its kind, and what it says.
-type Family = (&'static str, &'static str, &'static str);
+pub type Family = (&'static str, &'static str, &'static str);
 
-const FAMILIES: [Family; 8] = [
-    (
-        "cloneset_scale_expectation_leakage",
-        "counter",
-        "Number of times a CloneSet's scale expectation was not met in time",
-    ),
+/// The metrics of all controllers.
+const FAMILIES: [Family; 7] = [
     (
         "controller_runtime_active_workers",
         "gauge",
@@ -105,11 +101,15 @@ impl Metrics {
         self.lock().numbers.insert((name, labels(pairs)), value);
     }
 
-    /// The sum of a counter over all its labels.
+    /// The sum of a counter of one controller over all its other labels.
     #[must_use]
-    pub fn total(&self, name: &str) -> f64 {
+    pub fn total(&self, name: &str, controller: &str) -> f64 {
         let values = self.lock();
-        let of_name = values.numbers.iter().filter(|((of, _), _)| *of == name);
+        let label = labels(&[("controller", controller)]);
+        let of_name = values
+            .numbers
+            .iter()
+            .filter(|((of, pairs), _)| *of == name && pairs.starts_with(&label));
         of_name.map(|(_, value)| value).sum()
     }
 
@@ -140,14 +140,14 @@ impl Metrics {
         }
     }
 
-    /// Everything in Prometheus' text format.
+    /// Everything in Prometheus' text format: the metrics of single kinds, then those of all controllers.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text<'a>(&self, of_kinds: impl IntoIterator<Item = &'a Family>) -> String {
         let values = self.lock();
         let mut out = String::new();
-        for (name, kind, help) in FAMILIES {
+        for (name, kind, help) in of_kinds.into_iter().chain(&FAMILIES) {
             let mut head = true;
-            for ((_, pairs), value) in values.numbers.iter().filter(|((of, _), _)| *of == name) {
+            for ((_, pairs), value) in values.numbers.iter().filter(|((of, _), _)| of == name) {
                 if std::mem::take(&mut head) {
                     let _infallible = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
                 }
@@ -180,12 +180,15 @@ mod tests {
     #[test]
     fn speaks_prometheus() {
         let metrics = Metrics::default();
-        assert_eq!(metrics.text(), "");
+        assert_eq!(metrics.text([]), "");
         metrics.set("workqueue_depth", &[("name", "a\"b")], 2.0);
         metrics.reconciled("cloneset-controller", "success", Duration::from_millis(30));
         metrics.reconciled("cloneset-controller", "error", Duration::from_millis(70));
-        assert_eq!(metrics.total("controller_runtime_reconcile_total"), 2.0);
-        let text = metrics.text();
+        assert_eq!(
+            metrics.total("controller_runtime_reconcile_total", "cloneset-controller"),
+            2.0
+        );
+        let text = metrics.text([]);
         for line in [
             "# TYPE workqueue_depth gauge",
             "workqueue_depth{name=\"a\\\"b\"} 2",

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
-use controller::cloneset::{CloneSetPlanner, Gates};
 use controller::process::gates::FeatureGates;
+use controller::process::install::NAMESPACE;
+use controller::webhook::Surroundings;
+use controller::workloads::{ALL, Crd};
 use controller::{Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
 use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
@@ -60,21 +62,19 @@ pub struct FakeCluster {
 }
 
 /// Reads feature gates.
-fn gates(text: &str) -> Result<Gates, Error> {
-    let gates = FeatureGates::parse(text).map_err(|error| Error::Backend {
+fn gates(text: &str) -> Result<FeatureGates, Error> {
+    FeatureGates::parse(text).map_err(|error| Error::Backend {
         what: "read the feature gates".to_owned(),
         why: error.to_string(),
         help: "give them as the flag --feature-gates takes them".to_owned(),
-    })?;
-    Ok(Gates::of(|name| gates.is_on(name)))
+    })
 }
 
 /// The webhooks of OpenKruise, answered by the `controller` crate in this process.
-fn webhooks() -> Vec<Webhook> {
+fn webhooks(gates: &FeatureGates) -> Vec<Webhook> {
     controller::webhook::rules()
-        .into_iter()
         .map(|rule| {
-            let path = rule.path.to_owned();
+            let (path, gates) = (rule.path.to_owned(), gates.clone());
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
             Webhook {
                 name: rule.name.to_owned(),
@@ -90,8 +90,13 @@ fn webhooks() -> Vec<Webhook> {
                 }],
                 handler: Arc::new(move |client, review| {
                     let path = path.clone();
+                    let surroundings = Surroundings {
+                        client: Some(client),
+                        gates: gates.clone(),
+                        namespace: NAMESPACE.to_owned(),
+                    };
                     Box::pin(async move {
-                        controller::webhook::review(&path, &review.into(), Some(&client))
+                        controller::webhook::review(&path, &review.into(), &surroundings)
                             .await
                             .into()
                     })
@@ -101,21 +106,33 @@ fn webhooks() -> Vec<Webhook> {
         .collect()
 }
 
-/// The kinds whose history scenarios look at, under the names that recordings give them.
-pub(super) fn watched_kinds() -> Vec<(String, ApiResource)> {
-    let kind = |name: &str, group: &str, version: &str, kind: &str| {
-        (
-            name.to_owned(),
-            ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
-        )
-    };
-    vec![
-        kind("clonesets", "apps.kruise.io", "v1alpha1", "CloneSet"),
-        kind("controllerrevisions", "apps", "v1", "ControllerRevision"),
-        kind("events", "", "v1", "Event"),
-        kind("persistentvolumeclaims", "", "v1", "PersistentVolumeClaim"),
-        kind("pods", "", "v1", "Pod"),
-    ]
+/// The kinds whose history scenarios look at, under the names that recordings give them: those of OpenKruise that the gates
+/// switch on, and what comes of them.
+pub(super) fn watched_kinds(gates: &FeatureGates) -> Vec<(String, ApiResource)> {
+    let mut kinds = vec![
+        ("apps/v1", "ControllerRevision"),
+        ("v1", "Event"),
+        ("v1", "PersistentVolumeClaim"),
+        ("v1", "Pod"),
+    ];
+    if gates.is_on("ResourceDistributionGate") {
+        kinds.extend([("v1", "ConfigMap"), ("v1", "Namespace"), ("v1", "Secret")]);
+    }
+    let kinds = kinds
+        .into_iter()
+        .map(|(version, kind)| (version.to_owned(), kind.to_owned()));
+    let own = ALL.iter().filter(|workload| workload.is_on(gates));
+    let own = own
+        .flat_map(|workload| workload.crds)
+        .filter(|crd| crd.is_installed(gates))
+        .map(Crd::kind);
+    own.chain(kinds)
+        .map(|(version, kind)| {
+            let (group, version) = version.split_once('/').unwrap_or(("", &version));
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind));
+            (resource.plural.clone(), resource)
+        })
+        .collect()
 }
 
 impl FakeCluster {
@@ -153,14 +170,14 @@ impl FakeCluster {
         if let Some(containers) = &containers {
             builder = builder.containers(containers.clone());
         }
-        for definition in controller::crds() {
+        let gates = gates(&options.environment.gates)?;
+        for definition in controller::crds(&gates) {
             builder = builder.object(definition);
         }
-        let gates = gates(&options.environment.gates)?;
-        if gates.predownload {
-            builder = builder.object(controller::pull_job_crd());
-        }
-        for webhook in webhooks() {
+        builder = builder.object(
+            shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        );
+        for webhook in webhooks(&gates) {
             builder = builder.webhook(webhook);
         }
         let cluster = builder.start().await.map_err(|error| Error::Backend {
@@ -172,8 +189,7 @@ impl FakeCluster {
             clock: cluster.clock(),
             names: names.clone(),
             rest: PASS_REST,
-            planner: Arc::new(CloneSetPlanner { gates }),
-            pull_jobs: gates.predownload,
+            gates: gates.clone(),
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {
@@ -189,7 +205,7 @@ impl FakeCluster {
             let kinds = if options.unrecorded {
                 Vec::new()
             } else {
-                watched_kinds()
+                watched_kinds(&gates)
             };
             Collector::start(&cluster.client(), &cluster.clock(), kinds)
         };

@@ -87,6 +87,8 @@ struct TraceLine {
     #[serde(rename = "type")]
     kind: String,
     name: String,
+    /// The namespace of an object that changes, where several have objects of its kind and name.
+    namespace: Option<String>,
     object: Option<Value>,
     patch: Option<Value>,
 }
@@ -153,6 +155,13 @@ impl Recording {
             (Vec::new(), None)
         };
         Self::with_trace(folder, folder, trace)
+    }
+
+    /// The namespaces that were there before the first step.
+    pub fn namespaces(&self) -> impl Iterator<Item = String> + '_ {
+        let before = &self.history[..cut(&self.history, self.start_ms(0))];
+        let namespaces = before.iter().filter(|change| change.resource == "namespaces");
+        namespaces.map(Change::name)
     }
 
     /// When step `index` ends: when the next begins; for the last, when the recorder began to clean up, or stopped.
@@ -234,10 +243,14 @@ fn read_trace(path: &Path) -> Result<(Vec<Change>, Option<Timestamp>), Error> {
             zero = wall.and_then(|wall| wall.checked_sub(SignedDuration::from_millis(ms(line.t))).ok());
         }
         let key = (line.res.clone(), line.name.clone());
+        let named = line
+            .namespace
+            .map(|namespace| (line.res.clone(), namespace, line.name.clone()));
         let mut object = match line.object {
             Some(object) => object,
-            None => by_name
-                .get(&key)
+            None => named
+                .as_ref()
+                .or_else(|| by_name.get(&key))
                 .and_then(|id| objects.get(id))
                 .map(|object| Value::clone(object))
                 .unwrap_or_default(),

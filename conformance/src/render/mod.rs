@@ -1,8 +1,9 @@
 //! A step of a run, or of a recording, as the same text.
 //!
 //! [`tables`] shows what is there at the step's end, [`pods`] what became of the pods, [`events`] what was said, object by
-//! object. [`normalise`] is the one place where what cannot be equal is made equal.
+//! object, [`distributed`] what became of copies of Secrets and ConfigMaps. [`normalise`] is the one place where what cannot be equal is made equal.
 
+mod distributed;
 mod events;
 mod normalise;
 mod pods;
@@ -22,6 +23,9 @@ pub fn step(slice: Slice<'_>) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        distributed::distributions(&after),
+        distributed::copies(&after),
+        distributed::fates(slice.before, slice.during),
         tables::pods(&after),
         pods::fates(&before, &after, slice.during),
         events::by_object(slice.before, slice.during),

@@ -53,6 +53,9 @@ pub async fn play(
 ) -> Result<ScenarioOutcome, Error> {
     let kubectl = Kubectl::new(backend.client(), &recording.namespace);
     ensure_namespace(&kubectl).await;
+    for namespace in recording.namespaces().filter(|name| *name != recording.namespace) {
+        ensure_namespace(&Kubectl::new(backend.client(), &namespace)).await;
+    }
     let clock = backend.clock();
     let began = clock.now();
     let mut played = Vec::new();
@@ -292,6 +295,14 @@ pub(crate) async fn act(
             );
             return kubectl.request(method, path, body.as_ref()).await.map(|_| ());
         }
+        if action.verb == "create" {
+            for name in &named {
+                kubectl
+                    .create(&config_map(resource, name, flag("from-literal"))?)
+                    .await?;
+            }
+            return Ok(());
+        }
         let api = kubectl.api_named(resource, action.namespace.as_deref()).await?;
         let all = if named.is_empty() && flag("all") == Some("true") {
             kubectl.names(&api).await?
@@ -327,4 +338,17 @@ pub(crate) async fn act(
         Ok(())
     };
     Ok((line, act.await))
+}
+
+/// The object of `kubectl create configmap NAME --from-literal=KEY=VALUE`.
+fn config_map(resource: &str, name: &str, literal: Option<&str>) -> Result<Value, ActionError> {
+    let data = literal.and_then(|literal| literal.split_once('='));
+    match (resource, data) {
+        ("configmap", Some((key, value))) => Ok(shared_json::json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: value},
+        })),
+        _ => Err(ActionError::Object(format!(
+            "\"kubectl create {resource} {name}\" is not played yet"
+        ))),
+    }
 }

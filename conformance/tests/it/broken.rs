@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conformance::backend::ManagerTweak;
-use controller::cloneset::{Action, CloneSetPlanner, Observed, Plan, Planner, PodRef, Revisions};
+use controller::cloneset::{Action, CloneSetPlanner, Observed, Plan, Planner, PodAction, PodRef, Revisions};
 use rstest::rstest;
 
 use crate::support::{run, scenarios};
@@ -38,7 +38,7 @@ impl Planner for Broken {
                     .iter()
                     .max_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone()));
                 for action in &mut plan.sync {
-                    if let (Action::DeletePod { pod, .. }, Some(newest)) = (action, newest) {
+                    if let (Action::Pod(PodAction::DeletePod { pod, .. }), Some(newest)) = (action, newest) {
                         *pod = PodRef::of(newest);
                     }
                 }
@@ -47,10 +47,10 @@ impl Planner for Broken {
                 plan.sync.retain(|action| {
                     !matches!(
                         action,
-                        Action::Event {
+                        Action::Pod(PodAction::Event {
                             reason: "ScaleUpLimited",
                             ..
-                        }
+                        })
                     )
                 });
             }
@@ -69,10 +69,10 @@ impl Planner for Broken {
 #[case::limit(How::ForgetsScaleUpLimited, "-  Warning ScaleUpLimited")]
 fn is_caught(#[case] how: How, #[case] line: &str) {
     let tweak: ManagerTweak = Arc::new(move |mut options| {
-        options.planner = Arc::new(Broken {
+        options.planner = Some(Arc::new(Broken {
             real: CloneSetPlanner::default(),
             how,
-        });
+        }));
         options
     });
     let mut options = scenarios("tutorial");

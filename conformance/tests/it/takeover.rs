@@ -12,6 +12,7 @@ use client_kit::Seed;
 use conformance::history::{Change, ChangeKind};
 use conformance::recording::Recording;
 use conformance::recording::environment::Environment;
+use controller::process::gates::FeatureGates;
 use controller::{Manager, Options};
 use fake_apiserver::Cluster;
 use fake_apiserver::nodes::{Image, ImageRegistry, Kubelet, NodeSpec, Scheduler, Timing};
@@ -207,7 +208,7 @@ async fn take_over(
         images.set(reference, Image::preloaded(reference).with_digest(digest));
     }
     let mut builder = Cluster::builder().seed(1).nodes(0).start_time(at);
-    for definition in controller::crds() {
+    for definition in controller::crds(&FeatureGates::default()) {
         builder = builder.object(definition);
     }
     let cluster = builder.start().await.expect("a cluster");

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::runtime::RunningContainer;
 use crate::api::labels;
-use crate::cloneset::inplace::hash::{
+use crate::kit::controller_of;
+use crate::pods::inplace::hash::{
     Hashes, RuntimeContainer, RuntimeContainers, env_hash, env_hash_of, runtime_containers,
 };
-use crate::cloneset::owner::controller_of;
-use crate::pod::{self, Container, Pod};
+use crate::pods::pod::{self, Container, Pod};
 
 /// What is to be done about a pod.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -7,16 +7,16 @@ use std::time::Duration;
 use client_kit::{EventRecorder, EventType, SharedClock};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use serde_json::json;
-use tokio::task::JoinSet;
 
 use super::report::{is_due, report};
 use super::runtime::ContainerRuntime;
 use crate::api::labels;
-use crate::pod::{self, Pod};
-use crate::runtime::{Change, Informer, ObjectKey, WorkQueue};
+use crate::kit::{
+    ActError, Change, Informer, Next, ObjectKey, Reconciler, Runtime, Subject, Watches, WorkQueue,
+};
+use crate::pods::pod::{self, Pod};
 
 /// Who reports.
 const COMPONENT: &str = "kruise-daemon-containermeta";
@@ -44,13 +44,19 @@ pub struct Daemon {
     clock: SharedClock,
 }
 
-struct Shared {
+/// Writes down what the containers of pods run with.
+struct Reports {
     client: Client,
+    runtime: Arc<dyn ContainerRuntime>,
+    pods: Informer<Pod>,
+    restarts: Arc<WorkQueue<Restart>>,
+}
+
+/// Ends containers whose environment has changed; the kubelet starts them anew.
+struct Restarts {
     runtime: Arc<dyn ContainerRuntime>,
     recorder: EventRecorder,
     pods: Informer<Pod>,
-    looks: WorkQueue<ObjectKey>,
-    restarts: WorkQueue<Restart>,
 }
 
 impl Daemon {
@@ -68,54 +74,79 @@ impl Daemon {
     /// Runs until `shutdown` is ready. Must be called within a tokio runtime.
     pub async fn run(self, shutdown: impl Future) {
         let recorder = EventRecorder::new(self.client.clone(), COMPONENT, Some(&self.node), self.clock);
-        let shared = Arc::new(Shared {
-            client: self.client.clone(),
+        let mut runtime = Runtime::new(self.client.clone(), None, Arc::default());
+        let pods = runtime.selected_cache(&format!("spec.nodeName={}", self.node));
+        let restarts = Arc::new(WorkQueue::new());
+        let reports = Reports {
+            client: self.client,
+            runtime: Arc::clone(&self.runtime),
+            pods: pods.clone(),
+            restarts: Arc::clone(&restarts),
+        };
+        runtime.add(&Arc::new(reports), &Arc::new(WorkQueue::new()), 1);
+        let restarter = Restarts {
             runtime: self.runtime,
             recorder,
-            pods: Informer::new(),
-            looks: WorkQueue::new(),
-            restarts: WorkQueue::new(),
-        });
-        let selection = watcher::Config::default().fields(&format!("spec.nodeName={}", self.node));
-        let queue = Arc::clone(&shared);
-        let watch = shared
-            .pods
-            .clone()
-            .run_selected(Api::all(self.client), selection, move |change| {
-                let (old, pod) = match &change {
-                    Change::Added(pod) => (None, pod),
-                    Change::Updated(old, pod) => (Some(old.as_ref()), pod),
-                    Change::Deleted(_) => return,
-                };
-                if is_due(old, pod) {
-                    queue.looks.add_after(ObjectKey::of(pod.as_ref()), LOOK_DELAY);
-                }
-            });
-        let mut tasks = JoinSet::new();
-        tasks.spawn(watch);
-        tasks.spawn(Arc::clone(&shared).look());
-        tasks.spawn(Arc::clone(&shared).restart());
-        shutdown.await;
-        shared.looks.close();
-        shared.restarts.close();
+            pods,
+        };
+        runtime.add(&Arc::new(restarter), &restarts, 1);
+        runtime.run(shutdown).await;
     }
 }
 
-impl Shared {
-    async fn look(self: Arc<Self>) {
-        while let Some(key) = self.looks.next().await {
-            match self.look_at(&key).await {
-                Ok(()) => self.looks.forget(&key),
-                Err(error) => {
-                    tracing::warn!(pod = key.name, namespace = key.namespace, %error, "failed to report containers");
-                    self.looks.add_failed(key.clone());
-                }
-            }
-            self.looks.done(&key);
-        }
+impl Subject for Restart {
+    fn namespace(&self) -> &str {
+        &self.pod.namespace
     }
 
-    async fn look_at(&self, key: &ObjectKey) -> Result<(), kube::Error> {
+    fn name(&self) -> &str {
+        &self.pod.name
+    }
+}
+
+impl Reconciler for Reports {
+    type Key = ObjectKey;
+
+    fn name(&self) -> &'static str {
+        "containermeta"
+    }
+
+    fn watches(&self, watches: &mut Watches<ObjectKey>) {
+        watches.on(&self.pods, |change, queue| {
+            let (old, pod) = match change {
+                Change::Added(pod) => (None, pod),
+                Change::Updated(old, pod) => (Some(old.as_ref()), pod),
+                Change::Deleted(_) => return,
+            };
+            if is_due(old, pod) {
+                queue.add_after(ObjectKey::of(pod.as_ref()), LOOK_DELAY);
+            }
+        });
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
+        self.look_at(key).await?;
+        Ok(Next::Event)
+    }
+}
+
+impl Reconciler for Restarts {
+    type Key = Restart;
+
+    fn name(&self) -> &'static str {
+        "containermeta-restarter"
+    }
+
+    fn watches(&self, _: &mut Watches<Restart>) {}
+
+    async fn pass(&self, restart: &Restart) -> Result<Next, ActError> {
+        self.stop(restart);
+        Ok(Next::Event)
+    }
+}
+
+impl Reports {
+    async fn look_at(&self, key: &ObjectKey) -> Result<(), ActError> {
         let Some(pod) = self
             .pods
             .get(key)
@@ -143,22 +174,17 @@ impl Shared {
             "annotations": { labels::RUNTIME_CONTAINERS: text },
         } });
         // By way of the status, as the daemon may write nothing else of a pod.
-        match api
+        let written = api
             .patch_status(&key.name, &PatchParams::default(), &Patch::Strategic(&patch))
-            .await
-        {
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-            result => result.map(drop),
+            .await;
+        match written.map_err(ActError::from) {
+            Err(error) if !error.is_about_another() => Err(error),
+            _ => Ok(()),
         }
     }
+}
 
-    async fn restart(self: Arc<Self>) {
-        while let Some(restart) = self.restarts.next().await {
-            self.stop(&restart);
-            self.restarts.done(&restart);
-        }
-    }
-
+impl Restarts {
     fn stop(&self, restart: &Restart) {
         let runs = |container: &super::RunningContainer| container.id == restart.id && container.running;
         let Some(pod) = self

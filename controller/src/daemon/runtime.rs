@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cloneset::inplace::hash::plain_hash;
-use crate::pod::Container;
+use crate::pods::inplace::hash::plain_hash;
+use crate::pods::pod::Container;
 
 /// A container that a runtime knows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,30 +1,6 @@
-//! The table of flags: OpenKruise 1.9.0's, and this manager's own.
+//! The table of flags: OpenKruise 1.9.0's, and this manager's own. Those of a kind are in its room.
 
-/// The values that a flag takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
-    /// `true` or `false`; alone, the flag means `true`.
-    Truth,
-    /// A whole number of 64 bits.
-    Number,
-    /// A whole number of 64 bits that is not negative.
-    Unsigned,
-    /// A log level: a decimal number of 31 bits.
-    Level,
-    /// `1h30m`, `1.5s`, `5ms`.
-    Duration,
-    /// Any text.
-    Text,
-    /// `text` or `json`.
-    Format,
-    /// `Name=true,Other=false`. A flag that is repeated adds to what it said before.
-    Gates,
-    /// A value of one of klog's own types. klog is not here, so the value is not read.
-    Unread,
-}
-
-/// A flag: its name, the values that it takes, its default, its purpose.
-pub(super) type Flag = (&'static str, Takes, &'static str, &'static str);
+use crate::workloads::{ALL, Flag, Takes};
 
 /// The purpose of a flag that steers nothing here.
 const UNUSED: &str = "taken and not used";
@@ -49,7 +25,7 @@ const OWN: [Flag; 3] = [
 ];
 
 /// The flags of OpenKruise 1.9.0 that steer something here.
-const USED: [Flag; 18] = [
+const USED: [Flag; 16] = [
     (
         "kubeconfig",
         Takes::Text,
@@ -112,18 +88,6 @@ const USED: [Flag; 18] = [
         "the kind of the lock; leases is the only one",
     ),
     ("feature-gates", Takes::Gates, "", "Name=true,Other=false"),
-    (
-        "cloneset-workers",
-        Takes::Number,
-        "3",
-        "how many sets are worked on at a time",
-    ),
-    (
-        "cloneset-scaling-exclude-preparing-delete",
-        Takes::Truth,
-        "false",
-        "pods in PreparingDelete do not count when scaling",
-    ),
     (
         "rate-limiter-base-delay",
         Takes::Duration,
@@ -188,7 +152,8 @@ const NOT_USED: [(&str, Takes, &str); 35] = [
     ),
 ];
 
-/// The flags of OpenKruise 1.9.0 for the workers of the kinds that this manager has no controller for; three is the default.
+/// The flags of OpenKruise 1.9.0 for the workers of the kinds that are not CloneSets; three is the default. Those of kinds that
+/// have a room here are that room's.
 const WORKERS: [&str; 16] = [
     "advancedcronjob-workers",
     "broadcastjob-workers",
@@ -208,10 +173,22 @@ const WORKERS: [&str; 16] = [
     "workloadspread-workers",
 ];
 
+/// The flags of the kinds that this manager has controllers for.
+pub(super) fn of_kinds() -> impl Iterator<Item = Flag> {
+    ALL.iter().flat_map(|workload| workload.all_flags())
+}
+
 /// Every flag.
 pub(super) fn flags() -> impl Iterator<Item = Flag> {
+    let without_controller = |name: &&str| of_kinds().all(|(known, _, _, _)| known != *name);
     OWN.into_iter()
         .chain(USED)
+        .chain(of_kinds())
         .chain(NOT_USED.map(|(name, takes, default)| (name, takes, default, UNUSED)))
-        .chain(WORKERS.map(|name| (name, Takes::Number, "3", WORKERS_UNUSED)))
+        .chain(
+            WORKERS
+                .into_iter()
+                .filter(without_controller)
+                .map(|name| (name, Takes::Number, "3", WORKERS_UNUSED)),
+        )
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ProcessError;
-use super::flag_table::{Takes, flags};
-use super::go_values::{duration, integer, truth, unsigned};
+use super::flag_table::flags;
+use crate::kit::go_values::{duration, integer, truth, unsigned};
+use crate::workloads::Takes;
 
 /// The highest log level: the level is a number of 31 bits.
 const LEVEL_MAX: u32 = i32::MAX.unsigned_abs();

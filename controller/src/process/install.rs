@@ -1,5 +1,7 @@
 //! The objects of an installation, with OpenKruise's names, and applying them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -9,6 +11,7 @@ use super::ProcessError;
 use super::configurations::{kind_of, name_of};
 use super::gates::FeatureGates;
 use crate::webhook::{WebhookKind, rules};
+use crate::workloads::{ALL, OWN, READ, Right, STATUS, crds};
 
 /// The namespace of an installation, unless said otherwise.
 pub const NAMESPACE: &str = "kruise-system";
@@ -24,61 +27,53 @@ const ACCOUNT: &str = "kruise-manager";
 /// that is down does not keep itself from starting.
 const PLANE: (&str, &str) = ("control-plane", "controller-manager");
 
-const ALL: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
-const READ: &[&str] = &["get", "list", "watch"];
-const STATUS: &[&str] = &["get", "patch", "update"];
-
-/// A right: group, resource, verbs.
-type Rule = (&'static str, &'static str, &'static [&'static str]);
-
-/// What the manager may do everywhere.
-const CLUSTER_RULES: [Rule; 14] = [
-    (
+/// What the manager may do everywhere, whatever kinds it has.
+const CLUSTER_RULES: [Right; 10] = [
+    Right::new(
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
         &["get", "list", "patch", "update", "watch"],
     ),
-    (
+    Right::new(
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
         &["get", "list", "patch", "update", "watch"],
     ),
-    ("apiextensions.k8s.io", "customresourcedefinitions", READ),
-    ("apps", "controllerrevisions", ALL),
-    ("apps.kruise.io", "clonesets", ALL),
-    ("apps.kruise.io", "clonesets/finalizers", &["update"]),
-    ("apps.kruise.io", "clonesets/status", STATUS),
-    ("", "events", ALL),
-    ("", "namespaces", READ),
-    ("", "nodes", READ),
-    ("", "persistentvolumeclaims", ALL),
-    ("", "pods", ALL),
-    ("", "pods/status", STATUS),
-    ("", "secrets", &["create", "get", "list", "update", "watch"]),
+    Right::new("apiextensions.k8s.io", "customresourcedefinitions", READ),
+    // The barriers of containers that start in an order.
+    Right::new("", "configmaps", &["create", "get", "patch"]),
+    Right::new("", "events", OWN),
+    Right::new("", "namespaces", READ),
+    Right::new("", "nodes", READ),
+    Right::new("", "pods", OWN),
+    Right::new("", "pods/status", STATUS),
+    Right::new("", "secrets", &["create", "get", "list", "update", "watch"]),
 ];
-
-/// What it may do besides while a feature gate is on: the gate, and the right.
-const GATE_RULES: [(&str, Rule); 1] = [("ImagePullJobGate", ("apps.kruise.io", "imagepulljobs", ALL))];
 
 /// What it may do in its own namespace, to be elected.
-const ELECTION_RULES: [Rule; 2] = [
-    ("coordination.k8s.io", "leases", ALL),
-    ("", "events", &["create"]),
+const ELECTION_RULES: [Right; 2] = [
+    Right::new("coordination.k8s.io", "leases", OWN),
+    Right::new("", "events", &["create"]),
 ];
 
-fn role_rules<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Value {
+/// The rules of a role, one for each resource.
+fn role_rules<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Value {
+    let mut rules: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for right in rights {
+        let verbs = rules.entry((right.group, right.resource)).or_default();
+        verbs.extend(right.verbs);
+    }
     rules
         .into_iter()
-        .map(
-            |(group, resource, verbs)| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}),
-        )
+        .map(|((group, resource), verbs)| {
+            json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+        })
         .collect()
 }
 
 /// A webhook configuration as it is installed, without a caBundle.
 fn configuration(kind: WebhookKind, namespace: &str) -> Value {
     let webhooks: Vec<Value> = rules()
-        .iter()
         .filter(|rule| rule.kind == kind)
         .map(|rule| {
             let mut webhook = json!({
@@ -156,10 +151,10 @@ fn deployment(namespace: &str, image: &str, feature_gates: &str) -> Value {
 pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let rbac = "rbac.authorization.k8s.io";
     let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]);
-    let of_gates = GATE_RULES.iter().filter(|(gate, _)| gates.is_on(gate));
-    let rules = CLUSTER_RULES.iter().chain(of_gates.map(|(_, rule)| rule));
-    let mut out = crate::crds();
-    out.extend(crate::crds_of_gates(|gate| gates.is_on(gate)));
+    let of_kinds = ALL.iter().flat_map(|workload| workload.rbac);
+    let of_kinds = of_kinds.filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
+    let rules = CLUSTER_RULES.iter().chain(of_kinds);
+    let mut out = crds(gates);
     out.extend([
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {PLANE.0: PLANE.1}}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),

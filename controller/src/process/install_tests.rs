@@ -120,6 +120,8 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 #[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "imagepulljobs"])]
 #[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets"])]
 #[case("CloneSetShortHash=true", &["clonesets"])]
+#[case("ResourceDistributionGate=true", &["clonesets", "resourcedistributions"])]
+#[case("AllAlpha=true", &["clonesets", "imagepulljobs", "resourcedistributions"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let definitions: Vec<&str> = objects

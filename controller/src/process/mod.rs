@@ -1,6 +1,6 @@
 //! The process around the controllers: what `kruise-manager` is beside [`Manager`](crate::Manager).
 //!
-//! `flags` (by `flag_table` and `go_values`) and `gates` read the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
+//! `flags` (by `flag_table`) reads the command line, `election` holds the lease, `certs` makes the webhooks' certificates,
 //! `secret` keeps them, `configurations` tells the API server of them, `webhooks` answers over TLS, `endpoints` serves
 //! metrics, health and readiness, `install` knows the manifests, `logs` writes what happens, and `run` puts all that
 //! together. Names, ports, flags and files are those of OpenKruise's own manager, so that its chart runs this one.
@@ -14,14 +14,14 @@ pub mod election;
 pub mod endpoints;
 mod flag_table;
 pub mod flags;
-pub mod gates;
-mod go_values;
 pub mod install;
 pub mod logs;
 pub mod run;
 pub mod secret;
 pub mod webhooks;
 
+pub use crate::gates;
+use crate::gates::GateError;
 use thiserror::Error;
 
 /// Why the manager does not start, or ends.
@@ -31,8 +31,8 @@ pub enum ProcessError {
     #[error("{0}")]
     Flag(String),
     /// The feature gates are wrong.
-    #[error("{0}")]
-    Gate(String),
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// There is no cluster to speak to.
     #[error("find a cluster: {0}")]
     Config(String),

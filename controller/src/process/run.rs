@@ -13,12 +13,15 @@ use tokio::task::JoinSet;
 
 use super::configurations::{self, Reach};
 use super::election::{Election, Timings};
+use super::flag_table;
 use super::flags::Flags;
 use super::gates::FeatureGates;
 use super::{ProcessError, endpoints, install, secret, webhooks};
-use crate::cloneset::{CloneSetPlanner, Gates};
+use crate::Manager;
+use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
-use crate::{Manager, Options, RetryDelays};
+use crate::webhook::Surroundings;
+use crate::workloads::{ALL, Crd, Options, Settings};
 
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -32,9 +35,6 @@ const GATE_DEFINITION_RETRIES: [Duration; 3] = [
     Duration::from_millis(2_500),
     Duration::from_millis(12_500),
 ];
-
-/// The gate that has CloneSets make ImagePullJobs.
-const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
 
 /// What the environment says, under OpenKruise's names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +159,12 @@ pub async fn run_with(
     serve_endpoints(&mut tasks, flags, &state).await?;
     let tls = webhooks::Tls::default();
     let listener = endpoints::listen(&format!(":{}", environment.port)).await?;
-    tasks.spawn(webhooks::serve(listener, tls.clone(), client.clone()));
+    let surroundings = Surroundings {
+        client: Some(client.clone()),
+        gates: gates.clone(),
+        namespace: environment.namespace.clone(),
+    };
+    tasks.spawn(webhooks::serve(listener, tls.clone(), surroundings));
     let reach = environment.reach(flags.text("webhook-url"));
     tasks.spawn(keep_webhooks(
         client.clone(),
@@ -182,14 +187,8 @@ pub async fn run_with(
 fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options {
     let namespace = flags.text("namespace");
     Options {
-        pull_jobs: gates.is_on(PREDOWNLOAD),
-        workers: workers(flags),
-        planner: Arc::new(CloneSetPlanner {
-            gates: Gates {
-                exclude_preparing_delete: flags.is_set("cloneset-scaling-exclude-preparing-delete"),
-                ..Gates::of(|name| gates.is_on(name))
-            },
-        }),
+        gates: gates.clone(),
+        settings: settings(flags),
         namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
         retry: RetryDelays {
             first: flags.time("rate-limiter-base-delay"),
@@ -199,8 +198,11 @@ fn controllers(options: Options, flags: &Flags, gates: &FeatureGates) -> Options
     }
 }
 
-fn workers(flags: &Flags) -> usize {
-    flags.number("cloneset-workers").max(1)
+/// The values of the kinds' flags.
+fn settings(flags: &Flags) -> Settings {
+    flag_table::of_kinds()
+        .map(|(name, _, _, _)| (name, flags.text(name).to_owned()))
+        .collect()
 }
 
 /// client-go knows one lock alone since 1.24, and an error says so before anything is done. The empty text means that one.
@@ -287,12 +289,6 @@ async fn lead(
     options: impl Future<Output = Options>,
     stop: impl Future,
 ) -> Result<(), ProcessError> {
-    let workers = u32::try_from(workers(flags)).unwrap_or(u32::MAX);
-    metrics.set(
-        "controller_runtime_max_concurrent_reconciles",
-        &[("controller", "cloneset-controller")],
-        f64::from(workers),
-    );
     let lease = flags.text("leader-election-id").to_owned();
     let master = |value| metrics.set("leader_election_master_status", &[("name", &lease)], value);
     let moment = u64::try_from(clock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
@@ -318,6 +314,7 @@ async fn lead(
     let elected = async {
         wait_for_definitions(&client).await;
         let options = options.await;
+        count_workers(&options);
         if let Some(election) = &mut election {
             tracing::info!(lease, identity = us, "waiting for the lease");
             election.acquire().await;
@@ -363,46 +360,72 @@ async fn lead(
     Ok(())
 }
 
-/// Waits until the API server serves CloneSets.
-async fn wait_for_definitions(client: &Client) {
-    let mut told = false;
-    loop {
-        if is_served(client, "clonesets").await == Some(true) {
-            return;
-        }
-        if !std::mem::replace(&mut told, true) {
-            tracing::info!("waiting for CustomResourceDefinition clonesets.apps.kruise.io");
-        }
-        tokio::time::sleep(DEFINITION_RETRY).await;
+/// Says in the metrics how many workers each controller has.
+fn count_workers(options: &Options) {
+    for workload in ALL.iter().filter(|workload| workload.is_on(&options.gates)) {
+        let workers = u32::try_from(workload.workers(&options.settings)).unwrap_or(u32::MAX);
+        options.metrics.set(
+            "controller_runtime_max_concurrent_reconciles",
+            &[("controller", workload.controller)],
+            f64::from(workers),
+        );
     }
 }
 
-/// Whether the API server serves a resource of `apps.kruise.io/v1alpha1`; nothing if it does not say.
-async fn is_served(client: &Client, plural: &str) -> Option<bool> {
-    let list = client
-        .list_api_group_resources("apps.kruise.io/v1alpha1")
-        .await
-        .ok()?;
+/// The definitions of all kinds.
+fn definitions() -> impl Iterator<Item = &'static Crd> {
+    ALL.iter().flat_map(|workload| workload.crds)
+}
+
+/// Waits until the API server serves the definitions that no gate switches.
+async fn wait_for_definitions(client: &Client) {
+    for definition in definitions().filter(|definition| definition.gate.is_none()) {
+        let mut told = false;
+        while is_served(client, definition).await != Some(true) {
+            if !std::mem::replace(&mut told, true) {
+                tracing::info!("waiting for CustomResourceDefinition {}", definition.name());
+            }
+            tokio::time::sleep(DEFINITION_RETRY).await;
+        }
+    }
+}
+
+/// Whether the API server serves a definition's resource; nothing if it does not say.
+async fn is_served(client: &Client, definition: &Crd) -> Option<bool> {
+    let (version, plural) = definition.resource();
+    let list = client.list_api_group_resources(&version).await.ok()?;
     Some(list.resources.iter().any(|resource| resource.name == plural))
 }
 
-/// Switches the gate off that needs ImagePullJobs if the API server does not serve them. As in OpenKruise, a server that
-/// does not answer is taken to serve them, and a definition that comes later counts from the next start.
+/// Switches off the gates that need a definition which the API server does not serve. As in OpenKruise, a server that does
+/// not answer is taken to serve it, and a definition that comes later counts from the next start.
 async fn settle_gates(client: &Client, gates: &mut FeatureGates) {
-    if !gates.is_on(PREDOWNLOAD) {
-        return;
-    }
-    let mut retries = GATE_DEFINITION_RETRIES.iter();
-    while is_served(client, "imagepulljobs").await == Some(false) {
-        let Some(delay) = retries.next() else {
-            tracing::warn!(
-                gate = PREDOWNLOAD,
-                "off: CustomResourceDefinition imagepulljobs.apps.kruise.io is not there"
-            );
-            gates.turn_off(PREDOWNLOAD);
-            return;
-        };
-        tokio::time::sleep(*delay).await;
+    for definition in definitions() {
+        let needed_by: Vec<&str> = definition
+            .needed_by
+            .iter()
+            .copied()
+            .filter(|gate| gates.is_on(gate))
+            .collect();
+        if needed_by.is_empty() {
+            continue;
+        }
+        let mut retries = GATE_DEFINITION_RETRIES.iter();
+        while is_served(client, definition).await == Some(false) {
+            if let Some(delay) = retries.next() {
+                tokio::time::sleep(*delay).await;
+                continue;
+            }
+            for gate in needed_by {
+                tracing::warn!(
+                    gate,
+                    "off: CustomResourceDefinition {} is not there",
+                    definition.name()
+                );
+                gates.turn_off(gate);
+            }
+            break;
+        }
     }
 }
 
@@ -415,6 +438,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::workloads::cloneset;
+
+    const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
 
     #[rstest]
     #[case("", "", "kruise-webhook-service.kruise-system.svc")]
@@ -460,9 +486,9 @@ mod tests {
             let gates = FeatureGates::parse(flags.text("feature-gates")).unwrap();
             let options = controllers(Options::default(), &flags, &gates);
             (
-                options.workers,
+                cloneset::WORKLOAD.workers(&options.settings),
                 options.namespace,
-                options.pull_jobs,
+                options.gates.is_on(PREDOWNLOAD),
                 options.retry,
             )
         };

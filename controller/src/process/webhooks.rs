@@ -10,13 +10,12 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use kube::Client;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::webhook::{review, rules};
+use crate::webhook::{Surroundings, review, rules};
 
 /// The most that is read of a review: an object and its predecessor, at most 3 MiB each, and what is around them.
 const BODY_BYTES_MAX: usize = 7 * 1024 * 1024;
@@ -43,7 +42,7 @@ impl Tls {
 }
 
 /// Answers admission reviews at `listener` until dropped. Connections that come before there are certificates are closed.
-pub async fn serve(listener: TcpListener, tls: Tls, client: Client) {
+pub async fn serve(listener: TcpListener, tls: Tls, surroundings: Surroundings) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -54,12 +53,12 @@ pub async fn serve(listener: TcpListener, tls: Tls, client: Client) {
             }
         };
         if let Some(config) = tls.get() {
-            tokio::spawn(connection(stream, config, client.clone()));
+            tokio::spawn(connection(stream, config, surroundings.clone()));
         }
     }
 }
 
-async fn connection(stream: TcpStream, config: Arc<ServerConfig>, client: Client) {
+async fn connection(stream: TcpStream, config: Arc<ServerConfig>, surroundings: Surroundings) {
     let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
     let stream = match accepted {
         Ok(Ok(stream)) => stream,
@@ -67,8 +66,8 @@ async fn connection(stream: TcpStream, config: Arc<ServerConfig>, client: Client
         Err(_) => return,
     };
     let service = service_fn(move |request| {
-        let client = client.clone();
-        async move { Ok::<_, Infallible>(answer(request, &client).await) }
+        let surroundings = surroundings.clone();
+        async move { Ok::<_, Infallible>(answer(request, &surroundings).await) }
     });
     let served = Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
@@ -84,12 +83,12 @@ fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     response
 }
 
-async fn answer(request: Request<Incoming>, client: &Client) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, surroundings: &Surroundings) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok");
     }
-    if !rules().iter().any(|rule| rule.path == path) {
+    if !rules().any(|rule| rule.path == path) {
         return plain(StatusCode::NOT_FOUND, "404 page not found\n");
     }
     if request.method() != Method::POST {
@@ -103,7 +102,7 @@ async fn answer(request: Request<Incoming>, client: &Client) -> Response<Full<By
         Ok(asked) => asked,
         Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
     };
-    let answered = review(&path, &asked, Some(client)).await;
+    let answered = review(&path, &asked, surroundings).await;
     let mut response = plain(StatusCode::OK, &answered.to_string());
     response.headers_mut().insert(
         hyper::header::CONTENT_TYPE,

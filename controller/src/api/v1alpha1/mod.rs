@@ -3,12 +3,18 @@
 mod cloneset;
 mod image_pull_job;
 mod lifecycle;
+mod resource_distribution;
 mod status;
 mod strategy;
 
 pub use cloneset::{CloneSet, CloneSetSpec};
 pub use image_pull_job::{ImagePullJob, ImagePullJobSpec};
 pub use lifecycle::{Lifecycle, LifecycleHook};
+pub use resource_distribution::{
+    ResourceDistribution, ResourceDistributionCondition, ResourceDistributionNamespace,
+    ResourceDistributionSpec, ResourceDistributionStatus, ResourceDistributionTargetNamespaces,
+    ResourceDistributionTargets,
+};
 pub use status::{CloneSetCondition, CloneSetStatus};
 pub use strategy::{
     CloneSetScaleStrategy, CloneSetUpdateStrategy, InPlaceUpdateStrategy, OrderPriorityTerm, ScatterTerm,
@@ -18,4 +24,14 @@ pub use strategy::{
 /// The schema of a field whose content the server does not look into (`x-kubernetes-preserve-unknown-fields`).
 fn schemaless(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero_i64(number: &i64) -> bool {
+    *number == 0
 }

@@ -1,0 +1,76 @@
+//! Why something could not be done.
+
+use thiserror::Error;
+
+/// A failure, with the text that events and conditions carry.
+#[derive(Debug, Clone, Error)]
+#[error("{message}")]
+pub(crate) struct ActError {
+    /// The server's words, or the transport's.
+    pub(crate) message: String,
+    /// What kind of failure.
+    pub(crate) kind: Kind,
+}
+
+/// What kind of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// There is no such object.
+    NotFound,
+    /// The name is taken.
+    AlreadyExists,
+    /// Somebody else wrote it meanwhile, or it is another object by now.
+    Conflict,
+    /// The server answered something else.
+    Refused,
+    /// There was no answer, or one that leaves it open: it may have been done or not.
+    Unknown,
+    /// It was not tried.
+    Planned,
+}
+
+impl ActError {
+    /// A failure that the plan foresaw.
+    pub(crate) fn planned(message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            kind: Kind::Planned,
+        }
+    }
+}
+
+impl ActError {
+    /// Whether the object has gone, or another has its name: whoever wrote to it has nothing more to do.
+    pub(crate) fn is_about_another(&self) -> bool {
+        matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)
+    }
+}
+
+impl From<kube::Error> for ActError {
+    fn from(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) => {
+                let kind = match (status.code, status.reason.as_str()) {
+                    (404, _) => Kind::NotFound,
+                    (409, "AlreadyExists") => Kind::AlreadyExists,
+                    (409, _) => Kind::Conflict,
+                    // A gateway that waited too long, or a server whose storage did: neither knows.
+                    (500 | 502 | 504, _) => Kind::Unknown,
+                    _ => Kind::Refused,
+                };
+                Self {
+                    message: status.message.clone(),
+                    kind,
+                }
+            }
+            kube::Error::BuildRequest(_) => Self {
+                message: error.to_string(),
+                kind: Kind::Refused,
+            },
+            _ => Self {
+                message: error.to_string(),
+                kind: Kind::Unknown,
+            },
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The runtime of every controller: caches, queues, and the loop that has a [`Reconciler`] work on keys.
+//!
+//! kube-rs' own `Controller` polls its reconcilers in the order of a std hash map. Here every order is that of the events,
+//! so that a run can be repeated. An idle runtime waits for its watches alone.
+//!
+//! **Architecture invariant:** nothing here names a kind of OpenKruise.
+
+pub(crate) mod admission;
+mod batches;
+mod error;
+pub(crate) mod expectations;
+pub(crate) mod go_syntax;
+pub(crate) mod go_values;
+mod informer;
+pub(crate) mod json;
+mod owner;
+mod queue;
+pub(crate) mod requests;
+mod run;
+mod worker;
+
+pub(crate) use batches::{OnFailure, in_batches};
+pub(crate) use error::{ActError, Kind};
+pub(crate) use informer::{Change, Informer, ObjectKey};
+pub(crate) use owner::{Owner, controller_of, controller_of_kind};
+pub use queue::RetryDelays;
+pub(crate) use queue::WorkQueue;
+pub(crate) use run::Runtime;
+pub(crate) use worker::{Next, Reconciler, Subject, Watches};

@@ -1,0 +1,115 @@
+//! The runtime: one watch for each kind, however many reconcilers read it, and the workers of all reconcilers.
+
+use std::any::{Any, TypeId};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use tokio::task::JoinSet;
+
+use super::informer::{Cached, Informer};
+use super::queue::WorkQueue;
+use super::worker::{self, Reconciler};
+use crate::metrics::Metrics;
+
+/// How long a runtime that is told to stop waits for the passes that run.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Caches and reconcilers, which begin with [`run`](Self::run).
+pub(crate) struct Runtime {
+    client: Client,
+    namespace: Option<String>,
+    metrics: Arc<Metrics>,
+    /// An [`Informer`] for each kind that somebody asked for.
+    caches: Vec<(TypeId, Box<dyn Any + Send>)>,
+    watches: Vec<BoxFuture<'static, ()>>,
+    workers: Vec<BoxFuture<'static, ()>>,
+    close: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+impl Runtime {
+    /// A runtime that speaks through `client` and looks at one namespace alone, if that is given.
+    pub(crate) fn new(client: Client, namespace: Option<String>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            client,
+            namespace,
+            metrics,
+            caches: Vec::new(),
+            watches: Vec::new(),
+            workers: Vec::new(),
+            close: Vec::new(),
+        }
+    }
+
+    /// The cache of a kind whose objects are in namespaces.
+    pub(crate) fn cache<K: Cached + Resource<Scope = NamespaceResourceScope>>(&mut self) -> Informer<K> {
+        let api = match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        self.cache_of(api, "")
+    }
+
+    /// The cache of a kind whose objects belong to the cluster.
+    pub(crate) fn cluster_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
+        &mut self,
+    ) -> Informer<K> {
+        self.cache_of(Api::all(self.client.clone()), "")
+    }
+
+    /// The cache of a kind whose objects are in namespaces: those that a field selector selects. All who ask for the kind
+    /// share the selection of the one who asked first.
+    pub(crate) fn selected_cache<K: Cached + Resource<Scope = NamespaceResourceScope>>(
+        &mut self,
+        fields: &str,
+    ) -> Informer<K> {
+        self.cache_of(Api::all(self.client.clone()), fields)
+    }
+
+    fn cache_of<K: Cached>(&mut self, api: Api<K>, fields: &str) -> Informer<K> {
+        let kind = TypeId::of::<K>();
+        let known = self.caches.iter().find(|(known, _)| *known == kind);
+        if let Some(cache) = known.and_then(|(_, cache)| cache.downcast_ref::<Informer<K>>()) {
+            return cache.clone();
+        }
+        let cache = Informer::new();
+        self.caches.push((kind, Box::new(cache.clone())));
+        let mut selection = watcher::Config::default();
+        if !fields.is_empty() {
+            selection = selection.fields(fields);
+        }
+        self.watches.push(Box::pin(cache.clone().run(api, selection)));
+        cache
+    }
+
+    /// Adds a reconciler that has this many workers.
+    pub(crate) fn add<R: Reconciler>(
+        &mut self,
+        reconciler: &Arc<R>,
+        queue: &Arc<WorkQueue<R::Key>>,
+        workers: usize,
+    ) {
+        self.workers
+            .extend(worker::workers(reconciler, queue, &self.metrics, workers));
+        let queue = Arc::clone(queue);
+        self.close.push(Box::new(move || queue.close()));
+    }
+
+    /// Watches and works until `shutdown` is ready; then lets the passes that run come to their end.
+    pub(crate) async fn run(self, shutdown: impl Future) {
+        let _watches: JoinSet<()> = self.watches.into_iter().collect();
+        let mut work: JoinSet<()> = self.workers.into_iter().collect();
+        shutdown.await;
+        for close in self.close {
+            close();
+        }
+        let all_done = async { while work.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_TIMEOUT, all_done).await.is_err() {
+            tracing::warn!("stopped in the middle of a pass");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What can be done to the pods of an owner, and to what belongs to them.
+
+use client_kit::EventType;
+use serde_json::Value;
+
+use super::pod::{self, Pod};
+
+/// A pod, by name and identity: an action never touches a successor of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRef {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+impl PodRef {
+    /// Names `pod`.
+    #[must_use]
+    pub fn of(pod: &Pod) -> Self {
+        Self {
+            name: pod::name(pod).to_owned(),
+            uid: pod::uid(pod).to_owned(),
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PodAction {
+    /// Record an event about the owner.
+    Event {
+        /// How serious it is.
+        kind: EventType,
+        /// A word.
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+    /// Delete a pod, then its claims.
+    DeletePod {
+        /// Which.
+        pod: PodRef,
+        /// The claims to delete with it.
+        claims: Vec<String>,
+    },
+    /// Apply a strategic merge patch to a pod's status.
+    PatchPodStatus {
+        /// Which.
+        pod: PodRef,
+        /// The patch, `{"status": …}`.
+        patch: Value,
+    },
+    /// Apply a strategic merge patch to a pod.
+    PatchPod {
+        /// Which.
+        pod: PodRef,
+        /// The patch.
+        patch: Value,
+    },
+    /// Apply a strategic merge patch to what a pod's containers get of the node (the subresource `resize`).
+    ResizePod {
+        /// Which.
+        pod: PodRef,
+        /// The patch.
+        patch: Value,
+    },
+    /// Begin to update a pod in place: first take it out of service, then change it.
+    UpdateInPlace {
+        /// Which.
+        pod: PodRef,
+        /// The patch of its status, if it has a readiness gate.
+        status_patch: Option<Value>,
+        /// The patch of what its containers get of the node, if that changes.
+        resize: Option<Value>,
+        /// The patch of the pod.
+        patch: Value,
+        /// The revision it leads to.
+        revision: String,
+        /// Mark it to be recreated when this fails for another reason than a conflict.
+        or_recreate: bool,
+    },
+    /// Mark a pod to be deleted, so that it is recreated with another revision.
+    Recreate {
+        /// Which.
+        pod: PodRef,
+        /// Whether it already has the mark.
+        marked: bool,
+        /// The revision its successor gets.
+        revision: String,
+    },
+    /// Give a claim to a pod, so that it goes with it.
+    GiveClaim {
+        /// The claim's name.
+        claim: String,
+        /// The new owner.
+        pod: PodRef,
+    },
+    /// Delete a claim that no pod uses.
+    DeleteClaim {
+        /// The claim's name.
+        claim: String,
+    },
+    /// Delete a revision that no pod runs.
+    DeleteRevision {
+        /// Its name.
+        name: String,
+    },
+    /// Put the label `label: "true"` on a revision.
+    MarkRevision {
+        /// Its name.
+        name: String,
+        /// The label.
+        label: &'static str,
+    },
+    /// Make an ImagePullJob; when that fails, an event tells, and the pass goes on.
+    CreatePullJob {
+        /// The job.
+        object: Value,
+        /// Its image.
+        image: String,
+    },
+    /// Delete an ImagePullJob.
+    DeletePullJob {
+        /// Its name.
+        name: String,
+    },
+    /// Nothing can be done: fail with this message.
+    Fail(String),
+}

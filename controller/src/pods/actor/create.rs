@@ -1,0 +1,128 @@
+//! Creating pods with their claims.
+
+use client_kit::EventType;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use serde_json::Value;
+
+use super::objects::Actor;
+use crate::kit::expectations::{Expected, Member};
+use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches};
+use crate::pods::Revision;
+use crate::pods::build::{self, Blueprint};
+use crate::pods::template::to_go_json;
+
+/// What to create.
+pub(crate) struct Creation<'a> {
+    /// What the pods have in common.
+    pub(crate) blueprint: Blueprint<'a>,
+    /// The pods, by id, and the revision of each.
+    pub(crate) pods: Vec<(String, &'a Revision)>,
+    /// The names of claims that exist.
+    pub(crate) existing_claims: &'a [String],
+}
+
+impl Actor {
+    /// Creates pods in batches that double: should something be wrong with them, only few requests fail.
+    ///
+    /// # Errors
+    /// The first failure, after which no further batch begins.
+    pub(crate) async fn create_pods(&self, creation: &Creation<'_>) -> Result<(), ActError> {
+        let owner = creation.blueprint.owner;
+        let key = &owner.key;
+        let member = |id: &str| Member::Pod(build::pod_name(owner, id));
+        for (id, _) in &creation.pods {
+            self.expectations.expect(key, Expected::Creation, member(id));
+        }
+        let results = in_batches(&creation.pods, OnFailure::Stop, |(id, revision)| {
+            self.create_pod(revision, id, creation)
+        })
+        .await;
+        for (id, _) in &creation.pods[results.len()..] {
+            self.expectations.settle(key, Expected::Creation, member(id));
+        }
+        results.into_iter().collect()
+    }
+
+    async fn create_pod(
+        &self,
+        revision: &Revision,
+        id: &str,
+        creation: &Creation<'_>,
+    ) -> Result<(), ActError> {
+        let owner = creation.blueprint.owner;
+        let key = &owner.key;
+        let name = build::pod_name(owner, id);
+        let member = Member::Pod(name.clone());
+        for claim in build::claims(&creation.blueprint, id) {
+            if let Err(error) = self.create_claim(owner, &claim, creation).await {
+                self.expectations.settle(key, Expected::Creation, member);
+                return Err(error);
+            }
+        }
+        let pod = build::pod(&creation.blueprint, revision, id, self.clock.now());
+        let result = match self.create::<Pod>(&key.namespace, &pod).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == Kind::Unknown => self.find_own(owner, &name, error).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => {
+                self.event(
+                    owner,
+                    EventType::Normal,
+                    "SuccessfulCreate",
+                    format!("succeed to create pod {name}"),
+                );
+                Ok(())
+            }
+            Err(error) => {
+                self.unmet(key, Expected::Creation, member, &error);
+                let message = format!("failed to create pod: {error}, pod: {}", to_go_json(&pod));
+                self.event(owner, EventType::Warning, "FailedCreate", message);
+                Err(error)
+            }
+        }
+    }
+
+    /// What became of a pod whose creation ended in `error`, which leaves that open: `Ok` if it exists and is the set's, the error as
+    /// one of a refusal if it is not, and as it is if the server does not say. To create another one meanwhile would be one too many.
+    async fn find_own(&self, owner: &Owner, name: &str, error: ActError) -> Result<(), ActError> {
+        let Ok(found) = self.api::<Pod>(&owner.key).get_opt(name).await else {
+            return Err(error);
+        };
+        let own = found.is_some_and(|pod| owner.owns(&pod.metadata));
+        if own {
+            return Ok(());
+        }
+        Err(ActError {
+            kind: Kind::Refused,
+            ..error
+        })
+    }
+
+    async fn create_claim(
+        &self,
+        owner: &Owner,
+        claim: &Value,
+        creation: &Creation<'_>,
+    ) -> Result<(), ActError> {
+        let key = &owner.key;
+        let name = claim
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if creation.existing_claims.contains(&name) {
+            return Ok(());
+        }
+        let member = Member::Claim(name);
+        self.expectations.expect(key, Expected::Creation, member.clone());
+        let result = self.create::<PersistentVolumeClaim>(&key.namespace, claim).await;
+        result.map(drop).map_err(|error| {
+            self.unmet(key, Expected::Creation, member, &error);
+            let message = format!("failed to create pvc: {error}, pvc: {}", to_go_json(claim));
+            self.event(owner, EventType::Warning, "FailedCreate", message);
+            error
+        })
+    }
+}

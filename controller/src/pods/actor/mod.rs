@@ -1,0 +1,15 @@
+//! Carries out what was planned for an owner of pods.
+//!
+//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds. Every
+//! write tells the expectations what the watches have to show before the next pass.
+
+mod create;
+mod objects;
+mod patch;
+mod perform;
+mod pull_jobs;
+mod revisions;
+
+pub(crate) use create::Creation;
+pub(crate) use objects::Actor;
+pub(crate) use revisions::Written;

@@ -1,0 +1,57 @@
+//! Who acts, and on what.
+
+use std::sync::Arc;
+
+use client_kit::{EventRecorder, EventType, SharedClock, SharedNames};
+use kube::api::{Api, PatchParams, PostParams};
+use kube::{Client, Resource};
+use serde_json::Value;
+
+use crate::kit::expectations::{Expectations, Expected, Member};
+use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
+
+/// What acting for an owner takes.
+#[derive(Clone)]
+pub(crate) struct Actor {
+    pub(crate) client: Client,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) expectations: Arc<Expectations>,
+    pub(crate) names: SharedNames,
+    pub(crate) clock: SharedClock,
+}
+
+impl Actor {
+    /// Records an event about `owner`.
+    pub(crate) fn event(&self, owner: &Owner, kind: EventType, reason: &str, message: String) {
+        self.recorder.event(&owner.subject(), kind, reason, message);
+    }
+
+    /// What was expected ended in `error`: it will not be seen, or, where the error leaves that open, the server has to be asked.
+    pub(super) fn unmet(&self, key: &ObjectKey, expected: Expected, member: Member, error: &ActError) {
+        match error.kind {
+            Kind::Unknown => self.expectations.doubt(key, expected, member),
+            _ => self.expectations.settle(key, expected, member),
+        }
+    }
+
+    /// The objects of a kind in a namespace.
+    pub(crate) fn api<K>(&self, key: &ObjectKey) -> Api<K>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    /// Creates an object as it is written, field by field.
+    pub(super) async fn create<K>(&self, namespace: &str, object: &Value) -> Result<Value, ActError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        requests::create::<K>(&self.client, namespace, &PostParams::default(), object).await
+    }
+}
+
+/// What patches are sent with.
+pub(super) fn patch_params() -> PatchParams {
+    PatchParams::default()
+}

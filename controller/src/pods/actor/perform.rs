@@ -1,0 +1,71 @@
+//! One action.
+
+use super::objects::Actor;
+use super::patch::InPlacePatches;
+use crate::kit::{ActError, Kind, Owner};
+use crate::pods::PodAction;
+
+impl Actor {
+    /// Does what `action` says.
+    ///
+    /// # Errors
+    /// Those of the requests, and the failure that the action says.
+    pub(crate) async fn perform(&self, owner: &Owner, action: &PodAction) -> Result<(), ActError> {
+        match action {
+            PodAction::Event {
+                kind,
+                reason,
+                message,
+            } => {
+                self.event(owner, *kind, reason, message.clone());
+                Ok(())
+            }
+            PodAction::DeletePod { pod, claims } => self.delete_pod(owner, pod, claims).await,
+            PodAction::PatchPodStatus { pod, patch } => self.patch_pod_status(owner, pod, patch).await,
+            PodAction::PatchPod { pod, patch } => self.patch_pod(owner, pod, patch).await,
+            PodAction::ResizePod { pod, patch } => self.resize_pod(owner, pod, patch).await,
+            PodAction::UpdateInPlace {
+                pod,
+                status_patch,
+                resize,
+                patch,
+                revision,
+                or_recreate,
+            } => {
+                let patches = InPlacePatches {
+                    status: status_patch.as_ref(),
+                    resize: resize.as_ref(),
+                    pod: patch,
+                };
+                let result = self.update_in_place(owner, pod, &patches, revision).await;
+                match result {
+                    Err(error) if *or_recreate && error.kind == Kind::Refused => {
+                        self.recreate(owner, pod, false, revision).await
+                    }
+                    result => result,
+                }
+            }
+            PodAction::Recreate {
+                pod,
+                marked,
+                revision,
+            } => self.recreate(owner, pod, *marked, revision).await,
+            PodAction::GiveClaim { claim, pod } => self.give_claim(owner, claim, pod).await,
+            PodAction::DeleteClaim { claim } => self.delete_claim(owner, claim).await,
+            PodAction::MarkRevision { name, label } => {
+                self.mark_revision(owner, name, label).await;
+                Ok(())
+            }
+            PodAction::CreatePullJob { object, image } => {
+                self.create_pull_job(owner, object, image).await;
+                Ok(())
+            }
+            PodAction::DeletePullJob { name } => {
+                self.delete_pull_job(owner, name).await;
+                Ok(())
+            }
+            PodAction::DeleteRevision { name } => self.delete_revision(owner, name).await,
+            PodAction::Fail(message) => Err(ActError::planned(message)),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Pods and claims from templates.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::lifecycle::{self, state};
+use super::revision::{self, Revision};
+use crate::api::labels;
+use crate::kit::Owner;
+
+/// What the pods of an owner have in common beside the template.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blueprint<'a> {
+    /// The owner, whose name begins those of pods and claims.
+    pub(crate) owner: &'a Owner,
+    /// The templates of the claims of each pod.
+    pub(crate) claim_templates: &'a [Value],
+    /// The labels of claims.
+    pub(crate) claim_labels: &'a BTreeMap<String, String>,
+    /// The label that tells the pods of an owner apart.
+    pub(crate) id_label: &'static str,
+    /// Whether the label of the revision is the hash alone, without the owner's name.
+    pub(crate) short_hash: bool,
+}
+
+/// The name of the pod with `id`.
+pub(crate) fn pod_name(owner: &Owner, id: &str) -> String {
+    format!("{}-{id}", owner.key.name)
+}
+
+/// The pod with `id` of `revision`.
+pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now: Timestamp) -> Value {
+    let owner = blueprint.owner;
+    let template = &revision.template;
+    let mut labels = strings(template, "/metadata/labels");
+    labels.insert(blueprint.id_label.to_owned(), id.to_owned());
+    let short = revision::short(&revision.name);
+    let label = if blueprint.short_hash {
+        short
+    } else {
+        &revision.name
+    };
+    labels.insert(labels::REVISION_HASH.to_owned(), label.to_owned());
+    labels.insert(labels::TEMPLATE_HASH.to_owned(), short.to_owned());
+    labels.insert(
+        labels::LIFECYCLE_STATE.to_owned(),
+        state::PREPARING_NORMAL.to_owned(),
+    );
+    let mut annotations = strings(template, "/metadata/annotations");
+    annotations.insert(labels::LIFECYCLE_TIMESTAMP.to_owned(), lifecycle::rfc3339(now));
+    let mut metadata = json!({
+        "name": pod_name(owner, id),
+        "generateName": format!("{}-", owner.key.name),
+        "namespace": owner.key.namespace,
+        "labels": labels,
+        "annotations": annotations,
+        "ownerReferences": [owner.reference()],
+    });
+    if let (Some(finalizers), Some(map)) =
+        (template.pointer("/metadata/finalizers"), metadata.as_object_mut())
+    {
+        map.insert("finalizers".to_owned(), finalizers.clone());
+    }
+    let mut spec = template
+        .get("spec")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    add_gate(&mut spec);
+    add_volumes(&mut spec, blueprint, id);
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+}
+
+/// The claims of the pod with `id`.
+pub(crate) fn claims(blueprint: &Blueprint<'_>, id: &str) -> Vec<Value> {
+    blueprint
+        .claim_templates
+        .iter()
+        .map(|template| claim(blueprint, template, id))
+        .collect()
+}
+
+fn claim(blueprint: &Blueprint<'_>, template: &Value, id: &str) -> Value {
+    let owner = blueprint.owner;
+    let mut labels = blueprint.claim_labels.clone();
+    labels.insert(blueprint.id_label.to_owned(), id.to_owned());
+    let mut metadata = json!({
+        "name": claim_name(owner, template, id),
+        "namespace": owner.key.namespace,
+        "labels": labels,
+        "ownerReferences": [owner.reference()],
+    });
+    let annotations = strings(template, "/metadata/annotations");
+    if let (false, Some(map)) = (annotations.is_empty(), metadata.as_object_mut()) {
+        map.insert("annotations".to_owned(), json!(annotations));
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+fn claim_name(owner: &Owner, template: &Value, id: &str) -> String {
+    format!("{}-{}-{id}", template_name(template), owner.key.name)
+}
+
+fn template_name(template: &Value) -> &str {
+    template
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Every pod can be updated in place one day, and its readiness gate cannot be added later.
+fn add_gate(spec: &mut Map<String, Value>) {
+    let gates = spec.entry("readinessGates").or_insert_with(|| json!([]));
+    if let Some(gates) = gates.as_array_mut()
+        && !gates
+            .iter()
+            .any(|gate| gate.get("conditionType").and_then(Value::as_str) == Some(labels::IN_PLACE_READY))
+    {
+        gates.push(json!({ "conditionType": labels::IN_PLACE_READY }));
+    }
+}
+
+/// The pod's own claims take the place of volumes of the same name.
+fn add_volumes(spec: &mut Map<String, Value>, blueprint: &Blueprint<'_>, id: &str) {
+    let (owner, templates) = (blueprint.owner, blueprint.claim_templates);
+    if templates.is_empty() {
+        return;
+    }
+    let mut volumes: Vec<Value> = templates
+        .iter()
+        .map(|template| {
+            let claim = json!({ "claimName": claim_name(owner, template, id) });
+            json!({ "name": template_name(template), "persistentVolumeClaim": claim })
+        })
+        .collect();
+    let own: Vec<&str> = templates.iter().map(template_name).collect();
+    if let Some(Value::Array(others)) = spec.remove("volumes") {
+        let is_own = |volume: &Value| {
+            volume
+                .get("name")
+                .and_then(Value::as_str)
+                .is_some_and(|name| own.contains(&name))
+        };
+        volumes.extend(others.into_iter().filter(|volume| !is_own(volume)));
+    }
+    spec.insert("volumes".to_owned(), Value::Array(volumes));
+}
+
+fn strings(value: &Value, pointer: &str) -> BTreeMap<String, String> {
+    let map = value.pointer(pointer).and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}

@@ -1,0 +1,156 @@
+//! The hashes by which the node's daemon tells that a container runs what its spec says.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::labels;
+use crate::pods::pod::{self, Container, EnvVar, Pod};
+use crate::pods::template::to_go_json;
+
+/// What the daemon wrote of a pod's containers (`apps.kruise.io/runtime-containers-meta`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RuntimeContainers {
+    pub(crate) containers: Vec<RuntimeContainer>,
+}
+
+/// One container that runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct RuntimeContainer {
+    pub(crate) name: String,
+    #[serde(rename = "containerID")]
+    pub(crate) container_id: String,
+    pub(crate) restart_count: i32,
+    pub(crate) hashes: Hashes,
+}
+
+/// Its hashes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Hashes {
+    pub(crate) plain_hash: u64,
+    /// Zero while it is not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) extracted_env_from_metadata_hash: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// What the daemon says, if it has said something that can be read.
+pub(crate) fn runtime_containers(pod: &Pod) -> Option<RuntimeContainers> {
+    serde_json::from_str(pod::annotation(pod, labels::RUNTIME_CONTAINERS)?).ok()
+}
+
+/// The kubelet's hash of a container: of its name and image (Kubernetes 1.31 and later).
+pub(crate) fn plain_hash(container: &Container) -> u64 {
+    // The kubelet omits the image when it is empty.
+    let mut fields = json!({ "name": container.name });
+    if let (Some(image), Some(map)) = (&container.image, fields.as_object_mut()) {
+        map.insert("image".to_owned(), json!(image));
+    }
+    deep_hash(to_go_json(&fields).as_bytes())
+}
+
+/// The hash of the environment variables that come from the pod's labels and annotations, with their values there.
+pub(crate) fn env_hash(container: &Container, pod: &Pod) -> u64 {
+    env_hash_of(container, |_, reference| {
+        let value = match reference {
+            Reference::Label(key) => pod::label(pod, key),
+            Reference::Annotation(key) => pod::annotation(pod, key),
+        };
+        value.unwrap_or_default().to_owned()
+    })
+}
+
+/// The same with values by the variable's name and what it refers to.
+pub(crate) fn env_hash_of(container: &Container, value: impl Fn(&str, Reference<'_>) -> String) -> u64 {
+    let values: Vec<Value> = container
+        .env
+        .iter()
+        .filter_map(|env| {
+            let value = value(&env.name, reference(env)?);
+            Some(if value.is_empty() {
+                json!({ "name": env.name })
+            } else {
+                json!({ "name": env.name, "value": value })
+            })
+        })
+        .collect();
+    // A nil slice in Go.
+    let text = if values.is_empty() {
+        "null".to_owned()
+    } else {
+        to_go_json(&Value::Array(values))
+    };
+    deep_hash(text.as_bytes())
+}
+
+/// What an environment variable refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reference<'a> {
+    Label(&'a str),
+    Annotation(&'a str),
+}
+
+/// The label or annotation that an environment variable is taken from.
+pub(crate) fn reference(env: &EnvVar) -> Option<Reference<'_>> {
+    let path = env.value_from.as_ref()?.field_ref.as_ref()?.field_path.as_str();
+    let key = |prefix: &str| path.strip_prefix(prefix)?.strip_suffix("']");
+    key("metadata.labels['")
+        .map(Reference::Label)
+        .or_else(|| key("metadata.annotations['").map(Reference::Annotation))
+}
+
+/// `DeepHashObject` of Kubernetes for bytes: FNV-1a over how Go's spew prints them.
+pub(crate) fn deep_hash(bytes: &[u8]) -> u64 {
+    let printed: Vec<String> = bytes.iter().map(u8::to_string).collect();
+    let text = format!("([]uint8)[{}]", printed.join(" "));
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    u64::from(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use std::collections::BTreeMap;
+
+    #[rstest]
+    #[case("nginx", "nginx:alpine", 1_281_589_684)]
+    #[case("nginx", "nginx:latest", 361_796_687)]
+    #[case("main", "openkruise/guestbook:v1", 1_896_442_613)]
+    #[case("main", "openkruise/guestbook:v2", 2_369_000_647)]
+    fn plain_hashes_are_the_recorded_ones(#[case] name: &str, #[case] image: &str, #[case] want: u64) {
+        let container = Container {
+            name: name.to_owned(),
+            image: Some(image.to_owned()),
+            ..Container::default()
+        };
+        assert_eq!(plain_hash(&container), want);
+    }
+
+    #[rstest]
+    #[case(None, 86_995_377)]
+    #[case(Some("one"), 3_624_006_759)]
+    #[case(Some("two"), 2_021_199_766)]
+    #[case(Some("three"), 1_181_583_253)]
+    fn env_hashes_are_the_recorded_ones(#[case] value: Option<&str>, #[case] want: u64) {
+        let mut pod = Pod::default();
+        let mut container = Container::default();
+        if let Some(value) = value {
+            pod.metadata.annotations = Some(BTreeMap::from([("cfg".to_owned(), value.to_owned())]));
+            container.env = serde_json::from_value(json!([
+                { "name": "plain", "value": "x" },
+                { "name": "CFG", "valueFrom": { "fieldRef": { "fieldPath": "metadata.annotations['cfg']" } } },
+            ]))
+            .unwrap();
+        }
+        assert_eq!(env_hash(&container, &pod), want);
+    }
+}

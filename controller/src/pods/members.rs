@@ -1,0 +1,192 @@
+//! The pods and claims of owners: which owner a change concerns, and what became of members that the watches do not show.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::de::DeserializeOwned;
+
+use super::CachedPod;
+use super::actor::Actor;
+use super::pod;
+use crate::kit::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
+use crate::kit::{ActError, Change, Informer, ObjectKey, Watches, WorkQueue, controller_of_kind};
+
+/// The pods and claims of owners, as the caches have them.
+#[derive(Clone, Copy)]
+pub(crate) struct Members<'a> {
+    pub(crate) pods: &'a Informer<CachedPod>,
+    pub(crate) claims: &'a Informer<PersistentVolumeClaim>,
+    pub(crate) actor: &'a Actor,
+}
+
+/// Writes to pods that the watch has not shown.
+pub(crate) enum Unseen {
+    /// None.
+    None,
+    /// They may still come, for so long.
+    For(Duration),
+    /// They will not: these pods are not as the cache has them.
+    TooLong(Vec<Arc<CachedPod>>),
+}
+
+/// What was written to pods and is not in the cache.
+pub(crate) fn unseen_writes(pods: &[Arc<CachedPod>], expectations: &Expectations) -> Unseen {
+    let mut delay = None;
+    let mut lost = Vec::new();
+    for pod in pods.iter().filter(|pod| pod::is_active(pod)) {
+        let version = pod.metadata.resource_version.as_deref().unwrap_or_default();
+        match expectations.of_version(pod::uid(pod), version) {
+            Visible::NotFor(age) if age >= EXPECTATION_TIMEOUT => lost.push(Arc::clone(pod)),
+            Visible::NotFor(age) => delay = Some(EXPECTATION_TIMEOUT - age),
+            Visible::Yes | Visible::Doubtful => {}
+        }
+    }
+    match delay {
+        Some(delay) => Unseen::For(delay),
+        None if lost.is_empty() => Unseen::None,
+        None => Unseen::TooLong(lost),
+    }
+}
+
+/// Has the changes of pods and claims wake their owners of kind `S`, and settle what was expected of them.
+pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
+    watches: &mut Watches<ObjectKey>,
+    pods: &Informer<CachedPod>,
+    claims: &Informer<PersistentVolumeClaim>,
+    expectations: &Arc<Expectations>,
+) {
+    let of_pods = Arc::clone(expectations);
+    watches.on(pods, move |change, queue| {
+        if let Change::Deleted(pod) = change {
+            of_pods.forget_version(pod::uid(pod));
+        }
+        changed::<S, _>(change, Member::Pod, &of_pods, queue);
+    });
+    let of_claims = Arc::clone(expectations);
+    watches.on(claims, move |change, queue| {
+        changed::<S, _>(change, Member::Claim, &of_claims, queue);
+    });
+}
+
+/// A pod or claim changed: settles what was expected of it, and has its owner looked at.
+fn changed<S: Resource<DynamicType = ()>, K: Resource>(
+    change: &Change<'_, K>,
+    member: fn(String) -> Member,
+    expectations: &Expectations,
+    queue: &WorkQueue<ObjectKey>,
+) {
+    let (before, meta, gone) = match change {
+        Change::Added(object) => (None, object.meta(), false),
+        Change::Updated(old, object) => (Some(old.meta()), object.meta(), false),
+        Change::Deleted(object) => (None, object.meta(), true),
+    };
+    let member = member(meta.name.clone().unwrap_or_default());
+    if let Some(owner) = owner_key::<S>(meta) {
+        if !gone {
+            expectations.settle(&owner, Expected::Creation, member.clone());
+        }
+        // Terminating is as good as gone: a successor may be created.
+        if gone || meta.deletion_timestamp.is_some() {
+            expectations.settle(&owner, Expected::Deletion, member.clone());
+        }
+        queue.add(owner);
+    }
+    if let Some(owner) = before.and_then(owner_key::<S>)
+        && Some(&owner) != owner_key::<S>(meta).as_ref()
+    {
+        expectations.settle(&owner, Expected::Deletion, member);
+        queue.add(owner);
+    }
+}
+
+/// The owner of kind `S` that controls an object.
+fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let owner = controller_of_kind::<S>(meta)?;
+    let namespace = meta.namespace.as_deref().unwrap_or_default();
+    Some(ObjectKey::new(namespace, &owner.name))
+}
+
+impl Members<'_> {
+    /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the
+    /// watch has not told of it: a watch that has missed something will not tell any more, and until it lists again, which may be
+    /// in an hour, the set would be counted with pods that are gone.
+    pub(crate) async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
+        for (expected, member) in self.actor.expectations.open(key) {
+            tracing::warn!(
+                set = key.name,
+                ?expected,
+                ?member,
+                "an expectation was not seen to be met for too long"
+            );
+            self.ask(key, expected, member).await?;
+        }
+        Ok(())
+    }
+
+    /// Settles what is in doubt: requests of which nobody knows whether they were done.
+    pub(crate) async fn resolve(&self, key: &ObjectKey) -> Result<(), ActError> {
+        for (expected, member) in self.actor.expectations.doubtful(key) {
+            self.ask(key, expected, member).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, key: &ObjectKey, expected: Expected, member: Member) -> Result<(), ActError> {
+        match &member {
+            Member::Pod(name) => self.learn(self.pods, key, expected, name).await?,
+            Member::Claim(name) => {
+                self.learn::<PersistentVolumeClaim>(self.claims, key, expected, name)
+                    .await?;
+            }
+        }
+        self.actor.expectations.settle(key, expected, member);
+        Ok(())
+    }
+
+    /// Takes a pod into the cache as the server has it: what was written to it was not seen for too long.
+    pub(crate) async fn learn_pod(&self, key: &ObjectKey, pod: &CachedPod) -> Result<(), ActError> {
+        let name = pod::name(pod);
+        let real = self.actor.api::<CachedPod>(key).get_opt(name).await?;
+        self.pods.learn(&ObjectKey::new(&key.namespace, name), real);
+        self.actor.expectations.forget_version(pod::uid(pod));
+        Ok(())
+    }
+
+    /// Asks the server for an object, and believes it if it has more to say than the watch.
+    async fn learn<K>(
+        &self,
+        cache: &Informer<K>,
+        key: &ObjectKey,
+        expected: Expected,
+        name: &str,
+    ) -> Result<(), ActError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let at = ObjectKey::new(&key.namespace, name);
+        let real = self.actor.api::<K>(key).get_opt(name).await?;
+        let cached = cache.get(&at);
+        let met = |object: Option<&K>| {
+            let going = |object: &K| object.meta().deletion_timestamp.is_some();
+            match expected {
+                Expected::Creation => object.is_some(),
+                Expected::Deletion => object.is_none_or(going),
+            }
+        };
+        if met(real.as_ref()) && !met(cached.as_deref()) {
+            cache.learn(&at, real);
+        }
+        Ok(())
+    }
+}

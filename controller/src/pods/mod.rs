@@ -1,0 +1,42 @@
+//! What the kinds that run pods have in common: engines that know pods, and no kind.
+//!
+//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it;
+//! * `template` brings templates into Go's form, fills them in and judges them; `revision` names them, `claims_hash` the
+//!   templates of claims;
+//! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
+//! * `refresh` moves every pod of an owner on: its update in place, its hooks, its labels;
+//! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available;
+//! * `build` makes pods and claims from templates, `ids` picks their ids, `revision_plan` says which revision a template is;
+//! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
+//!   asks the server about members that the watches do not show;
+//! * `readiness` puts new pods in service, `launch_priority` starts containers in an order.
+//!
+//! **Architecture invariant:** nothing here names a kind of OpenKruise. Everything but `actor`, `members` and the two
+//! controllers (`readiness`, `launch_priority`) is pure.
+
+mod action;
+pub(crate) mod actor;
+pub(crate) mod availability;
+pub(crate) mod build;
+mod cached;
+pub(crate) mod claims_hash;
+pub(crate) mod conditions;
+pub(crate) mod ids;
+pub(crate) mod inplace;
+pub(crate) mod launch_priority;
+mod lean;
+pub(crate) mod lifecycle;
+pub(crate) mod members;
+pub(crate) mod pod;
+pub(crate) mod readiness;
+pub(crate) mod refresh;
+pub(crate) mod revision;
+pub(crate) mod revision_plan;
+pub(crate) mod sort;
+pub(crate) mod template;
+#[cfg(test)]
+pub(crate) mod test_pods;
+
+pub use action::{PodAction, PodRef};
+pub use cached::CachedPod;
+pub use revision::{Revision, Revisions};

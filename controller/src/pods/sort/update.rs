@@ -1,0 +1,35 @@
+//! The order in which pods are updated.
+
+use std::sync::Arc;
+
+use super::{active, priority, scatter};
+use crate::api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy};
+use crate::pods::CachedPod;
+use crate::pods::lifecycle;
+
+/// What a set asks of the order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UpdateOrder<'a> {
+    /// Which pods go first.
+    pub(crate) priority: Option<&'a UpdatePriorityStrategy>,
+    /// Which pods do not go in a row.
+    pub(crate) scatter: &'a [ScatterTerm],
+}
+
+/// Sorts the pods that wait for an update: the least useful first, then by priority, then scattered; those that are
+/// already held by a hook for the update before all others.
+pub(crate) fn sort(
+    mut waiting: Vec<Arc<CachedPod>>,
+    all: &[Arc<CachedPod>],
+    order: UpdateOrder<'_>,
+) -> Vec<Arc<CachedPod>> {
+    waiting.sort_by(|one, other| active::compare(one, other));
+    if let Some(priorities) = order.priority {
+        priority::sort(&mut waiting, priorities);
+    }
+    if !order.scatter.is_empty() {
+        waiting = scatter::sort(waiting, all, order.scatter);
+    }
+    waiting.sort_by_key(|pod| lifecycle::state_of(pod) != lifecycle::state::PREPARING_UPDATE);
+    waiting
+}

@@ -1,0 +1,64 @@
+//! One action.
+
+use std::collections::BTreeMap;
+
+use crate::api::labels;
+use crate::api::v1alpha1::CloneSet;
+use crate::kit::{ActError, Owner};
+use crate::pods::actor::{Actor, Creation};
+use crate::pods::build::Blueprint;
+use crate::pods::{Revisions, ids};
+use crate::workloads::cloneset::plan::Action;
+
+/// Does what `action` says.
+///
+/// # Errors
+/// Those of the requests, and the failure that the action says.
+pub(crate) async fn perform(
+    actor: &Actor,
+    set: &CloneSet,
+    revisions: &Revisions,
+    action: &Action,
+) -> Result<(), ActError> {
+    let owner = Owner::of(set);
+    match action {
+        Action::Pod(action) => actor.perform(&owner, action).await,
+        Action::CreatePods {
+            count,
+            of_current,
+            reuse_ids,
+            taken_ids,
+            existing_claims,
+            short_hash,
+        } => {
+            let prefix = format!("{}-", owner.key.name);
+            let [count, of_current] = [*count, *of_current].map(|n| usize::try_from(n).unwrap_or(0));
+            let ids = ids::pick(count, reuse_ids, taken_ids, &prefix, actor.names.as_ref());
+            let pods = ids.into_iter().enumerate().map(|(at, id)| {
+                let of_current = at < of_current;
+                (
+                    id,
+                    if of_current {
+                        &revisions.current
+                    } else {
+                        &revisions.update
+                    },
+                )
+            });
+            let none = BTreeMap::new();
+            let creation = Creation {
+                blueprint: Blueprint {
+                    owner: &owner,
+                    claim_templates: set.spec.claim_templates(),
+                    claim_labels: set.spec.selector.match_labels.as_ref().unwrap_or(&none),
+                    id_label: labels::INSTANCE_ID,
+                    short_hash: *short_hash,
+                },
+                pods: pods.collect(),
+                existing_claims,
+            };
+            actor.create_pods(&creation).await
+        }
+        Action::TrimPodsToDelete { keep } => super::set::trim_pods_to_delete(actor, set, keep).await,
+    }
+}

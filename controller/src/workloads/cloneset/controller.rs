@@ -1,0 +1,270 @@
+//! The reconciler: from a key to a pass.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
+
+use super::act::{perform, write_status};
+use super::observe::Observed;
+use super::plan::revisions as plan_revisions;
+use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
+use super::plan::{Phase, Plan, Planner};
+use crate::api::v1alpha1::{CloneSet, ImagePullJob};
+use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::metrics::Metrics;
+use crate::pods::actor::{Actor, Written};
+use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
+use crate::pods::pod;
+use crate::pods::{CachedPod, Revisions};
+
+/// The controller's name in events, metrics and logs.
+pub(crate) const CONTROLLER: &str = "cloneset-controller";
+/// How often a revision's name may be taken in one pass.
+const COLLISIONS_MAX: u32 = 10;
+
+/// What a reconciler reads and whom it asks.
+pub(crate) struct Controller {
+    pub(crate) sets: Informer<CloneSet>,
+    pub(crate) pods: Informer<CachedPod>,
+    pub(crate) claims: Informer<PersistentVolumeClaim>,
+    pub(crate) revisions: Informer<ControllerRevision>,
+    pub(crate) jobs: Informer<ImagePullJob>,
+    pub(crate) actor: Actor,
+    pub(crate) planner: Arc<dyn Planner>,
+    /// Revisions that were written and that the watch has not shown yet.
+    pub(crate) written: Mutex<BTreeMap<ObjectKey, ControllerRevision>>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Reconciler for Controller {
+    type Key = ObjectKey;
+
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+
+    fn watches(&self, watches: &mut Watches<ObjectKey>) {
+        let expectations = Arc::clone(&self.actor.expectations);
+        watches.on(&self.sets, move |change, queue| {
+            if let Change::Deleted(set) = change {
+                // A new set of the same name has nothing to do with what the old one waited for.
+                expectations.forget_set(&ObjectKey::of(set.as_ref()));
+            }
+            let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
+            queue.add(ObjectKey::of(set.as_ref()));
+        });
+        watch_members::<CloneSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
+        watches.wait_for(&self.revisions);
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
+        self.reconcile(key).await.map(Next::from)
+    }
+}
+
+impl Controller {
+    /// One pass over the set `key`. Gives the time after which to look again, if any.
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
+        let Some(set) = self.sets.get(key) else {
+            self.actor.expectations.forget_set(key);
+            self.lock_written()
+                .retain(|revision, _| self.revisions.get(revision).is_none());
+            return Ok(None);
+        };
+        let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
+            return Ok(None);
+        };
+        match self.actor.expectations.of_set(key) {
+            Visible::Yes => {}
+            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => return Ok(Some(EXPECTATION_TIMEOUT - age)),
+            Visible::NotFor(_) => {
+                let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
+                self.metrics
+                    .add("cloneset_scale_expectation_leakage", &labels, 1.0);
+                self.members().heal(key).await?;
+            }
+            Visible::Doubtful => {
+                self.members().resolve(key).await?;
+                if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
+                    return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
+                }
+            }
+        }
+        let mut observed = self.observe(key, set.clone(), &selector);
+        match unseen_writes(&observed.pods, &self.actor.expectations) {
+            Unseen::None => {}
+            Unseen::For(delay) => return Ok(Some(delay)),
+            Unseen::TooLong(pods) => {
+                for pod in pods {
+                    self.members().learn_pod(key, &pod).await?;
+                }
+                observed = self.observe(key, set, &selector);
+            }
+        }
+        observed.nodes = self.node_labels(&observed).await?;
+        let revisions = self.ensure_revisions(&observed).await?;
+        let plan = self.planner.plan(&observed, &revisions);
+        self.act(&observed, &revisions, plan).await
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members {
+            pods: &self.pods,
+            claims: &self.claims,
+            actor: &self.actor,
+        }
+    }
+
+    fn observe(&self, key: &ObjectKey, set: Arc<CloneSet>, selector: &Selector) -> Observed {
+        let uid = set.uid().unwrap_or_default();
+        let mut claims = self.claims.owned_by(&uid);
+        claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
+        let mut revisions = self.revisions.owned_by(&uid);
+        let orphans = self.revisions.orphans(&key.namespace);
+        revisions.extend(
+            orphans
+                .into_iter()
+                .filter(|revision| selector.matches(revision.labels())),
+        );
+        self.add_written(&mut revisions, &uid);
+        let pods = self.pods.owned_by(&uid);
+        Observed {
+            set,
+            pods,
+            claims,
+            revisions,
+            jobs: self.jobs.owned_by(&uid),
+            nodes: BTreeMap::new(),
+            now: self.actor.clock.now(),
+        }
+    }
+
+    /// The labels of nodes, if the pass may have to choose among pods that are spread by them. Shrinking is rare and a
+    /// cache of all nodes is not small, so they are asked for then.
+    async fn node_labels(
+        &self,
+        observed: &Observed,
+    ) -> Result<BTreeMap<String, BTreeMap<String, String>>, ActError> {
+        let active = observed.pods.iter().filter(|pod| pod::is_active(pod)).count();
+        let wanted = usize::try_from(observed.set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+        if active <= wanted || !spreads_by_labels(&observed.set.spec.template) {
+            return Ok(BTreeMap::new());
+        }
+        let nodes: Api<Node> = Api::all(self.actor.client.clone());
+        let list = nodes.list_metadata(&ListParams::default()).await?;
+        Ok(list
+            .items
+            .into_iter()
+            .map(|node| (node.name_any(), node.metadata.labels.unwrap_or_default()))
+            .collect())
+    }
+
+    /// Adds what was written and is not in the cache yet, and forgets what has arrived.
+    fn add_written(&self, revisions: &mut Vec<Arc<ControllerRevision>>, uid: &str) {
+        self.lock_written().retain(|_, own| {
+            if !own.owner_references().iter().any(|owner| owner.uid == uid) {
+                return true;
+            }
+            match revisions
+                .iter_mut()
+                .find(|seen| seen.name_any() == own.name_any())
+            {
+                Some(seen) if seen.revision >= own.revision => return false,
+                Some(seen) => *seen = Arc::new(own.clone()),
+                None => revisions.push(Arc::new(own.clone())),
+            }
+            true
+        });
+    }
+
+    fn lock_written(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, ControllerRevision>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {
+        let set = &observed.set;
+        let mut collisions = set
+            .status
+            .as_ref()
+            .and_then(|status| status.collision_count)
+            .unwrap_or(0);
+        for _ in 0..COLLISIONS_MAX {
+            let plan =
+                plan_revisions::plan(observed, collisions).map_err(|message| ActError::planned(&message))?;
+            let Some(action) = plan.action.filter(|_| set.metadata.deletion_timestamp.is_none()) else {
+                return Ok(plan.revisions);
+            };
+            match self
+                .actor
+                .write_revision(&Owner::of(set.as_ref()), &action)
+                .await?
+            {
+                Written::Done(revision) => {
+                    self.lock_written()
+                        .insert(ObjectKey::of(revision.as_ref()), *revision);
+                    return Ok(plan.revisions);
+                }
+                Written::Collision => collisions = collisions.saturating_add(1),
+            }
+        }
+        Err(ActError::planned("every name of the revision is taken"))
+    }
+
+    async fn act(
+        &self,
+        observed: &Observed,
+        revisions: &Revisions,
+        plan: Plan,
+    ) -> Result<Option<Duration>, ActError> {
+        let set = &observed.set;
+        for action in &plan.prepare {
+            perform(&self.actor, set, revisions, action).await?;
+        }
+        let mut result = Ok(());
+        for action in &plan.sync {
+            result = perform(&self.actor, set, revisions, action).await;
+            if result.is_err() {
+                break;
+            }
+        }
+        let old = set.status.clone().unwrap_or_default();
+        let mut status = plan.status;
+        if let Err(error) = &result {
+            let kind = if plan.phase == Phase::Scale {
+                FAILED_SCALE
+            } else {
+                FAILED_UPDATE
+            };
+            add_failure(&mut status, &old, kind, &error.message, observed.now);
+        }
+        let mut latest = CloneSet::clone(set);
+        if set.status.is_none() || differs(&status, &old) {
+            latest = write_status(&self.actor, set, &status).await?;
+        }
+        for action in &plan.finish {
+            if let Err(error) = perform(&self.actor, &latest, revisions, action).await {
+                tracing::warn!(set = set.name_any(), %error, "failed to tidy up");
+            }
+        }
+        result.map(|()| plan.requeue)
+    }
+}
+
+/// Whether the pods are spread by labels of nodes other than their names, which pods know themselves.
+fn spreads_by_labels(template: &Value) -> bool {
+    let list = template
+        .pointer("/spec/topologySpreadConstraints")
+        .and_then(Value::as_array);
+    list.into_iter().flatten().any(|constraint| {
+        let key = constraint.get("topologyKey").and_then(Value::as_str);
+        key.is_some_and(|key| key != "kubernetes.io/hostname")
+    })
+}

@@ -1,0 +1,121 @@
+//! One pass of the controller over a set.
+
+use std::collections::BTreeSet;
+
+use super::action::{Action, Phase, Plan, Planner};
+use super::view::View;
+use super::{housekeeping, predownload, scale, status, update};
+use crate::pods::PodAction;
+use crate::pods::Revisions;
+use crate::pods::availability::has_revision;
+use crate::pods::pod;
+use crate::pods::refresh::{self, Care, shortest};
+use crate::workloads::cloneset::gates::Gates;
+use crate::workloads::cloneset::observe::Observed;
+use crate::workloads::cloneset::settings::DEFAULT_HISTORY_LIMIT;
+
+/// The rules of OpenKruise 1.9.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CloneSetPlanner {
+    /// What is switched on.
+    pub gates: Gates,
+}
+
+impl Planner for CloneSetPlanner {
+    fn plan(&self, observed: &Observed, revisions: &Revisions) -> Plan {
+        let view = View::new(observed, revisions, self.gates);
+        let (status, requeue) = status::plan(&view);
+        let mut plan = Plan {
+            prepare: Vec::new(),
+            sync: Vec::new(),
+            phase: Phase::Update,
+            status,
+            finish: finish(&view),
+            requeue,
+        };
+        if observed.set.metadata.deletion_timestamp.is_some() {
+            return plan;
+        }
+        let prepare = housekeeping::plan(observed)
+            .into_iter()
+            .chain(predownload::plan(&view));
+        plan.prepare = prepare.map(Action::Pod).collect();
+        let scale = scale::plan(&view);
+        plan.sync = scale.actions;
+        if scale.modifies {
+            plan.phase = Phase::Scale;
+            return plan;
+        }
+        let refresh = refresh::plan(&Care {
+            pods: &view.pods,
+            lifecycle: view.lifecycle(),
+            update_revision: &revisions.update.name,
+            now: view.now(),
+        });
+        plan.sync.extend(refresh.actions.into_iter().map(Action::Pod));
+        plan.requeue = shortest(plan.requeue, refresh.requeue);
+        if !refresh.modifies {
+            let update = update::plan(&view);
+            plan.sync.extend(update.actions.into_iter().map(Action::Pod));
+            plan.requeue = shortest(plan.requeue, update.requeue);
+        }
+        plan
+    }
+}
+
+/// What is tidied up at the end: names of pods that are gone, revisions that nobody runs.
+fn finish(view: &View<'_>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let active: BTreeSet<&str> = view.pods.iter().map(|pod| pod::name(pod)).collect();
+    let wanted = view
+        .set()
+        .spec
+        .scale_strategy
+        .as_ref()
+        .and_then(|strategy| strategy.pods_to_delete.as_deref());
+    if let Some(wanted) = wanted {
+        let keep: Vec<String> = wanted
+            .iter()
+            .filter(|name| active.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if keep.len() < wanted.len() {
+            actions.push(Action::TrimPodsToDelete { keep });
+        }
+    }
+    actions.extend(
+        history(view)
+            .into_iter()
+            .map(|name| PodAction::DeleteRevision { name }.into()),
+    );
+    actions
+}
+
+/// The names of the revisions beyond the limit that no pod runs, oldest first.
+fn history(view: &View<'_>) -> Vec<String> {
+    let limit = view
+        .set()
+        .spec
+        .revision_history_limit
+        .unwrap_or(DEFAULT_HISTORY_LIMIT);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let in_use = |name: &str| {
+        let of_set = [&view.revisions.update.name, &view.revisions.current.name]
+            .into_iter()
+            .any(|live| live == name);
+        of_set || view.pods.iter().any(|pod| has_revision(pod, name))
+    };
+    let unused: Vec<String> = view
+        .revisions
+        .all
+        .iter()
+        .map(|revision| revision.name.clone())
+        .filter(|name| !in_use(name))
+        .collect();
+    let excess = unused.len().saturating_sub(limit);
+    unused.into_iter().take(excess).collect()
+}
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! Bringing pods to another revision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::view::View;
+use crate::api::labels;
+use crate::kit::json::merge;
+use crate::pods::availability::has_revision;
+use crate::pods::conditions::{not_ready_patch, start_patch};
+use crate::pods::inplace::apply::{self, Applied};
+use crate::pods::inplace::state::Change;
+use crate::pods::inplace::{change, resize};
+use crate::pods::lifecycle::{self, state};
+use crate::pods::pod;
+use crate::pods::refresh::shortest;
+use crate::pods::revision;
+use crate::pods::sort::update::{self, UpdateOrder};
+use crate::pods::{CachedPod, Revision};
+use crate::pods::{PodAction, PodRef};
+use crate::workloads::cloneset::diff::Diff;
+
+/// The actions of an update, and when a grace period that begins now ends.
+#[derive(Default)]
+pub(crate) struct Update {
+    pub(crate) actions: Vec<PodAction>,
+    pub(crate) requeue: Option<Duration>,
+}
+
+/// Plans as many updates as the strategy allows now.
+pub(crate) fn plan(view: &View<'_>) -> Update {
+    let mut update = Update::default();
+    if view.settings.paused || view.update_type() == "OnDelete" {
+        return update;
+    }
+    let diff = view.diff();
+    if diff.update == 0 {
+        return update;
+    }
+    let target = if diff.update > 0 {
+        &view.revisions.update
+    } else {
+        &view.revisions.current
+    };
+    for pod in chosen(view, &diff, target) {
+        one(view, &pod, target, &mut update);
+    }
+    update
+}
+
+/// The pods to update now.
+fn chosen(view: &View<'_>, diff: &Diff, target: &Revision) -> Vec<Arc<CachedPod>> {
+    let waits = |pod: &&Arc<CachedPod>| {
+        view.is_updated(pod) != (diff.update > 0)
+            && match &*pod.facts().state {
+                state::PREPARING_DELETE => false,
+                state::UPDATED => true,
+                _ => pod.in_place().waiting.is_none(),
+            }
+    };
+    let waiting: Vec<Arc<CachedPod>> = view.pods.iter().filter(waits).cloned().collect();
+    let strategy = view.set().spec.update_strategy.as_ref();
+    let order = UpdateOrder {
+        priority: strategy.and_then(|strategy| strategy.priority_strategy.as_ref()),
+        scatter: strategy
+            .and_then(|strategy| strategy.scatter_strategy.as_deref())
+            .unwrap_or_default(),
+    };
+    let mut waiting = update::sort(waiting, &view.pods, order);
+    waiting.truncate(usize::try_from(diff.update.unsigned_abs()).unwrap_or(usize::MAX));
+    limit(view, waiting, diff.update_max_unavailable, target)
+}
+
+/// Cuts the list where more pods would be unavailable than may be: in the new revision, and in all.
+fn limit(view: &View<'_>, waiting: Vec<Arc<CachedPod>>, max: i32, target: &Revision) -> Vec<Arc<CachedPod>> {
+    let unavailable: Vec<&Arc<CachedPod>> = view.pods.iter().filter(|pod| !view.is_available(pod)).collect();
+    let count = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+    let in_target = count(
+        unavailable
+            .iter()
+            .filter(|pod| has_revision(pod, &target.name))
+            .count(),
+    );
+    let mut total = count(unavailable.len());
+    let mut chosen = Vec::new();
+    for pod in waiting {
+        if in_target + count(chosen.len()) >= max {
+            break;
+        }
+        // A pod that is not available already costs nothing.
+        if view.is_available(&pod) {
+            if total >= max {
+                break;
+            }
+            total += 1;
+        }
+        chosen.push(pod);
+    }
+    chosen
+}
+
+fn one(view: &View<'_>, pod: &Arc<CachedPod>, target: &Revision, update: &mut Update) {
+    let kind = view.update_type();
+    if matches!(kind, "InPlaceIfPossible" | "InPlaceOnly") {
+        let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
+        let old = view
+            .revisions
+            .all
+            .iter()
+            .find(|revision| revision::same(&revision.name, label));
+        let claims_stay = |old: &&Revision| {
+            let same = kind == "InPlaceOnly" || old.has_claims_of(target);
+            same || !view.gates.recreate_for_claims
+        };
+        let change = old.filter(claims_stay).and_then(|old| {
+            let label = view.revision_label(&target.name);
+            change::change(
+                &old.template,
+                &target.template,
+                label,
+                view.grace_seconds(),
+                view.gates.in_place(),
+            )
+        });
+        if let Some(change) = change {
+            return in_place(view, pod, &change, (kind, &target.name), update);
+        }
+        if kind == "InPlaceOnly" {
+            let name = pod::name(pod);
+            let message =
+                format!("find Pod {name} update strategy is InPlaceOnly but can not update in-place");
+            return update.actions.push(PodAction::Fail(message));
+        }
+    }
+    update.actions.push(PodAction::Recreate {
+        pod: PodRef::of(pod),
+        marked: pod::label(pod, labels::SPECIFIED_DELETE) == Some("true"),
+        revision: target.name.clone(),
+    });
+}
+
+fn in_place(
+    view: &View<'_>,
+    pod: &Arc<CachedPod>,
+    change: &Change,
+    (kind, name): (&str, &str),
+    update: &mut Update,
+) {
+    let hook = view.in_place_hook();
+    let hooked = lifecycle::is_hooked(hook, pod);
+    match lifecycle::state_of(pod) {
+        "" | state::PREPARING_NORMAL | state::NORMAL if hooked => {
+            return hold(
+                view,
+                pod,
+                &lifecycle::state_patch(state::PREPARING_UPDATE, view.now()),
+                update,
+            );
+        }
+        "" | state::PREPARING_NORMAL | state::NORMAL | state::UPDATING => {}
+        state::UPDATED => {
+            let patch = lifecycle::state_patch_with_hook(pod, hook, state::PREPARING_UPDATE, view.now());
+            return hold(view, pod, &patch, update);
+        }
+        state::PREPARING_UPDATE if hooked => return,
+        state::PREPARING_UPDATE => {}
+        other => {
+            let message = format!(
+                "not allowed to in-place update pod {} in state {other}",
+                pod::name(pod)
+            );
+            return update.actions.push(PodAction::Fail(message));
+        }
+    }
+    let Applied { mut patch, resize } = apply::begin(pod, change, view.now());
+    let mut metadata = lifecycle::state_patch(state::UPDATING, view.now());
+    merge(
+        &mut metadata,
+        json!({ "labels": { labels::REVISION_HASH: change.revision, labels::TEMPLATE_HASH: revision::short(name) } }),
+    );
+    merge(&mut patch, json!({ "metadata": metadata }));
+    update.actions.push(PodAction::UpdateInPlace {
+        pod: PodRef::of(pod),
+        status_patch: start_patch(pod, view.now()).filter(|_| resize::leaves_service(pod, change)),
+        resize,
+        patch,
+        revision: name.to_owned(),
+        or_recreate: kind != "InPlaceOnly",
+    });
+    if change.grace_seconds > 0 {
+        let grace = Duration::from_secs(u64::try_from(change.grace_seconds).unwrap_or(0));
+        update.requeue = shortest(update.requeue, Some(grace));
+    }
+}
+
+/// Leaves the pod to its hook.
+fn hold(view: &View<'_>, pod: &Arc<CachedPod>, metadata: &Value, update: &mut Update) {
+    if view
+        .in_place_hook()
+        .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
+    {
+        let patch = not_ready_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
+        update
+            .actions
+            .extend(patch.map(|patch| PodAction::PatchPodStatus {
+                pod: PodRef::of(pod),
+                patch,
+            }));
+    }
+    update.actions.push(PodAction::PatchPod {
+        pod: PodRef::of(pod),
+        patch: json!({ "metadata": metadata }),
+    });
+}

@@ -1,0 +1,90 @@
+//! What the manager has to know of CloneSets.
+
+use std::sync::{Arc, Mutex};
+
+use super::controller::Controller;
+use super::{CloneSetPlanner, Gates, Planner, webhook};
+use crate::kit::Informer;
+use crate::pods::actor::Actor;
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
+
+/// The gate that has CloneSets make ImagePullJobs.
+const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
+/// The gate of ImagePullJobs. The gates for downloads of images switch it on.
+const PULL_JOBS: &str = "ImagePullJobGate";
+/// The flag for pods that a hook holds before their deletion.
+const EXCLUDE: &str = "cloneset-scaling-exclude-preparing-delete";
+
+/// CloneSet.
+pub const WORKLOAD: Workload = Workload {
+    name: "cloneset",
+    controller: super::controller::CONTROLLER,
+    gate: None,
+    crds: &[
+        Crd {
+            json: include_str!("../../../../fixtures/crds/clonesets.apps.kruise.io.json"),
+            gate: None,
+            needed_by: &[],
+        },
+        Crd {
+            json: include_str!("../../../../fixtures/crds/imagepulljobs.apps.kruise.io.json"),
+            gate: Some(PULL_JOBS),
+            needed_by: &[PREDOWNLOAD],
+        },
+    ],
+    rbac: &[
+        Right::new("apps", "controllerrevisions", OWN),
+        Right::new("apps.kruise.io", "clonesets", OWN),
+        Right::new("apps.kruise.io", "clonesets/finalizers", &["update"]),
+        Right::new("apps.kruise.io", "clonesets/status", STATUS),
+        Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
+        Right::new("", "persistentvolumeclaims", OWN),
+    ],
+    webhooks: webhook::WEBHOOKS,
+    workers_flag: "cloneset-workers",
+    flags: &[(
+        EXCLUDE,
+        Takes::Truth,
+        "false",
+        "pods in PreparingDelete do not count when scaling",
+    )],
+    metrics: &[(
+        "cloneset_scale_expectation_leakage",
+        "counter",
+        "Number of times a CloneSet's scale expectation was not met in time",
+    )],
+    start,
+};
+
+fn start(start: &mut Start<'_>) {
+    let gates = Gates {
+        exclude_preparing_delete: start.is_set(EXCLUDE),
+        ..Gates::of(|name| start.options.gates.is_on(name))
+    };
+    let planner = start.options.planner.clone();
+    let planner: Arc<dyn Planner> = planner.unwrap_or_else(|| Arc::new(CloneSetPlanner { gates }));
+    let actor = Actor {
+        client: start.client.clone(),
+        recorder: start.recorder(),
+        expectations: Arc::default(),
+        names: Arc::clone(&start.options.names),
+        clock: Arc::clone(&start.options.clock),
+    };
+    let controller = Controller {
+        sets: start.runtime.cache(),
+        pods: start.runtime.cache(),
+        claims: start.runtime.cache(),
+        revisions: start.runtime.cache(),
+        jobs: if gates.predownload {
+            start.runtime.cache()
+        } else {
+            Informer::new()
+        },
+        actor,
+        planner,
+        written: Mutex::default(),
+        metrics: Arc::clone(&start.options.metrics),
+    };
+    let (queue, workers) = (start.queue(), start.workers());
+    start.runtime.add(&Arc::new(controller), &queue, workers);
+}

@@ -1,0 +1,20 @@
+//! The kinds of OpenKruise, a room each.
+//!
+//! Whoever adds a kind adds a folder with a constant `WORKLOAD` in it, and a line to [`ALL`]. The manager, the
+//! installation, the webhooks, the flags and the metrics read that list; nothing else names a kind.
+//!
+//! **Architecture invariant:** a room never uses another room.
+
+pub mod cloneset;
+mod crds;
+mod options;
+mod resourcedistribution;
+mod workload;
+
+pub use crds::crds;
+pub use options::Options;
+pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
+pub(crate) use workload::{OWN, READ, STATUS, Start};
+
+/// Every kind that this manager has.
+pub const ALL: &[&Workload] = &[&cloneset::WORKLOAD, &resourcedistribution::WORKLOAD];

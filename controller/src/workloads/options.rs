@@ -1,0 +1,58 @@
+//! What a manager may be given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client_kit::{Clock as _, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
+
+use super::cloneset::Planner;
+use super::workload::Settings;
+use crate::gates::FeatureGates;
+use crate::kit::RetryDelays;
+use crate::metrics::Metrics;
+
+/// What a manager may be given.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the time comes from.
+    pub clock: SharedClock,
+    /// Where the ids of new pods come from.
+    pub names: SharedNames,
+    /// How long an object rests between two passes: events that come meanwhile are answered together. Zero on a real
+    /// cluster, where requests take time of their own; a simulation, in which they take none, should say some
+    /// milliseconds, or every event of a large set costs a pass over all its pods.
+    pub rest: Duration,
+    /// The rules of CloneSets, if they are not those of the gates. Tests put a broken one here to see that it is caught.
+    pub planner: Option<Arc<dyn Planner>>,
+    /// Where passes are counted.
+    pub metrics: Arc<Metrics>,
+    /// The feature gates.
+    pub gates: FeatureGates,
+    /// The values of the kinds' flags.
+    pub settings: Settings,
+    /// The only namespace that is looked at; all of them if there is none.
+    pub namespace: Option<String>,
+    /// How long an object waits after failures.
+    pub retry: RetryDelays,
+}
+
+impl Default for Options {
+    /// The system's clock, the gates and flags of OpenKruise 1.9, and names from a seed of the moment and the process:
+    /// two managers never give the same.
+    fn default() -> Self {
+        let moment =
+            u64::try_from(SystemClock.now().as_nanosecond() & i128::from(u64::MAX)).unwrap_or_default();
+        let seed = Seed(moment).fork(&std::process::id().to_string());
+        Self {
+            clock: Arc::new(SystemClock),
+            names: Arc::new(SeededNames::new(seed)),
+            rest: Duration::ZERO,
+            planner: None,
+            metrics: Arc::default(),
+            gates: FeatureGates::default(),
+            settings: Settings::new(),
+            namespace: None,
+            retry: RetryDelays::default(),
+        }
+    }
+}

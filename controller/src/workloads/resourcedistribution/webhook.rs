@@ -1,0 +1,260 @@
+//! What is wrong with a ResourceDistribution.
+
+use std::collections::BTreeSet;
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::PostParams;
+use pod_rules::field_error::{aggregate, go_quote};
+use pod_rules::{FieldError, FieldErrorKind, names};
+use serde_json::{Value, json};
+
+use super::GATE;
+use crate::api::v1alpha1::{ResourceDistributionTargetNamespaces, ResourceDistributionTargets};
+use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook, WebhookKind};
+use crate::kit::{ActError, Kind, go_syntax, requests};
+
+/// The kinds of which there may be copies, as refusals list them.
+const KINDS: &str = "[Secret ConfigMap]";
+
+/// The webhook.
+pub(super) const VALIDATING: Webhook = Webhook {
+    rule: Rule {
+        name: "vresourcedistribution.kb.io",
+        path: "/validate-apps-kruise-io-v1alpha1-resourcedistribution",
+        kind: WebhookKind::Validating,
+        groups: &["apps.kruise.io"],
+        versions: &["v1alpha1"],
+        resources: &["resourcedistributions"],
+        operations: &["CREATE", "UPDATE"],
+    },
+    answer: |request| validate(request).boxed(),
+};
+
+async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+    let new = request.decoded()?;
+    if !request.surroundings.gates.is_on(GATE) {
+        return Err(Refusal::new(403, format!("feature-gate {GATE} is not enabled")));
+    }
+    let targets = new.pointer("/spec/targets").cloned().unwrap_or_else(|| json!({}));
+    let targets: ResourceDistributionTargets =
+        serde_json::from_value(targets).map_err(|error| Refusal::new(400, error))?;
+    let resource = match resource(new) {
+        Ok(resource) => resource,
+        Err(error) => return Err(Refusal::new(422, error)),
+    };
+    let mut errors = Vec::new();
+    errors.extend(self::resource_error(resource, request).await);
+    errors.extend(targets_errors(&targets));
+    if errors.is_empty() {
+        return Ok(None);
+    }
+    Err(Refusal::new(422, aggregate(&errors)))
+}
+
+/// The resource, if it is an object that says of what kind it is.
+fn resource(distribution: &Value) -> Result<&Value, FieldError> {
+    let Some(resource) = distribution
+        .pointer("/spec/resource")
+        .filter(|resource| !resource.is_null())
+    else {
+        let shown = "runtime.RawExtension{Raw:[]uint8(nil), Object:runtime.Object(nil)}";
+        return Err(FieldError::invalid_shown(
+            "spec",
+            shown,
+            "empty resource is not allowed",
+        ));
+    };
+    if text(resource, "/kind").is_empty() {
+        let detail = format!(
+            "failed to deserialize resource, please check your spec.resource, err Object 'Kind' is missing in '{resource}'"
+        );
+        return Err(FieldError::new(FieldErrorKind::Internal, "spec", None, detail));
+    }
+    Ok(resource)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let value = object.pointer(pointer).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+/// The first rule that the resource breaks.
+async fn resource_error(resource: &Value, request: &Request<'_>) -> Option<FieldError> {
+    let path = "spec.resource";
+    let group = text(resource, "/apiVersion")
+        .rsplit_once('/')
+        .map_or("", |(group, _)| group);
+    let kind = text(resource, "/kind");
+    if !group.is_empty() || !matches!(kind, "Secret" | "ConfigMap") {
+        let shown = format!("unstructured.Unstructured{{Object:{}}}", go_syntax::any(resource));
+        let detail = format!("unknown or unsupported resource GroupKind, only support {KINDS}");
+        return Some(FieldError::invalid_shown(path, shown, detail));
+    }
+    let identity = |resource: &Value| {
+        ["/apiVersion", "/kind", "/metadata/name"].map(|pointer| text(resource, pointer).to_owned())
+    };
+    let old = request.old.and_then(|old| old.pointer("/spec/resource"));
+    if old.is_some_and(|old| identity(old) != identity(resource)) {
+        let detail = "resource apiVersion, kind, and name are immutable";
+        return Some(FieldError::invalid_shown(path, go_quote("null"), detail));
+    }
+    let error = try_out(resource, kind, request.surroundings).await.err()?;
+    let detail = format!(
+        "failed to dry-run to validate spec.resource, error: {}",
+        error.message
+    );
+    Some(FieldError::new(FieldErrorKind::Internal, path, None, detail))
+}
+
+/// Has the API server say whether it would take the resource, in the manager's own namespace.
+async fn try_out(resource: &Value, kind: &str, surroundings: &Surroundings) -> Result<(), ActError> {
+    let Some(client) = &surroundings.client else {
+        return Ok(());
+    };
+    let namespace = &surroundings.namespace;
+    let mut object = resource.clone();
+    if let Some(fields) = object.as_object_mut() {
+        let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+    }
+    let params = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let tried = if kind == "Secret" {
+        requests::create::<Secret>(client, namespace, &params, &object).await
+    } else {
+        requests::create::<ConfigMap>(client, namespace, &params, &object).await
+    };
+    match tried {
+        Err(error) if error.kind != Kind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Everything that is wrong with the targets.
+fn targets_errors(targets: &ResourceDistributionTargets) -> Vec<FieldError> {
+    let path = "spec.targets";
+    let (included, excluded) = (
+        targets.included_namespaces.clone().unwrap_or_default(),
+        targets.excluded_namespaces.clone().unwrap_or_default(),
+    );
+    let mut errors = Vec::new();
+    for (field, list) in [
+        ("includedNamespaces", &included),
+        ("excludedNamespaces", &excluded),
+    ] {
+        for problem in list.names().flat_map(names::label_problems) {
+            errors.push(FieldError::invalid_shown(
+                format!("{path}.{field}"),
+                shown_list(list),
+                problem,
+            ));
+        }
+    }
+    let names: BTreeSet<&str> = included.names().collect();
+    let both: Vec<&str> = excluded.names().filter(|name| names.contains(name)).collect();
+    if !both.is_empty() {
+        let detail = format!(
+            "ambiguous targets because namespace [{}] is in both IncludedNamespaces.List and ExcludedNamespaces.List",
+            both.join(" ")
+        );
+        errors.push(FieldError::invalid_shown(path, shown_targets(targets), detail));
+    }
+    let selector = targets.namespace_label_selector.clone().unwrap_or_default();
+    if let Some(error) = selector_error(&selector) {
+        errors.push(FieldError::invalid_shown(
+            format!("{path}.namespaceLabelSelector"),
+            go_syntax::selector(&selector),
+            format!("labelSelectorAsSelector error: {error}"),
+        ));
+    }
+    errors
+}
+
+/// A list of namespaces in Go's syntax.
+fn shown_list(list: &ResourceDistributionTargetNamespaces) -> String {
+    let item = "v1alpha1.ResourceDistributionNamespace";
+    let names: Vec<String> = list
+        .names()
+        .map(|name| format!("{item}{{Name:{}}}", go_quote(name)))
+        .collect();
+    let items = match list.list {
+        Some(_) => format!("[]{item}{{{}}}", names.join(", ")),
+        None => format!("[]{item}(nil)"),
+    };
+    format!("v1alpha1.ResourceDistributionTargetNamespaces{{List:{items}}}")
+}
+
+/// Targets in Go's syntax.
+fn shown_targets(targets: &ResourceDistributionTargets) -> String {
+    let list =
+        |list: &Option<ResourceDistributionTargetNamespaces>| shown_list(&list.clone().unwrap_or_default());
+    format!(
+        "v1alpha1.ResourceDistributionTargets{{AllNamespaces:{}, ExcludedNamespaces:{}, IncludedNamespaces:{}, \
+         NamespaceLabelSelector:{}}}",
+        targets.all_namespaces,
+        list(&targets.excluded_namespaces),
+        list(&targets.included_namespaces),
+        go_syntax::selector(&targets.namespace_label_selector.clone().unwrap_or_default()),
+    )
+}
+
+/// Why Go can make no selector of it: the first requirement that is none.
+fn selector_error(selector: &LabelSelector) -> Option<String> {
+    let labels = selector.match_labels.iter().flatten();
+    let labels = labels.map(|(key, value)| (key.as_str(), "In", std::slice::from_ref(value)));
+    let expressions = selector.match_expressions.iter().flatten().map(|expression| {
+        let values = expression.values.as_deref().unwrap_or_default();
+        (expression.key.as_str(), expression.operator.as_str(), values)
+    });
+    labels
+        .chain(expressions)
+        .find_map(|(key, operator, values)| requirement_error(key, operator, values))
+}
+
+fn requirement_error(key: &str, operator: &str, values: &[String]) -> Option<String> {
+    let mut errors = Vec::new();
+    let mut problems = |path: String, value: &str, problems: Vec<String>| {
+        if !problems.is_empty() {
+            errors.push(FieldError::invalid(path, value, problems.join("; ")));
+        }
+    };
+    problems("key".to_owned(), key, names::qualified_problems(key));
+    for (at, value) in values.iter().enumerate() {
+        problems(
+            format!("values[{at}][{key}]"),
+            value,
+            names::label_value_problems(value),
+        );
+    }
+    let wrong_values = match operator {
+        "In" | "NotIn" if values.is_empty() => Some("for 'in', 'notin' operators, values set can't be empty"),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+        _ => {
+            return Some(format!(
+                "{} is not a valid label selector operator",
+                go_quote(operator)
+            ));
+        }
+    };
+    if let Some(detail) = wrong_values {
+        let at = errors.iter().take_while(|error| error.path == "key").count();
+        errors.insert(
+            at,
+            FieldError::invalid_shown("values", go_syntax::texts(values), detail),
+        );
+    }
+    (!errors.is_empty()).then(|| aggregate(&errors))
+}
+
+#[cfg(test)]
+#[path = "webhook_tests.rs"]
+mod tests;

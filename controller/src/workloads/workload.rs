@@ -1,0 +1,244 @@
+//! What a kind of OpenKruise says of itself, so that one line in [`ALL`](super::ALL) is enough to have it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use client_kit::EventRecorder;
+use kube::Client;
+use serde_json::Value;
+
+use super::Options;
+use crate::gates::FeatureGates;
+use crate::kit::admission::Webhook;
+use crate::kit::go_values::{integer, truth};
+use crate::kit::{Runtime, WorkQueue};
+use crate::metrics::Family;
+
+/// A kind of OpenKruise: its controller, and what the process around it has to know.
+pub struct Workload {
+    /// The kind's name: that of its folder.
+    pub name: &'static str,
+    /// The controller's name in events, metrics and logs.
+    pub controller: &'static str,
+    /// The feature gate without which the controller does not start, if there is one.
+    pub gate: Option<&'static str>,
+    /// The definitions to install.
+    pub crds: &'static [Crd],
+    /// The rights that the controller and the webhooks need.
+    pub rbac: &'static [Right],
+    /// The webhooks.
+    pub webhooks: &'static [Webhook],
+    /// The flag for how many objects are worked on at a time.
+    pub workers_flag: &'static str,
+    /// The kind's other flags.
+    pub flags: &'static [Flag],
+    /// The metrics of the kind alone.
+    pub metrics: &'static [Family],
+    /// Adds the controller to a runtime.
+    pub(crate) start: fn(&mut Start<'_>),
+}
+
+/// A definition: a CustomResourceDefinition of OpenKruise 1.9.0.
+pub struct Crd {
+    /// The object, as JSON.
+    pub json: &'static str,
+    /// The gate with which it is installed; always for `None`.
+    pub gate: Option<&'static str>,
+    /// The gates that are switched off on an API server that does not serve it.
+    pub needed_by: &'static [&'static str],
+}
+
+/// A right of the manager's role.
+#[derive(Debug, Clone, Copy)]
+pub struct Right {
+    /// The API group; empty for the core.
+    pub group: &'static str,
+    /// The resource, with its subresource.
+    pub resource: &'static str,
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// The gate with which it is granted; always for `None`.
+    pub gate: Option<&'static str>,
+}
+
+/// All verbs of a controller that owns objects.
+pub(crate) const OWN: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+/// The verbs of a cache.
+pub(crate) const READ: &[&str] = &["get", "list", "watch"];
+/// The verbs of who writes a status.
+pub(crate) const STATUS: &[&str] = &["get", "patch", "update"];
+
+impl Right {
+    /// A right that is always granted.
+    pub(crate) const fn new(
+        group: &'static str,
+        resource: &'static str,
+        verbs: &'static [&'static str],
+    ) -> Self {
+        Self {
+            group,
+            resource,
+            verbs,
+            gate: None,
+        }
+    }
+
+    /// The same right, granted with a gate alone.
+    pub(crate) const fn with(self, gate: &'static str) -> Self {
+        Self {
+            gate: Some(gate),
+            ..self
+        }
+    }
+}
+
+/// The values that a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// `true` or `false`; alone, the flag means `true`.
+    Truth,
+    /// A whole number of 64 bits.
+    Number,
+    /// A whole number of 64 bits that is not negative.
+    Unsigned,
+    /// A log level: a decimal number of 31 bits.
+    Level,
+    /// `1h30m`, `1.5s`, `5ms`.
+    Duration,
+    /// Any text.
+    Text,
+    /// `text` or `json`.
+    Format,
+    /// `Name=true,Other=false`. A flag that is repeated adds to what it said before.
+    Gates,
+    /// A value of one of klog's own types. klog is not here, so the value is not read.
+    Unread,
+}
+
+/// A flag: its name, the values that it takes, its default, its purpose.
+pub type Flag = (&'static str, Takes, &'static str, &'static str);
+
+/// How many objects of a kind are worked on at the same time, unless said otherwise (OpenKruise: 3).
+pub(crate) const DEFAULT_WORKERS: &str = "3";
+
+/// Values of the kinds' flags, by name, as they were written. A flag that is not here has its default.
+pub type Settings = BTreeMap<&'static str, String>;
+
+impl Workload {
+    /// All flags of the kind.
+    pub(crate) fn all_flags(&self) -> impl Iterator<Item = Flag> {
+        let workers = (
+            self.workers_flag,
+            Takes::Number,
+            DEFAULT_WORKERS,
+            "how many objects of the kind are worked on at a time",
+        );
+        std::iter::once(workers).chain(self.flags.iter().copied())
+    }
+
+    /// The value of one of the kind's flags; empty for a flag that it has not.
+    fn setting<'a>(&self, settings: &'a Settings, name: &str) -> &'a str {
+        let default = || self.all_flags().find(|(known, _, _, _)| *known == name);
+        match settings.get(name) {
+            Some(value) => value,
+            None => default().map_or("", |(_, _, default, _)| default),
+        }
+    }
+
+    /// How many workers the settings give the controller: at least one.
+    #[must_use]
+    pub fn workers(&self, settings: &Settings) -> usize {
+        let number = integer(self.setting(settings, self.workers_flag)).unwrap_or_default();
+        usize::try_from(number).unwrap_or_default().max(1)
+    }
+
+    /// Whether the controller starts with these gates.
+    #[must_use]
+    pub fn is_on(&self, gates: &FeatureGates) -> bool {
+        self.gate.is_none_or(|gate| gates.is_on(gate))
+    }
+}
+
+impl Crd {
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> Value {
+        serde_json::from_str(self.json).unwrap_or_default()
+    }
+
+    /// The definition's name.
+    pub(crate) fn name(&self) -> String {
+        let (version, plural) = self.resource();
+        let group = version.split('/').next().unwrap_or_default();
+        format!("{plural}.{group}")
+    }
+
+    /// Whether it is installed with these gates.
+    #[must_use]
+    pub fn is_installed(&self, gates: &FeatureGates) -> bool {
+        self.gate.is_none_or(|gate| gates.is_on(gate))
+    }
+
+    /// The group and version that are stored (`apps.kruise.io/v1alpha1`), and the kind.
+    #[must_use]
+    pub fn kind(&self) -> (String, String) {
+        self.stored("/spec/names/kind")
+    }
+
+    /// The group and version that are stored, and the plural.
+    #[must_use]
+    pub fn resource(&self) -> (String, String) {
+        self.stored("/spec/names/plural")
+    }
+
+    fn stored(&self, name: &str) -> (String, String) {
+        let object = self.object();
+        let text = |pointer: &str| {
+            let value = object.pointer(pointer).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+        let stored = versions
+            .into_iter()
+            .flatten()
+            .find(|version| version.get("storage") == Some(&Value::Bool(true)))
+            .and_then(|version| version.get("name")?.as_str())
+            .unwrap_or_default();
+        (format!("{}/{stored}", text("/spec/group")), text(name))
+    }
+}
+
+/// What a controller is started with.
+pub(crate) struct Start<'a> {
+    /// Where it is added.
+    pub(crate) runtime: &'a mut Runtime,
+    /// The connection of the manager.
+    pub(crate) client: &'a Client,
+    /// What the manager was given.
+    pub(crate) options: &'a Options,
+    /// The kind that starts.
+    pub(crate) workload: &'static Workload,
+}
+
+impl Start<'_> {
+    /// A queue with the manager's delays.
+    pub(crate) fn queue<K: Ord + Clone>(&self) -> Arc<WorkQueue<K>> {
+        Arc::new(WorkQueue::with_rest(self.options.rest).with_retry(self.options.retry))
+    }
+
+    /// How many workers the controller has.
+    pub(crate) fn workers(&self) -> usize {
+        self.workload.workers(&self.options.settings)
+    }
+
+    /// Whether one of the kind's flags is set.
+    pub(crate) fn is_set(&self, flag: &str) -> bool {
+        truth(self.workload.setting(&self.options.settings, flag)).unwrap_or(false)
+    }
+
+    /// Records events under the controller's name.
+    pub(crate) fn recorder(&self) -> EventRecorder {
+        let clock = Arc::clone(&self.options.clock);
+        EventRecorder::new(self.client.clone(), self.workload.controller, None, clock)
+    }
+}
