@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -36,7 +37,12 @@ impl CustomResourceCleanup {
     }
 
     /// Runs until dropped.
-    pub async fn run(self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(self) {
         let mut changes = watch(&self.client, &definitions());
         while let Some(change) = changes.next().await {
             let Change::Present(definition) = change else {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use client_kit::{EventRecorder, EventType, SharedClock};
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::{BoxStream, SelectAll};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -50,7 +51,12 @@ impl GarbageCollector {
     }
 
     /// Runs until dropped.
-    pub async fn run(mut self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(mut self) {
         let mut changes = SelectAll::new();
         self.find_kinds(&mut changes).await;
         loop {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use client_kit::SharedClock;
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use kube::ResourceExt as _;
@@ -56,7 +57,12 @@ impl NamespaceController {
     }
 
     /// Runs until dropped.
-    pub async fn run(self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(self) {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Namespace"));
         let mut namespaces = watch(&self.client, &kind);
         let mut queue: Queue<String> = Queue::with_delay_max(FAILURE_DELAY_MAX);

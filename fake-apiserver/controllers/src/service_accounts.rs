@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use client_kit::{JsonChange, watch_json};
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::SelectAll;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -64,7 +65,12 @@ impl ServiceAccountController {
     }
 
     /// Runs until dropped.
-    pub async fn run(self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(self) {
         let mut changes = SelectAll::new();
         changes.push(watch(&self.client, &core("Namespace")));
         // What every namespace has comes back when it is deleted.

@@ -8,6 +8,7 @@ use client_kit::{
     EventRecorder, EventType, JsonChange, ObjectClient, Random, Seed, SharedClock, watch_json, watch_metadata,
 };
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -151,7 +152,12 @@ impl Kubelet {
     ///
     /// # Errors
     /// If the node cannot be registered.
-    pub async fn run(mut self) -> Result<(), kube::Error> {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, Result<(), kube::Error>> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(mut self) -> Result<(), kube::Error> {
         self.register().await?;
         let mut connected = std::mem::replace(&mut self.connected, Connected::always());
         let mut heartbeats = self.heartbeat.map(|period| {

@@ -10,6 +10,7 @@ use controllers::{
     BuiltIn, ControllerManager, CustomResourceCleanup, GarbageCollector, NamespaceController,
     ServiceAccountController,
 };
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
 use pki::Authority;
@@ -234,7 +235,12 @@ impl ClusterBuilder {
     ///
     /// # Errors
     /// If an object that it is to begin with is refused.
-    pub async fn start(mut self) -> Result<Cluster, ClusterError> {
+    #[must_use]
+    pub fn start(self) -> BoxFuture<'static, Result<Cluster, ClusterError>> {
+        Box::pin(self.started())
+    }
+
+    async fn started(mut self) -> Result<Cluster, ClusterError> {
         let clock: SharedClock = Arc::new(TokioClock::starting_at(self.start));
         let store = Store::new();
         let (journal, again) = match &self.data_dir {

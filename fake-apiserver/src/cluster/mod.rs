@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client_kit::{Seed, SharedClock, SharedNames};
+use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 
 pub use builder::ClusterBuilder;
@@ -177,7 +178,11 @@ impl Cluster {
     ///
     /// # Errors
     /// If there is no such simulated node, or its Lease cannot be written.
-    pub async fn disconnect_node(&self, name: &str) -> Result<(), ClusterError> {
+    pub fn disconnect_node<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), ClusterError>> {
+        Box::pin(self.disconnected(name))
+    }
+
+    async fn disconnected(&self, name: &str) -> Result<(), ClusterError> {
         let switch = self.switch(name)?;
         if self.heartbeat.is_none() {
             // The last heartbeat of a node whose heartbeats are not played.

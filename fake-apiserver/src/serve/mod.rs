@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use http::Method;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -76,11 +77,31 @@ impl Transport {
 ///
 /// # Errors
 /// If the listener fails for good. A connection that fails ends alone, and where there are too many the next ones wait.
-pub async fn serve(
+#[must_use]
+pub fn serve<'a>(
     server: Server,
     listener: TcpListener,
     transport: Transport,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = ()> + Send + 'a,
+) -> BoxFuture<'a, io::Result<()>> {
+    served(server, listener, transport, Box::pin(stop))
+}
+
+/// The same, compiled once and not in each program.
+fn served(
+    server: Server,
+    listener: TcpListener,
+    transport: Transport,
+    stop: BoxFuture<'_, ()>,
+) -> BoxFuture<'_, io::Result<()>> {
+    Box::pin(accept(server, listener, transport, stop))
+}
+
+async fn accept(
+    server: Server,
+    listener: TcpListener,
+    transport: Transport,
+    mut stop: BoxFuture<'_, ()>,
 ) -> io::Result<()> {
     let acceptor = transport
         .identity
@@ -90,7 +111,6 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut pause = ACCEPT_PAUSE_MIN;
-    tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {
             biased;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use client_kit::{EventRecorder, JsonChange, ObjectClient, SharedClock, watch_json};
+use futures::future::BoxFuture;
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
@@ -201,7 +202,12 @@ impl ControllerManager {
     }
 
     /// Runs until dropped.
-    pub async fn run(mut self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(mut self) {
         let kinds: BTreeSet<Res> = self
             .controllers
             .iter()

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use client_kit::{JsonChange, ObjectClient, SharedClock, watch_json};
+use futures::future::BoxFuture;
 use futures::stream::SelectAll;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
@@ -136,7 +137,12 @@ impl Scheduler {
     }
 
     /// Watches the cluster and assigns what has no node, until dropped.
-    pub async fn run(mut self) {
+    #[must_use]
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.until_dropped())
+    }
+
+    async fn until_dropped(mut self) {
         let mut changes = SelectAll::new();
         for (kind, path) in WATCHES {
             let keep = !matches!(kind, Kind::Pod);

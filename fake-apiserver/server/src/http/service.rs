@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client_kit::LocalObjects;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, USER_AGENT, VARY};
 use http::request::Parts;
@@ -55,17 +56,26 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = self.clone();
-        Box::pin(async move { Ok(answer(server, request).await) })
+        let (head, body) = request.into_parts();
+        let whole = Limited::new(body, BODY_BYTES_MAX).collect();
+        let whole = whole.map(|read| read.ok().map(|body| body.to_bytes()));
+        answered(self.clone(), head, whole.boxed())
     }
 }
 
-async fn answer<B>(server: Server, request: Request<B>) -> Response<ResponseBody>
-where
-    B: Body,
-    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let (mut head, body) = request.into_parts();
+/// The body of a request as soon as it is read; none for one that is too large or breaks off.
+type Whole = BoxFuture<'static, Option<Bytes>>;
+
+/// Where the generic part ends: all that follows is compiled once, in this crate.
+fn answered(
+    server: Server,
+    head: Parts,
+    body: Whole,
+) -> BoxFuture<'static, Result<Response<ResponseBody>, Infallible>> {
+    Box::pin(async move { Ok(answer(server, head, body).await) })
+}
+
+async fn answer(server: Server, mut head: Parts, body: Whole) -> Response<ResponseBody> {
     if streams::is_needed(&head.headers, &head.extensions) {
         return streams::through_a_connection(server, head).await;
     }
@@ -91,16 +101,12 @@ fn header<'a>(head: &'a Parts, name: &HeaderName) -> &'a str {
     value.unwrap_or_default()
 }
 
-async fn handle<B>(
+async fn handle(
     server: Server,
     head: &Parts,
     upgrade: Option<OnUpgrade>,
-    body: B,
-) -> Result<Response<ResponseBody>, ApiError>
-where
-    B: Body,
-    B::Error: std::fmt::Display + Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+    body: Whole,
+) -> Result<Response<ResponseBody>, ApiError> {
     let query = head.uri.query().unwrap_or_default();
     if !params::is_escaped_well(head.uri.path()) {
         let mut response = respond::text("400 Bad Request".to_owned());
@@ -139,10 +145,9 @@ where
         return Err(refusal);
     }
     let user = admit(&server, head, &path, &target, &params)?;
-    let whole = Limited::new(body, BODY_BYTES_MAX).collect();
-    let body = match tokio::time::timeout(BODY_WAIT_MAX, whole).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
+    let body = match tokio::time::timeout(BODY_WAIT_MAX, body).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Err(ApiError::too_large(BODY_BYTES_MAX)),
         Err(_) => return Err(ApiError::unread_in_time()),
     };
     let local = head.extensions.get::<LocalObjects>();
