@@ -26,6 +26,8 @@ pub mod daemon;
 pub mod gates;
 pub mod injection;
 mod kit;
+#[cfg(test)]
+mod layers;
 mod manager;
 pub mod metrics;
 mod pods;

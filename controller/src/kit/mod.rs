@@ -13,10 +13,12 @@ pub(crate) mod go_syntax;
 pub(crate) mod go_values;
 mod informer;
 pub(crate) mod json;
+pub(crate) mod numbers;
 mod owner;
 mod queue;
 pub(crate) mod requests;
 mod run;
+pub(crate) mod selector;
 mod worker;
 
 pub(crate) use batches::{OnFailure, in_batches};

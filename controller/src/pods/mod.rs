@@ -5,7 +5,7 @@
 //!   templates of claims;
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
 //! * `refresh` moves every pod of an owner on: its update in place, its hooks, its labels;
-//! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available;
+//! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available, `counts` counts them;
 //! * `build` makes pods and claims from templates, `ids` picks their ids, `revision_plan` says which revision a template is;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
@@ -21,6 +21,7 @@ pub(crate) mod build;
 mod cached;
 pub(crate) mod claims_hash;
 pub(crate) mod conditions;
+pub(crate) mod counts;
 pub(crate) mod ids;
 pub(crate) mod inplace;
 pub(crate) mod launch_priority;

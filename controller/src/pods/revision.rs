@@ -39,6 +39,19 @@ pub struct Revisions {
     pub collision_count: i32,
 }
 
+impl Revisions {
+    /// The names of the revisions beyond the limit that are neither current nor in use, oldest first.
+    pub(crate) fn beyond(&self, limit: usize, in_use: impl Fn(&str) -> bool) -> Vec<String> {
+        let live = [&self.update.name, &self.current.name];
+        let names = self.all.iter().map(|revision| &revision.name);
+        let unused: Vec<&String> = names
+            .filter(|name| !live.contains(name) && !in_use(name))
+            .collect();
+        let excess = unused.len().saturating_sub(limit);
+        unused.into_iter().take(excess).cloned().collect()
+    }
+}
+
 /// How much of a set's name goes into the names of its revisions.
 const NAME_LENGTH_MAX: usize = 223;
 

@@ -438,7 +438,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::workloads::cloneset;
 
     const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
 
@@ -486,7 +485,7 @@ mod tests {
             let gates = FeatureGates::parse(flags.text("feature-gates")).unwrap();
             let options = controllers(Options::default(), &flags, &gates);
             (
-                cloneset::WORKLOAD.workers(&options.settings),
+                ALL[0].workers(&options.settings),
                 options.namespace,
                 options.gates.is_on(PREDOWNLOAD),
                 options.retry,

@@ -1,7 +1,8 @@
 //! The kinds of OpenKruise, a room each.
 //!
 //! Whoever adds a kind adds a folder with a constant `WORKLOAD` in it, and a line to [`ALL`]. The manager, the
-//! installation, the webhooks, the flags and the metrics read that list; nothing else names a kind.
+//! installation, the webhooks, the flags and the metrics read that list; nothing else names a kind, but for
+//! [`Options::planner`], by which tests put a broken CloneSet controller into a manager.
 //!
 //! **Architecture invariant:** a room never uses another room.
 

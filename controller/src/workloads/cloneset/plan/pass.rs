@@ -99,21 +99,8 @@ fn history(view: &View<'_>) -> Vec<String> {
         .revision_history_limit
         .unwrap_or(DEFAULT_HISTORY_LIMIT);
     let limit = usize::try_from(limit).unwrap_or(0);
-    let in_use = |name: &str| {
-        let of_set = [&view.revisions.update.name, &view.revisions.current.name]
-            .into_iter()
-            .any(|live| live == name);
-        of_set || view.pods.iter().any(|pod| has_revision(pod, name))
-    };
-    let unused: Vec<String> = view
-        .revisions
-        .all
-        .iter()
-        .map(|revision| revision.name.clone())
-        .filter(|name| !in_use(name))
-        .collect();
-    let excess = unused.len().saturating_sub(limit);
-    unused.into_iter().take(excess).collect()
+    let in_use = |name: &str| view.pods.iter().any(|pod| has_revision(pod, name));
+    view.revisions.beyond(limit, in_use)
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 use super::view::View;
 use crate::api::labels;
 use crate::kit::Owner;
+use crate::kit::numbers::{Round, scaled};
 use crate::pods::PodAction;
 use crate::pods::inplace::change;
 use crate::pods::revision;
-use crate::workloads::cloneset::settings::{DEFAULT_MAX_UNAVAILABLE, Round, scaled};
+use crate::workloads::cloneset::settings::DEFAULT_MAX_UNAVAILABLE;
 
 /// Sets with no more pods than this are updated without.
 const REPLICAS_MIN: i32 = 3;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::view::View;
 use crate::api::v1alpha1::{CloneSetCondition, CloneSetStatus};
-use crate::pods::availability::{available_at, is_available};
-use crate::pods::pod::Pod;
+use crate::kit::selector;
+use crate::pods::counts;
 use crate::pods::refresh::shortest;
 
 /// The condition of a failed scaling.
@@ -30,25 +30,18 @@ pub(crate) fn plan(view: &View<'_>) -> (CloneSetStatus, Option<Duration>) {
         update_revision: view.revisions.update.name.clone(),
         current_revision: view.revisions.current.name.clone(),
         collision_count: Some(view.revisions.collision_count),
-        label_selector: selector_text(&set.spec.selector),
+        label_selector: selector::text(&set.spec.selector),
         expected_updated_replicas: view.settings.replicas - view.settings.partition,
         ..CloneSetStatus::default()
     };
-    let mut requeue = None;
-    for pod in &view.pods {
-        let (ready, available) = (pod.facts().update_ready, view.is_available(pod));
-        status.replicas += 1;
-        status.ready_replicas += i32::from(ready);
-        status.available_replicas += i32::from(available);
-        if view.is_updated(pod) {
-            status.updated_replicas += 1;
-            status.updated_ready_replicas += i32::from(ready);
-            status.updated_available_replicas += i32::from(available);
-        }
-        if !available && is_available(pod, 0, view.now()) {
-            requeue = shortest(requeue, until_available(view, pod));
-        }
-    }
+    let revision = &view.revisions.update.name;
+    let (counts, mut requeue) = counts::count(&view.pods, revision, view.settings.min_ready_s, view.now());
+    status.replicas = counts.all;
+    status.ready_replicas = counts.ready;
+    status.available_replicas = counts.available;
+    status.updated_replicas = counts.updated;
+    status.updated_ready_replicas = counts.updated_ready;
+    status.updated_available_replicas = counts.updated_available;
     let complete = status.updated_replicas == status.replicas && status.replicas == view.settings.replicas;
     if complete {
         status.current_revision.clone_from(&status.update_revision);
@@ -58,40 +51,6 @@ pub(crate) fn plan(view: &View<'_>) -> (CloneSetStatus, Option<Duration>) {
         requeue = shortest(requeue, delay);
     }
     (status, requeue)
-}
-
-/// The time until a ready pod becomes available. Kubernetes asks for *more* than `minReadySeconds`, hence the millisecond.
-fn until_available(view: &View<'_>, pod: &Pod) -> Option<Duration> {
-    let left = available_at(pod, view.settings.min_ready_s)?.duration_since(view.now());
-    let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-    Some(left + Duration::from_millis(1))
-}
-
-/// A selector as Go prints it, sorted by key: `a=1,b in (x,y)`.
-fn selector_text(selector: &LabelSelector) -> String {
-    let mut parts: Vec<(String, String)> = Vec::new();
-    for (key, value) in selector.match_labels.iter().flatten() {
-        parts.push((key.clone(), format!("{key}={value}")));
-    }
-    for requirement in selector.match_expressions.iter().flatten() {
-        let key = &requirement.key;
-        let mut values = requirement.values.clone().unwrap_or_default();
-        values.sort();
-        let values = values.join(",");
-        let text = match requirement.operator.as_str() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.clone(),
-        };
-        parts.push((key.clone(), text));
-    }
-    parts.sort_by(|one, other| one.0.cmp(&other.0));
-    parts
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect::<Vec<_>>()
-        .join(",")
 }
 
 /// The condition `Progressing`, for sets that ask for it, and when its deadline passes.

@@ -1,0 +1,80 @@
+//! Which modules may name which: reads the sources and holds the invariants of ARCHITECTURE.md.
+
+use std::path::{Path, PathBuf};
+
+use rstest::rstest;
+
+/// The kinds of OpenKruise, as types and as rooms.
+const KINDS: [&str; 4] = [
+    "CloneSet",
+    "ResourceDistribution",
+    "cloneset::",
+    "resourcedistribution::",
+];
+
+/// The sources below a folder, but for those that hold tests alone.
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path
+            .to_str()
+            .is_some_and(|path| path.ends_with(".rs") && !path.ends_with("_tests.rs"))
+        {
+            out.push(path);
+        }
+    }
+}
+
+/// The lines of code below a folder of `src` that have one of the words; comments do not count.
+fn lines_with(folder: &str, words: &[&str]) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root.join(folder), &mut files);
+    assert!(!files.is_empty(), "{folder}");
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (number, line) in (1..).zip(text.lines()) {
+            let code = line.split("//").next().unwrap_or_default();
+            if words.iter().any(|word| code.contains(word)) {
+                let name = file.strip_prefix(&root).unwrap().display();
+                found.push(format!("{name}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    found
+}
+
+#[rstest]
+#[case::api("api", &["crate::kit", "crate::pods", "crate::workloads", "crate::process"])]
+#[case::kit("kit", &["crate::pods", "crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
+#[case::pods("pods", &["crate::injection", "crate::workloads", "crate::daemon", "crate::process"])]
+#[case::injection("injection", &["crate::workloads", "crate::daemon", "crate::process"])]
+#[case::daemon("daemon", &["crate::injection", "crate::workloads", "crate::process"])]
+#[case::workloads("workloads", &["crate::injection::pod", "crate::daemon", "crate::process"])]
+fn a_module_knows_only_those_below_it(#[case] folder: &str, #[case] others: &[&str]) {
+    assert_eq!(lines_with(folder, others), Vec::<String>::new());
+}
+
+#[rstest]
+fn engines_name_no_kind(#[values("kit", "pods", "injection", "process", "webhook")] folder: &str) {
+    assert_eq!(lines_with(folder, &KINDS), Vec::<String>::new());
+}
+
+#[test]
+fn a_room_knows_no_other() {
+    assert_eq!(
+        lines_with("workloads/cloneset", &["resourcedistribution::"]),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        lines_with("workloads/resourcedistribution", &["cloneset::"]),
+        Vec::<String>::new()
+    );
+}

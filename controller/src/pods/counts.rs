@@ -1,0 +1,56 @@
+//! How many pods of an owner there are, and how far they are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::CachedPod;
+use super::availability::{available_at, has_revision, is_available};
+use super::pod::Pod;
+use super::refresh::shortest;
+
+/// Numbers of pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PodCounts {
+    pub(crate) all: i32,
+    pub(crate) ready: i32,
+    pub(crate) available: i32,
+    pub(crate) updated: i32,
+    pub(crate) updated_ready: i32,
+    pub(crate) updated_available: i32,
+}
+
+/// Counts pods that neither ended nor terminate, and says when a number changes by itself at the latest. Updated are those of
+/// the revision; available are those that have been ready for `min_ready_s`.
+pub(crate) fn count(
+    pods: &[Arc<CachedPod>],
+    revision: &str,
+    min_ready_s: i32,
+    now: Timestamp,
+) -> (PodCounts, Option<Duration>) {
+    let mut counts = PodCounts::default();
+    let mut requeue = None;
+    for pod in pods {
+        let (ready, available) = (pod.facts().update_ready, is_available(pod, min_ready_s, now));
+        counts.all += 1;
+        counts.ready += i32::from(ready);
+        counts.available += i32::from(available);
+        if has_revision(pod, revision) {
+            counts.updated += 1;
+            counts.updated_ready += i32::from(ready);
+            counts.updated_available += i32::from(available);
+        }
+        if !available && is_available(pod, 0, now) {
+            requeue = shortest(requeue, until_available(pod, min_ready_s, now));
+        }
+    }
+    (counts, requeue)
+}
+
+/// The time until a ready pod becomes available. Kubernetes asks for *more* than `minReadySeconds`, hence the millisecond.
+fn until_available(pod: &Pod, min_ready_s: i32, now: Timestamp) -> Option<Duration> {
+    let left = available_at(pod, min_ready_s)?.duration_since(now);
+    let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
+    Some(left + Duration::from_millis(1))
+}
