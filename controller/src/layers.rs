@@ -1,4 +1,4 @@
-//! Which modules may name which: reads the sources and holds the invariants of ARCHITECTURE.md.
+//! Tests which module may name which: reads the sources and holds the invariants of ARCHITECTURE.md.
 
 use std::path::{Path, PathBuf};
 

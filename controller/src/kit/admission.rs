@@ -1,4 +1,4 @@
-//! What an admission webhook is: a rule of the installation, and a function from a request to its answer.
+//! An admission webhook: a rule of the installation, and a function from a request to its answer.
 
 use std::fmt::Display;
 
@@ -47,7 +47,7 @@ pub struct Webhook {
 /// From a request to a JSON patch, to nothing where the object is allowed as it is, or to a refusal.
 pub(crate) type Answer = for<'a> fn(&'a Request<'a>) -> BoxFuture<'a, Result<Option<Value>, Refusal>>;
 
-/// What a webhook knows beside the request.
+/// The manager's side of a review: its client, gates and namespace.
 #[derive(Clone)]
 pub struct Surroundings {
     /// A connection to the cluster. Without one, rules that need other objects are not checked.
@@ -68,7 +68,7 @@ pub(crate) struct Request<'a> {
     pub(crate) object: Option<&'a Value>,
     /// The object as it was; none for a creation.
     pub(crate) old: Option<&'a Value>,
-    /// What else there is to know.
+    /// The manager's client, gates and namespace.
     pub(crate) surroundings: &'a Surroundings,
 }
 

@@ -7,7 +7,7 @@ use futures::future::join_all;
 /// The size of the first batch; each further one is twice as large.
 const FIRST_BATCH: usize = 1;
 
-/// What to do after a batch in which something failed.
+/// Whether a failure stops the batches after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFailure {
     /// Begin no further batch.

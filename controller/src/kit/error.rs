@@ -40,7 +40,7 @@ impl ActError {
 }
 
 impl ActError {
-    /// Whether the object has gone, or another has its name: whoever wrote to it has nothing more to do.
+    /// Whether the object has gone, or another has its name: the writer has nothing more to do.
     pub(crate) fn is_about_another(&self) -> bool {
         matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)
     }

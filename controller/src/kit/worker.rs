@@ -1,4 +1,4 @@
-//! What a controller is, and the one loop that works on its queue.
+//! The trait of every controller, and the one loop that works on its queue.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 
 /// A controller: the objects it watches, and one pass over a key.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// What its queue holds.
+    /// The keys of its queue.
     type Key: Subject;
 
     /// The controller's name in metrics and logs.

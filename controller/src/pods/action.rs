@@ -1,4 +1,4 @@
-//! What can be done to the pods of an owner, and to what belongs to them.
+//! The actions on an owner's pods, claims, revisions and jobs.
 
 use client_kit::EventType;
 use serde_json::Value;

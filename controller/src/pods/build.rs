@@ -10,7 +10,7 @@ use super::revision::{self, Revision};
 use crate::api::labels;
 use crate::kit::Owner;
 
-/// What the pods of an owner have in common beside the template.
+/// Everything but the template that the pods of an owner have in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blueprint<'a> {
     /// The owner, whose name begins those of pods and claims.

@@ -34,7 +34,7 @@ pub(crate) enum Unseen {
     TooLong(Vec<Arc<CachedPod>>),
 }
 
-/// What was written to pods and is not in the cache.
+/// Finds the writes to pods that the cache does not show.
 pub(crate) fn unseen_writes(pods: &[Arc<CachedPod>], expectations: &Expectations) -> Unseen {
     let mut delay = None;
     let mut lost = Vec::new();

@@ -1,4 +1,4 @@
-//! What a manager may be given.
+//! The options of a manager.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::gates::FeatureGates;
 use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
 
-/// What a manager may be given.
+/// The options of a manager.
 #[derive(Clone)]
 pub struct Options {
     /// Where the time comes from.

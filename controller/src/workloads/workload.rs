@@ -1,4 +1,4 @@
-//! What a kind of OpenKruise says of itself, so that one line in [`ALL`](super::ALL) is enough to have it.
+//! The registration of a kind: everything that the manager and the process around it read of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -208,13 +208,13 @@ impl Crd {
     }
 }
 
-/// What a controller is started with.
+/// The context in which a controller starts.
 pub(crate) struct Start<'a> {
     /// Where it is added.
     pub(crate) runtime: &'a mut Runtime,
     /// The connection of the manager.
     pub(crate) client: &'a Client,
-    /// What the manager was given.
+    /// The options of the manager.
     pub(crate) options: &'a Options,
     /// The kind that starts.
     pub(crate) workload: &'static Workload,

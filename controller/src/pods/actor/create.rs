@@ -11,7 +11,7 @@ use crate::pods::Revision;
 use crate::pods::build::{self, Blueprint};
 use crate::pods::template::to_go_json;
 
-/// What to create.
+/// Pods to create.
 pub(crate) struct Creation<'a> {
     /// What the pods have in common.
     pub(crate) blueprint: Blueprint<'a>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kit::expectations::{Expectations, Expected, Member};
 use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
 
-/// What acting for an owner takes.
+/// Acts for owners: writes objects, records events, and tells the expectations.
 #[derive(Clone)]
 pub(crate) struct Actor {
     pub(crate) client: Client,

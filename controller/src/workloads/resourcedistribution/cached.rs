@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::api::v1alpha1::ResourceDistribution;
 use crate::kit::controller_of_kind;
 
-/// An object of kind `K`. Of one that no distribution controls, the name, the version and the owners are enough: a cluster
-/// has many Secrets, and their content is none of a cache's business.
+/// An object of kind `K`. Of one that no distribution controls, the name, the version and the owners are enough: a
+/// cluster has many Secrets, and their content would fill the cache.
 #[derive(Debug)]
 pub(super) struct CachedObject<K> {
     metadata: ObjectMeta,

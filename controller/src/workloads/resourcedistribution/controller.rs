@@ -33,7 +33,7 @@ pub(super) struct Controller {
     pub(super) config_maps: Informer<CachedObject<ConfigMap>>,
 }
 
-/// What copies of this kind the controller makes.
+/// The kinds that are copied.
 trait Copied: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Debug + 'static {}
 impl Copied for Secret {}
 impl Copied for ConfigMap {}

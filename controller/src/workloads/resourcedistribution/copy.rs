@@ -1,4 +1,4 @@
-//! What a copy is.
+//! Makes copies, and compares them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

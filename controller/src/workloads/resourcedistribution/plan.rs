@@ -1,4 +1,4 @@
-//! What to do in one namespace.
+//! Plans one namespace: create, update or delete the copy, or fail.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -42,7 +42,7 @@ fn is_open(namespace: Option<&Namespace>) -> bool {
     namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_none())
 }
 
-/// What to do in a namespace that is to have a copy.
+/// Plans a namespace that the targets match.
 pub(super) fn distribute(
     distribution: &ResourceDistribution,
     name: &str,
@@ -67,7 +67,7 @@ pub(super) fn distribute(
     }
 }
 
-/// What to do in a namespace that is to have none.
+/// Plans a namespace that the targets do not match.
 pub(super) fn clean(
     distribution: &ResourceDistribution,
     namespace: Option<&Namespace>,

@@ -1,4 +1,4 @@
-//! What a distribution says of its copies.
+//! The status of a distribution: counts, and a condition for each kind of failure.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,4 +1,4 @@
-//! What is wrong with a ResourceDistribution.
+//! Validates ResourceDistributions.
 
 use std::collections::BTreeSet;
 
