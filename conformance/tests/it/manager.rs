@@ -122,15 +122,12 @@ async fn the_manager_installs_itself_leads_and_answers_over_tls() {
         urls.push(config.url.expect("an address"));
     }
     urls.sort();
-    let paths = [
-        "mutate-apps-kruise-io-v1alpha1-cloneset",
-        "mutate-pod",
-        "validate-apps-kruise-io-v1alpha1-cloneset",
-    ];
-    assert_eq!(
-        urls,
-        paths.map(|path| format!("https://127.0.0.1:{webhooks}/{path}"))
-    );
+    let paths = controller::webhook::rules().map(|rule| rule.path);
+    let mut expected: Vec<String> = paths
+        .map(|path| format!("https://127.0.0.1:{webhooks}{path}"))
+        .collect();
+    expected.sort();
+    assert_eq!(urls, expected);
 
     // A review, as the API server would send it.
     let mut config = Config::new(
