@@ -93,9 +93,27 @@ fn real_time() -> miette::Result<tokio::runtime::Runtime> {
         .wrap_err("start a runtime")
 }
 
+/// Runs this program's command line once more, as a release build.
+fn in_release_build() -> miette::Result<ExitCode> {
+    eprintln!("bench: building for release");
+    let status = Command::new("cargo")
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1))
+        .current_dir(crate::conformance::workspace())
+        .status()
+        .into_diagnostic()
+        .wrap_err("run the release build with cargo")?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
+    // Figures of a debug build mean nothing.
     if cfg!(debug_assertions) {
-        eprintln!("this is a debug build; for figures that mean something: cargo xtask bench");
+        return in_release_build();
     }
     let mut out = std::io::stdout();
     match arguments.what {

@@ -9,6 +9,7 @@ mod histories;
 mod manifests;
 mod record;
 mod soak;
+mod timings;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,8 @@ enum Verb {
     Record(record::Arguments),
     /// Fuzz the API server's decoders, patches, selectors, schemas and expressions (needs cargo-fuzz and a nightly toolchain).
     Fuzz(fuzz::Arguments),
+    /// Measure what the README's commands cost to build, how soon a change is tested, and the size of release binaries.
+    Timings(timings::Arguments),
     /// Send random requests to a cluster with watches open, and check that all adds up.
     Soak(soak::Arguments),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Verb::Histories(arguments) => histories::run(&arguments),
         Verb::Record(arguments) => record::run(arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
+        Verb::Timings(arguments) => timings::run(&arguments),
         Verb::Soak(arguments) => soak::run(&arguments),
     };
     match result {
