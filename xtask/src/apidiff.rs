@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Writes the answers below DIR instead of comparing them.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// The folder with `cases/`, `golden/` and `failing.txt`.
+    /// The folder with `cases/` and `failing.txt`; answers are in the cases' files, or in `golden/` if that is there.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Shows every case and every difference.
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let in_process = arguments.kubeconfig.is_none();
     let options = ApidiffOptions {
         cases: root.join("cases"),
-        golden: root.join("golden"),
+        golden: Some(root.join("golden")).filter(|folder| folder.is_dir()),
         only: arguments.only,
         target: match arguments.kubeconfig {
             None => Target::InProcess,

@@ -52,7 +52,16 @@ pub struct Case {
     /// Requests at the end; nothing of them is compared.
     #[serde(default)]
     pub cleanup: Vec<Step>,
+    /// The answers of a real server, reduced, one for each step of the setup and each other step.
+    #[serde(default)]
+    pub answers: Option<Vec<Value>>,
+    /// The file's text, without the answers and the bracket that closes it.
+    #[serde(skip)]
+    text: String,
 }
+
+/// The beginning of a case's answers in its file.
+const ANSWERS: &str = ",\n\"answers\":[";
 
 /// One step: a request, or something else of which exactly one field tells (`sleep`, `watch`, `collect`, …).
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -166,18 +175,28 @@ impl Case {
             path: path.to_owned(),
             source,
         })?;
-        shared_json::from_str(&text).map_err(|error| Error::Parse {
+        let mut case: Self = shared_json::from_str(&text).map_err(|error| Error::Parse {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
             why: error.to_string(),
             help: "fixtures/apidiff/README.md has the form of a case".to_owned(),
-        })
+        })?;
+        let end = text.rfind(ANSWERS).or_else(|| text.rfind('}'));
+        case.text = text[..end.unwrap_or(text.len())].trim_end().to_owned();
+        Ok(case)
     }
 
-    /// Where the answers to this case are below `root`.
+    /// The text of this case's file with other answers.
     #[must_use]
-    pub fn golden(&self, root: &Path) -> PathBuf {
+    pub(super) fn with_answers(&self, answers: &[Value]) -> String {
+        let lines: Vec<String> = answers.iter().map(Value::to_string).collect();
+        format!("{}{ANSWERS}\n{}\n]}}\n", self.text, lines.join(",\n"))
+    }
+
+    /// Where this case, or the answers to it, are below `root`.
+    #[must_use]
+    pub fn path(&self, root: &Path) -> PathBuf {
         root.join(&self.group).join(format!("{}.json", self.name))
     }
 

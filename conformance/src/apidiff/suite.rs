@@ -43,13 +43,13 @@ pub enum Target {
 pub struct ApidiffOptions {
     /// The folder of the cases.
     pub cases: PathBuf,
-    /// The folder of what a real server answered.
-    pub golden: PathBuf,
+    /// A folder of answers, as `apidiff.py` writes them; those of the cases' own files without it.
+    pub golden: Option<PathBuf>,
     /// Globs over `group/name`, groups and names; everything without one.
     pub only: Vec<String>,
     /// The server.
     pub target: Target,
-    /// Writes the answers there instead of comparing them.
+    /// Writes the cases with the answers there instead of comparing them.
     pub record: Option<PathBuf>,
     /// Tells of every case, and every difference.
     pub verbose: bool,
@@ -247,7 +247,7 @@ fn judged(options: &ApidiffOptions, case: &Case, play: impl FnOnce() -> Played) 
                 Ok(()) => CaseResult::Passed,
                 Err(error) => CaseResult::Broken(format!("write the answers: {error}")),
             },
-            None => judge(case, &options.golden, &results),
+            None => judge(case, options.golden.as_deref(), &results),
         },
     };
     Outcome {
@@ -257,23 +257,34 @@ fn judged(options: &ApidiffOptions, case: &Case, play: impl FnOnce() -> Played) 
     }
 }
 
-fn judge(case: &Case, golden: &Path, results: &[Value]) -> CaseResult {
-    let path = case.golden(golden);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        return CaseResult::Skipped("no answers of a real server are recorded".to_owned());
+/// The answers in a file as `apidiff.py` writes it; none if there is no such file.
+fn answers_of(path: &Path) -> Result<Option<Vec<Value>>, String> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(None);
     };
-    let golden: Golden = match shared_json::from_str(&text) {
-        Ok(golden) => golden,
-        Err(error) => return CaseResult::Broken(format!("read {}: {error}", path.display())),
+    let golden: Golden =
+        shared_json::from_str(&text).map_err(|error| format!("read {}: {error}", path.display()))?;
+    Ok(Some(golden.results))
+}
+
+fn judge(case: &Case, golden: Option<&Path>, results: &[Value]) -> CaseResult {
+    let recorded = match golden {
+        Some(folder) => answers_of(&case.path(folder)),
+        None => Ok(case.answers.clone()),
     };
-    if golden.results.len() != results.len() {
+    let recorded = match recorded {
+        Ok(Some(recorded)) => recorded,
+        Ok(None) => return CaseResult::Skipped("no answers of a real server are recorded".to_owned()),
+        Err(why) => return CaseResult::Broken(why),
+    };
+    if recorded.len() != results.len() {
         return CaseResult::Broken(format!(
             "compare: {} results were recorded and {} came",
-            golden.results.len(),
+            recorded.len(),
             results.len()
         ));
     }
-    let differing: Vec<_> = std::iter::zip(&golden.results, results)
+    let differing: Vec<_> = std::iter::zip(&recorded, results)
         .zip(case.titles())
         .map(|((wanted, got), title)| (title, compare(wanted, got)))
         .filter(|(_, differences)| !differences.is_empty())
@@ -286,17 +297,11 @@ fn judge(case: &Case, golden: &Path, results: &[Value]) -> CaseResult {
 }
 
 fn write(case: &Case, folder: &Path, results: &[Value]) -> std::io::Result<()> {
-    let path = case.golden(folder);
+    let path = case.path(folder);
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    let lines: Vec<String> = results.iter().map(Value::to_string).collect();
-    let (name, group) = (Value::from(case.name.as_str()), Value::from(case.group.as_str()));
-    let text = format!(
-        "{{\"name\":{name},\"group\":{group},\"results\":[\n{}\n]}}\n",
-        lines.join(",\n")
-    );
-    std::fs::write(path, text)
+    std::fs::write(path, case.with_answers(results))
 }
 
 /// The cases that are known not to be answered as recorded: a line each in a file, beside comments after `#`.

@@ -4,7 +4,7 @@
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
 //! a recording up to a renaming *within each burst*: the pods of a burst are paired in the order in which the workload's
 //! events mention them later. Pods that a step of the recording names keep the role that was cast then
-//! ([`Roles`](super::roles::Roles)), and one burst is never mixed with another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
+//! ([`Roles`]), and one burst is never mixed with another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -11,7 +11,6 @@ fn fixtures() -> PathBuf {
 fn options() -> ApidiffOptions {
     ApidiffOptions {
         cases: fixtures().join("cases"),
-        golden: fixtures().join("golden"),
         ..ApidiffOptions::default()
     }
 }
@@ -46,7 +45,7 @@ fn an_answer_that_differs_fails_its_case() {
     };
     let cases = apidiff::run(&recorded, &mut Vec::new()).expect("answers").len();
     let again = ApidiffOptions {
-        golden: folder.clone(),
+        cases: folder.clone(),
         ..options
     };
     let outcomes = apidiff::run(&again, &mut Vec::new()).expect("outcomes");
