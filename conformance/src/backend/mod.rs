@@ -4,7 +4,7 @@ mod collector;
 mod daemon;
 mod fake;
 mod kubeconfig;
-mod made;
+mod local_cluster;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use kube::Client;
 pub use collector::Collector;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
-pub use made::{MadeCluster, Maker, Runner, run_program};
+pub use local_cluster::{MadeCluster, Maker, Runner, run_program};
 
 use crate::history::Change;
 

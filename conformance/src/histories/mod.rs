@@ -10,9 +10,9 @@ pub mod judge;
 mod numbers;
 mod player;
 mod pod;
+mod random_spec;
 mod story;
 mod weather;
-mod wish;
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::bench::simulate_seed;
 use crate::error::Error;
 use crate::suite::Simulate;
 use player::Player;
-use wish::Wish;
+use random_spec::Wish;
 
 /// What the user does in one history.
 const STEPS: u64 = 10;

@@ -10,7 +10,7 @@ use shared_json::{Value, json};
 
 use super::judge::Deeds;
 use super::pod::{MARK, STATE};
-use super::wish::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
+use super::random_spec::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
 use crate::action::Kubectl;
 use crate::backend::{Backend, FakeCluster, FakeOptions};
 use crate::error::Error;

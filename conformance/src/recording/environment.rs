@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use shared_json::Value;
 
 use super::load::Recording;
-use super::pace;
+use super::node_speed;
 use crate::history::{ChangeKind, text};
 
 /// The conditions of a recording: what its test bed gave, not what OpenKruise did with it.
@@ -76,7 +76,7 @@ impl Environment {
         let version = recording.name.split('/').next().unwrap_or_default();
         let mut environment = Self {
             gates: gates(version, &recording.gates),
-            paces: pace::of(&recording.history),
+            paces: node_speed::of(&recording.history),
             began: recording.began,
             ..Self::default()
         };

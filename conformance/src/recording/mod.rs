@@ -9,7 +9,7 @@ pub mod divergences;
 pub mod effect;
 pub mod environment;
 pub mod load;
-pub mod pace;
+pub mod node_speed;
 pub mod pairing;
 pub mod roles;
 

@@ -7,7 +7,7 @@ use shared_json::{Value, json};
 
 use super::answers::answer;
 use super::objects::{command, find, has_condition, is_not_found, list, shown};
-use super::pace::Pace;
+use super::polling::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
 use crate::assertion::expression::{evaluate, fill, inner};
 use crate::assertion::{Bindings, tree};

@@ -22,13 +22,13 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::access::KubeletPort;
 use super::admission::{self, Refusal};
 use super::containers::Containers;
+use super::critical_pods;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
 use super::mail::Mailbox;
 use super::node::NodeSpec;
 use super::pod::PodWorker;
-use super::preemption;
 use super::pressure::{self, Shortage};
 use super::status::condition_of;
 use super::timing::Timing;
@@ -349,7 +349,7 @@ impl Kubelet {
             .filter(|other| other.uid() != pod.uid() && !is_over(other))
             .collect();
         let lacking = self.lacking(pod);
-        if lacking.is_empty() || !preemption::is_critical(pod) {
+        if lacking.is_empty() || !critical_pods::is_critical(pod) {
             return admission::misfit(pod, &node, &others, lacking.into_iter().next());
         }
         if let Some(refusal) = admission::misfit(pod, &node, &others, None) {
@@ -357,7 +357,7 @@ impl Kubelet {
         }
         let mut others = self.active();
         others.retain(|other| other.uid() != pod.uid());
-        match preemption::victims(pod, &others, &lacking) {
+        match critical_pods::victims(pod, &others, &lacking) {
             Ok(victims) => {
                 for victim in &victims {
                     self.preempt(victim.uid()).await;
@@ -374,7 +374,7 @@ impl Kubelet {
     /// Has a pod end, and waits for that.
     async fn preempt(&self, uid: &str) {
         let Some(mut inbox) = lock(&self.pods).get(uid).map(|mailbox| {
-            mailbox.send_modify(|mail| mail.eviction = Some(Arc::new(preemption::eviction())));
+            mailbox.send_modify(|mail| mail.eviction = Some(Arc::new(critical_pods::eviction())));
             mailbox.subscribe()
         }) else {
             return;

@@ -15,7 +15,7 @@ mod common;
 mod event;
 mod index;
 mod journal;
-mod kept;
+mod packing;
 mod scope;
 mod size;
 mod store_impl;

@@ -10,7 +10,7 @@ use shared_json::Value;
 use super::batches::{Batch, Batches};
 use super::common::Common;
 use super::event::{Event, EventKind, Stored};
-use super::kept::Kept;
+use super::packing::Kept;
 use super::scope::Scope;
 use super::size::Size;
 use super::table::Table;

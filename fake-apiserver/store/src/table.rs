@@ -9,7 +9,7 @@ use machinery::keys::{ObjectKey, Revision};
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
 use super::index::Index;
-use super::kept::{Kept, Packer, Small};
+use super::packing::{Kept, Packer, Small};
 use super::scope::{Parts, Scope};
 
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some

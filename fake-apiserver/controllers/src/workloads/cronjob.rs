@@ -10,7 +10,7 @@ use machinery::meta::{ObjectMeta as _, at};
 use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
-use super::claim::concerned;
+use super::adoption::concerned;
 use super::cron::{self, Schedule};
 use super::job_plan::is_finished;
 use super::pod_control::{is_namespace_going, refusal};

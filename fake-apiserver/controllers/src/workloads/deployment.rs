@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::deployment_plan::{
     DESIRED, MAX, NOT_CREATED, REVISION, REVISION_HISTORY, Scale, View, has_deadline, is_complete,
     is_scaling, max_surge, new_set_condition, new_size, proportional, replicas, rolling, scale,

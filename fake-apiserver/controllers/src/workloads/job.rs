@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::job_plan::{
     End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_indexed,
     is_limited_by_index,

@@ -2,7 +2,7 @@
 //!
 //! [`pods`] is what they share about pods, [`pod_control`] makes and deletes them, [`claim`] whose pods are whose, [`revisions`] the history of a template.
 
-pub(super) mod claim;
+pub(super) mod adoption;
 pub(super) mod cron;
 pub(super) mod cronjob;
 pub(super) mod daemonset;

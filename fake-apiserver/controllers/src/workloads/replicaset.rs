@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned, keeps_all};
+use super::adoption::{claim, concerned, keeps_all};
 use super::pod_control::{self, SlowStart, refusal};
 use super::pods::{availability, from_template, is_active, owner_reference, sort_for_deletion};
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Numbers, Res, condition, list, number, text};

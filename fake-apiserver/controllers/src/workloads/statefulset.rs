@@ -10,7 +10,7 @@ use machinery::meta::{ObjectMeta as _, string_map};
 use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::pod_control::refusal;
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};

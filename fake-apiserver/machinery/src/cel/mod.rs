@@ -17,6 +17,7 @@ mod library;
 mod lists;
 mod macros;
 mod objects;
+mod parser_gaps;
 pub mod policies;
 mod readable;
 pub mod rules;
@@ -25,7 +26,6 @@ mod ty;
 pub mod type_check;
 mod types;
 pub mod values;
-mod words;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
@@ -93,7 +93,7 @@ impl Expression {
     pub fn read(text: &str) -> Result<Self, String> {
         let mut tree = parse(text)?;
         deep(|| {
-            if let Some(error) = words::problem(text, &mut tree) {
+            if let Some(error) = parser_gaps::problem(text, &mut tree) {
                 return Err(error);
             }
             macros::expand(&mut tree);
@@ -158,7 +158,7 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
         }
         // The lines that show the place stand one blank further in where the real server prints them.
-        words::of_macros(text, &error.to_string().replace("\n|", "\n |"))
+        parser_gaps::of_macros(text, &error.to_string().replace("\n|", "\n |"))
     })
 }
 

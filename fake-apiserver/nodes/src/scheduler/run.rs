@@ -1,6 +1,6 @@
 //! The loop: what has changed is taken in, then every pod without a node is tried.
 
-mod claims;
+mod claim_writes;
 mod observe;
 
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ mod job_update;
 mod jobs;
 pub mod metadata;
 mod networking;
-mod policies;
+mod rbac_and_policy;
 mod registrations;
 mod scaling;
 mod service;
@@ -146,28 +146,34 @@ fn rules(table: &GroupResource) -> Rules {
             Rules::new(scaling::autoscaler, scaling::autoscaler_update)
                 .with_status(scaling::autoscaler_status)
         }
-        ("policy", "poddisruptionbudgets") => anew!(policies::budget).with_status(policies::budget_status),
-        ("rbac.authorization.k8s.io", "roles") => anew!(policies::role),
-        ("rbac.authorization.k8s.io", "clusterroles") => anew!(policies::cluster_role),
+        ("policy", "poddisruptionbudgets") => {
+            anew!(rbac_and_policy::budget).with_status(rbac_and_policy::budget_status)
+        }
+        ("rbac.authorization.k8s.io", "roles") => anew!(rbac_and_policy::role),
+        ("rbac.authorization.k8s.io", "clusterroles") => anew!(rbac_and_policy::cluster_role),
         ("rbac.authorization.k8s.io", "rolebindings") => {
-            Rules::new(policies::role_binding, |new, old, errors| {
-                policies::role_binding(new, errors);
-                policies::binding_stays(new, old, errors);
+            Rules::new(rbac_and_policy::role_binding, |new, old, errors| {
+                rbac_and_policy::role_binding(new, errors);
+                rbac_and_policy::binding_stays(new, old, errors);
             })
         }
         ("rbac.authorization.k8s.io", "clusterrolebindings") => {
-            Rules::new(policies::cluster_role_binding, |new, old, errors| {
-                policies::cluster_role_binding(new, errors);
-                policies::binding_stays(new, old, errors);
+            Rules::new(rbac_and_policy::cluster_role_binding, |new, old, errors| {
+                rbac_and_policy::cluster_role_binding(new, errors);
+                rbac_and_policy::binding_stays(new, old, errors);
             })
         }
-        ("scheduling.k8s.io", "priorityclasses") => {
-            Rules::new(policies::priority_class, policies::priority_class_update)
+        ("scheduling.k8s.io", "priorityclasses") => Rules::new(
+            rbac_and_policy::priority_class,
+            rbac_and_policy::priority_class_update,
+        ),
+        ("coordination.k8s.io", "leases") => {
+            Rules::new(rbac_and_policy::lease, rbac_and_policy::lease_update)
         }
-        ("coordination.k8s.io", "leases") => Rules::new(policies::lease, policies::lease_update),
-        ("node.k8s.io", "runtimeclasses") => {
-            Rules::new(policies::runtime_class, policies::runtime_class_update)
-        }
+        ("node.k8s.io", "runtimeclasses") => Rules::new(
+            rbac_and_policy::runtime_class,
+            rbac_and_policy::runtime_class_update,
+        ),
         ("networking.k8s.io", "networkpolicies") => Rules::new(networking::policy, networking::policy_update),
         ("networking.k8s.io", "ingresses") => Rules::new(networking::ingress, networking::ingress_update)
             .with_status(networking::ingress_status),

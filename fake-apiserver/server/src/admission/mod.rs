@@ -15,7 +15,7 @@ mod policies;
 mod priority;
 mod quota;
 mod service_account;
-mod small;
+mod single_rule_plugins;
 mod tolerations;
 mod topology_labels;
 mod webhook;
@@ -192,16 +192,16 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         limits::mutate(state, attributes)?;
         priority::mutate(state, attributes)?;
         tolerations::mutate(attributes);
-        small::runtime_class(state, attributes)?;
+        single_rule_plugins::runtime_class(state, attributes)?;
     }
     let changes_pod = attributes.operation == Operation::Update && attributes.subresource.is_empty();
     if changes_pod && attributes.is("", "pods") {
         tolerations::mutate(attributes);
     }
     node_restriction::admit(state, attributes)?;
-    small::taint_node(attributes);
-    small::default_storage_class(state, attributes)?;
-    small::default_ingress_class(state, attributes)?;
+    single_rule_plugins::taint_node(attributes);
+    single_rule_plugins::default_storage_class(state, attributes)?;
+    single_rule_plugins::default_ingress_class(state, attributes)?;
     topology_labels::mutate(state, attributes);
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
     let others = |attributes: &Attributes| {
@@ -232,10 +232,10 @@ pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
-    small::certificate_subject(attributes)?;
-    small::claim_resize(state, attributes)?;
+    single_rule_plugins::certificate_subject(attributes)?;
+    single_rule_plugins::claim_resize(state, attributes)?;
     pod_security::validate(state, attributes)?;
-    small::pod_overhead(state, attributes)?;
+    single_rule_plugins::pod_overhead(state, attributes)?;
     pod_resize::validate(state, attributes)?;
     policies::validate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Validating).await?;

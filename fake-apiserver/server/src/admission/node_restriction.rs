@@ -426,7 +426,7 @@ impl Write<'_> {
             return Some(format!("unable to parse csr: {problem}"));
         }
         let wanted = format!("system:node:{}", self.node);
-        let name = super::small::certificate_name(self.written())?;
+        let name = super::single_rule_plugins::certificate_name(self.written())?;
         (name != wanted).then(|| format!("can only create a node CSR with CN={wanted}"))
     }
 }

@@ -22,7 +22,8 @@ use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
 use crate::rest::patch::PatchKind;
 use crate::rest::{
-    conversion, create, delete, incoming, options, ownership, patch, posted, read, subresource, update, watch,
+    conversion, create, delete, incoming, options, ownership, patch, read, subresource, subresource_body,
+    update, watch,
 };
 use crate::server::Server;
 
@@ -173,7 +174,7 @@ fn go_type(resource: &Resource, list: bool) -> String {
     }
 }
 
-const TOKEN_REQUEST: posted::Taken = posted::Taken {
+const TOKEN_REQUEST: subresource_body::Taken = subresource_body::Taken {
     kind: "TokenRequest",
     package: "authentication",
     group: "authentication.k8s.io",
@@ -488,7 +489,7 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
 async fn subresource_request(context: &Context, body: &Payload) -> Result<Response<ResponseBody>, ApiError> {
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            let mut request = authn::with_lifetime(posted::read(context, body, TOKEN_REQUEST)?);
+            let mut request = authn::with_lifetime(subresource_body::read(context, body, TOKEN_REQUEST)?);
             ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
             let mut asked = authn::completed_request(context, &request);
             let before = asked.clone();

@@ -20,9 +20,9 @@ use super::context::{Answer, Context, Shown};
 use super::kind_check::{self, SCHEME};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
-use super::posted::Taken;
+use super::subresource_body::Taken;
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, incoming, patch, posted};
+use super::{conversion, incoming, patch, subresource_body};
 use crate::encode::cells::label_selector_text;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
@@ -163,7 +163,7 @@ fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
         return Err(incoming::unrecognized(SCALE.kind, &complaint, body));
     }
     check_version(&scale)?;
-    let scale = posted::take(context, scale, body, SCALE)?;
+    let scale = subresource_body::take(context, scale, body, SCALE)?;
     check_name(context, &scale)?;
     Ok(Asked::Put(scale))
 }

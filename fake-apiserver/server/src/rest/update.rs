@@ -14,8 +14,8 @@ use store::{Change, CommitError, Stored};
 
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
+use super::original_body::{self, Sent};
 use super::ownership::{Ownership, own};
-use super::sent::{self, Sent};
 use super::{conversion, definitions, device_taints, incoming, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
@@ -61,14 +61,17 @@ pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
         }
         // Whichever version it should be based on: there is none.
         object.metadata_mut().remove("resourceVersion");
-        return create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await;
+        return create_shaped(context, object, Ownership::Tracked, &|_| {
+            original_body::in_body(context)
+        })
+        .await;
     }
     let make = |_: &Value| Ok(object.clone());
     update(
         context,
         &Update {
             make: &make,
-            sent: &|_| sent::in_body(context),
+            sent: &|_| original_body::in_body(context),
             ownership: Ownership::Tracked,
             unconditional: false,
             judged: false,
@@ -475,7 +478,8 @@ fn prepare(context: &Context, sent: Sent<'_>, object: &mut Value, old: &Value) {
     let changes = || {
         before_drop
             || strategy.changes_generation(object, old)
-            || strategy.counts_empty() && sent::says_empty(&context.resource, sent(Some(old)).as_ref())
+            || strategy.counts_empty()
+                && original_body::says_empty(&context.resource, sent(Some(old)).as_ref())
     };
     if context.request.subresource != "status" && changes() {
         object.set_meta("generation", old.generation() + 1);
@@ -522,7 +526,7 @@ fn validate(
             errors.extend(validation::update(context.table(), subresource, &object, &before));
             errors
         };
-        errors.extend(sent::check_as_sent(
+        errors.extend(original_body::check_as_sent(
             resource,
             object,
             || (change.sent)(Some(old)),
@@ -538,7 +542,7 @@ fn validate(
     }
     // What was so before is told beside what is refused.
     context.warnings.tell(warnings);
-    sent::show_empty(&mut errors, resource.schema().as_deref(), || {
+    original_body::show_empty(&mut errors, resource.schema().as_deref(), || {
         (change.sent)(Some(old))
     });
     Err(ApiError::invalid(
@@ -563,7 +567,7 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
         return None;
     }
     let is_put = context.request.verb == Verb::Update;
-    let written = is_put.then(|| sent::revision_data(context)).flatten();
+    let written = is_put.then(|| original_body::revision_data(context)).flatten();
     let differs = written != context.state().revisions.data(old.uid());
     differs.then(|| FieldError::invalid("data", data.clone(), "field is immutable"))
 }

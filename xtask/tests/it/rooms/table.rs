@@ -120,7 +120,7 @@ pub(super) const TANGLES: &[(&str, &[&str])] = &[
             "common",
             "event",
             "index",
-            "kept",
+            "packing",
             "scope",
             "size",
             "store_impl",

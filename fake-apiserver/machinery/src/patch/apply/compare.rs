@@ -3,7 +3,7 @@
 use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
-use super::{memo, trace};
+use super::{change_key, memo};
 use shared_json::{Array, Map, Name, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Comparison {
 
 /// Compares two values of a type. Parts that are equal are not walked.
 pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    trace::recall(of, old, new, || {
+    change_key::recall(of, old, new, || {
         let found = walk(of, Some(old), Some(new));
         Comparison {
             removed: found.removed.children,

@@ -7,6 +7,7 @@
 //!
 //! - `versions`: what owners in other versions of the kind see; who calls says how to convert.
 
+mod change_key;
 mod check;
 mod compare;
 mod error;
@@ -23,7 +24,6 @@ mod remove;
 #[cfg(test)]
 mod tests;
 mod to_set;
-mod trace;
 mod types;
 mod versions;
 

@@ -1,6 +1,6 @@
 //! Walking a built-in object and filling in what the table and the code of each group say.
 
-use super::{apps, autoscaling, batch, core, others, pod, table};
+use super::{apps, autoscaling, batch, core, named_groups, pod, table};
 use crate::types::Quantity;
 use crate::types::decode::item_of;
 use crate::types::schema::{Defaults, Kind, Object, Schema};
@@ -134,7 +134,7 @@ fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
         "apps" => apps::fill(kind, map),
         "batch" => batch::fill(kind, map),
         "autoscaling" => autoscaling::fill(kind, map),
-        _ => others::fill(name, map),
+        _ => named_groups::fill(name, map),
     }
 }
 

@@ -9,7 +9,7 @@ mod autoscaling;
 mod batch;
 mod builtin;
 mod core;
-mod others;
+mod named_groups;
 mod pod;
 mod structural;
 mod table;

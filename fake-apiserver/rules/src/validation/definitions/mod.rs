@@ -1,8 +1,8 @@
 //! What is wrong with a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
 
+mod go_structs;
 mod json_path;
 mod schema;
-mod shown;
 mod structural;
 
 use machinery::meta::{at, string_map, text};
@@ -78,7 +78,7 @@ pub(crate) fn check(definition: &Value) -> Vec<FieldError> {
     let shown = || {
         let shown: Vec<String> = versions
             .iter()
-            .map(|version| shown::version(version, versions))
+            .map(|version| go_structs::version(version, versions))
             .collect();
         // What was taken out is none, not an empty list.
         let is_none = shown.is_empty() && !is_listed;

@@ -6,7 +6,7 @@ use pod_rules::field_error::FieldError;
 use shared_json::{Value, json};
 
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
-use super::{json_path, shown, structural};
+use super::{go_structs, json_path, structural};
 use crate::validation::embedded;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -187,7 +187,7 @@ fn names_a_schema(schema: &Value) -> bool {
 
 fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
-    for field in shown::set_fields(schema) {
+    for field in go_structs::set_fields(schema) {
         if field == "type" && kind != "object" {
             let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
             errors.push(FieldError::invalid(at(path, "type"), kind, detail));
@@ -200,7 +200,7 @@ fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 names.join(" ")
             );
             errors.push(FieldError {
-                shown: Some(shown::schema(schema)),
+                shown: Some(go_structs::schema(schema)),
                 ..FieldError::invalid(path, Value::Null, detail)
             });
             return;

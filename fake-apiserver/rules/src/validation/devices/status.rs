@@ -5,7 +5,7 @@ use shared_json::Value;
 use super::super::errors::{Errors, IMMUTABLE};
 use super::super::fields::{Fields, NOTHING, same};
 use super::super::path::Path;
-use super::super::{addresses, go, policies, selectors};
+use super::super::{addresses, go, rbac_and_policy, selectors};
 use super::claim::{request_name, request_names};
 use super::{
     LIST_MAX, RAW_BYTES_MAX, binding_conditions, configuration, driver, each, each_unique, label, pool_name,
@@ -179,7 +179,7 @@ fn devices(status: &Value, allocation: Option<&Value>, path: &Path<'_>, errors: 
         if count > CONDITIONS_MAX {
             errors.too_many(&conditions, count, CONDITIONS_MAX as u64);
         }
-        policies::conditions(device, &conditions, errors);
+        rbac_and_policy::conditions(device, &conditions, errors);
         if let Some(data) = device.part("data") {
             raw(Some(data), RAW_BYTES_MAX, &at.field("data"), errors);
         }

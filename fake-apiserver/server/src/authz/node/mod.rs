@@ -1,12 +1,12 @@
 //! What kubelets may do: users `system:node:NAME` of the group `system:nodes` reach what the pods on their node need, and nothing
 //! of other nodes. [`crate::admission`] looks at what they write.
 
-mod reach;
+mod pod_references;
 
 use super::{Act, rbac};
 use crate::authn::User;
 use crate::server::ServerState;
-use reach::{Reach, Sort};
+use pod_references::{Reach, Sort};
 
 const PREFIX: &str = "system:node:";
 const GROUP: &str = "system:nodes";
