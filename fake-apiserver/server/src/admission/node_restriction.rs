@@ -38,7 +38,7 @@ pub(super) fn is_concerned(attributes: &Attributes) -> bool {
     authz::node_of(&attributes.user).is_some()
 }
 
-/// Refuses what a node may not write.
+/// Refuses writes that a node is not allowed.
 ///
 /// # Errors
 /// 403; 404 where the write is about a pod that does not exist.
@@ -129,7 +129,7 @@ impl Write<'_> {
         self.get(("", "pods"), &self.attributes.namespace, name)
     }
 
-    /// An object. One that is missing is told of by its kind, as the real server's caches do.
+    /// An object. The refusal for a missing one names its kind, as the real server's caches do.
     fn get(&self, table: (&str, &str), namespace: &str, name: &str) -> Result<Value, ApiError> {
         let (group, resource) = table;
         let key = ObjectKey::new(namespace, name);
@@ -445,7 +445,7 @@ fn is_forbidden(key: &str) -> bool {
     is_in("node-restriction.kubernetes.io") || is_own && !is_kubelets
 }
 
-/// What else a pod names.
+/// A kind of other object that a pod names.
 fn named_by(pod: &Value) -> Option<&'static str> {
     fn has(value: &Value, fields: &[&str]) -> bool {
         match value {

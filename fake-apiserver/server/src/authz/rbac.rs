@@ -1,4 +1,4 @@
-//! Role-based access control: bindings say who has which role, roles what it allows.
+//! Role-based access control: bindings give roles to subjects, roles list the allowed actions.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ pub(crate) async fn create(context: &Context, body: &Payload) -> Result<Answer, 
     .await
 }
 
-/// Creates an object that is in shape. `ownership` says who owns its fields, `sent` what it was before.
+/// Creates an object that is in shape. `ownership` is the source of its managed fields, `sent` its original body.
 pub(crate) async fn create_shaped(
     context: &Context,
     mut object: Value,
@@ -131,7 +131,7 @@ pub(crate) async fn create_shaped(
     })
 }
 
-/// Records who owns the fields of a new object, which was sent with empty lists that `shown` still has, if it had any.
+/// Sets the managed fields of a new object. `shown` is the object with the empty lists that the client sent, if it had any.
 async fn own_as(context: &Context, shown: Option<Value>, object: &mut Value) {
     let Some(mut shown) = shown else {
         return own(context, None, object).await;

@@ -1,7 +1,7 @@
-//! What each verb does.
+//! The verbs.
 //!
 //! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
-//! are cases), [`delete`]. What a client sends is brought into shape by [`incoming`]; [`conversion`] translates between
+//! are cases), [`delete`]. [`incoming`] brings a client's object into shape; [`conversion`] translates between
 //! the versions of one resource; [`field_selector`] reads field selectors.
 
 pub(crate) mod context;

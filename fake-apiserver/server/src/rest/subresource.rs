@@ -103,7 +103,7 @@ pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<
     bind(&target, binding).await
 }
 
-/// Lets admission judge what was posted to a subresource, and change it.
+/// Lets admission judge the body of a subresource, and change it.
 pub(crate) async fn judge(context: &Context, posted: &mut Value) -> Result<(), ApiError> {
     let mut object = posted.clone();
     if !context.request.namespace.is_empty() {

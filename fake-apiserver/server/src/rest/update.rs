@@ -1,4 +1,4 @@
-//! Update: put, and what patches and subresources have in common with it.
+//! Update: put, and the stages that patches and subresources share with it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) struct Update<'a> {
     pub ownership: Ownership,
     /// Whether a missing resource version means "whatever is there" also where the resource forbids that (patches).
     pub unconditional: bool,
-    /// Whether admission has judged what was asked for, so that it need not look at what follows from it.
+    /// Whether admission has judged the request, so that it need not judge the writes that follow from it.
     pub judged: bool,
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn update(context: &Context, change: &Update<'_>) -> Result<Ans
     ))
 }
 
-/// One try; `None` if another write came between and the change does not say what it was based on.
+/// One try; `None` if another write came between and the change has no resource version.
 async fn attempt(
     context: &Context,
     change: &Update<'_>,
@@ -265,8 +265,8 @@ async fn attempt(
     }
 }
 
-/// Removes an object whose last finalizer is gone. What removes an object writes no new version of it, and its last event is
-/// of what was in the store.
+/// Removes an object whose last finalizer is gone. The removal writes no new version of it, and its last event has
+/// the stored object.
 fn end(
     context: &Context,
     existing: &Arc<Stored>,
@@ -419,7 +419,7 @@ pub(super) fn registry_key(context: &Context) -> String {
     format!("{root}/{group}{plural}/{}", context.key())
 }
 
-/// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
+/// The fields that the server alone writes stay as they were, unless the client changes them and is refused for it.
 fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
         let absent = object
@@ -439,7 +439,7 @@ fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     }
 }
 
-/// An object that is going stays so. Who says otherwise has said it, and owns the field.
+/// The deletion time of an object stays. A writer that sent another one owns the field all the same.
 fn keep_end(object: &mut Value, old: &Value) {
     if old.is_terminating() {
         object.copy_meta(old, "deletionTimestamp");
@@ -553,7 +553,7 @@ fn validate(
     ))
 }
 
-/// The data of a ControllerRevision is compared byte for byte. Only a put brings bytes of its own; what a patch makes is
+/// The data of a ControllerRevision is compared byte for byte. Only a put brings bytes of its own; the result of a patch is
 /// written anew.
 fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<FieldError> {
     let data = object.get("data")?;

@@ -44,7 +44,7 @@ struct Service {
     port: u16,
 }
 
-/// Where to connect, what to ask for there, and what the certificate must be for.
+/// The address to connect to, the path, and the name that the certificate must be for.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     address: String,
@@ -360,7 +360,7 @@ fn said(body: &[u8]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What a client of the real server says of an answer that is no success.
+/// The real client's text for an answer that is no success.
 fn refused(code: StatusCode) -> String {
     match code.as_u16() {
         400 => "the server rejected our request for an unknown reason".to_owned(),
