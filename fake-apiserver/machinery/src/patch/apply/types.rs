@@ -16,7 +16,7 @@ pub(super) enum Type<'s> {
     Whole,
 }
 
-/// What a value of a type is.
+/// The structure of a type's values.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'s> {
     Scalar(ScalarType),
@@ -227,7 +227,7 @@ impl<'s> MapShape<'s> {
     }
 }
 
-/// What resources within resources have as well.
+/// The schema of the metadata of embedded resources.
 static METADATA: LazyLock<Arc<Schema>> = LazyLock::new(object_meta);
 
 /// Whether two values are the same, numbers compared by value.
