@@ -70,7 +70,7 @@ pub(super) async fn give_up(client: &Client, node: &str) -> Result<(), kube::Err
     }
 }
 
-/// Says that the node is ready, and what it is short of (types of conditions), if its conditions say something else.
+/// Sets the node's conditions to ready, with its pressures (types of conditions), if they differ.
 ///
 /// # Errors
 /// If the server refuses.

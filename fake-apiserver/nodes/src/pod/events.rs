@@ -1,4 +1,4 @@
-//! What the kubelet says about a pod.
+//! The kubelet's events of a pod.
 
 use client_kit::EventType;
 use k8s_openapi::api::core::v1::ObjectReference;

@@ -1,4 +1,4 @@
-//! What the scheduler knows: nodes and what is on them, volumes and claims.
+//! The scheduler's view: nodes and their pods, volumes and claims.
 
 pub(super) use machinery::meta::{list, text};
 use std::collections::BTreeMap;
@@ -102,7 +102,8 @@ impl PodInfo {
         }
     }
 
-    /// The same of a newer version, if that differs in nothing that is counted. (What is given to containers is in the status.)
+    /// The same of a newer version, if it differs in no field that counts. (The allocated resources of containers are in the
+    /// status.)
     fn of_newer(&self, object: &Arc<Value>) -> Option<Self> {
         let same = |path: &str| match (at(&self.object, path), at(object, path)) {
             (Some(known), Some(new)) => known.is_same(new),
@@ -143,7 +144,7 @@ pub(super) struct NodeInfo {
     pub taints: Array,
     pub allocatable: Amounts,
     pub requested: Amounts,
-    /// As scores count what is asked for.
+    /// The requests as scores count them.
     pub scored: [i128; 2],
     /// By uid.
     pub pods: BTreeMap<Text, Arc<PodInfo>>,
@@ -215,7 +216,7 @@ pub(super) struct Cluster {
     pub slices: BTreeMap<String, Value>,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, Value>,
-    /// By namespace and name: what services select.
+    /// The selectors of services, by namespace and name.
     pub services: BTreeMap<(String, String), Value>,
     /// By namespace and name.
     pub budgets: BTreeMap<(String, String), Value>,
@@ -388,7 +389,7 @@ impl Cluster {
         };
     }
 
-    /// A pod is gone: nobody keeps room for it.
+    /// Removes a deleted pod's nomination.
     pub(super) fn withdraw(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         self.nominated.remove(uid).map(|(_, pod)| pod)
     }

@@ -11,7 +11,7 @@ use shared_json::Value;
 use super::cluster::{NodeInfo, PodInfo, text};
 use super::filters::{Cycle, Refusal};
 
-/// What each node would need to have less of for every pod that has to go, so that fewer are better than less important ones
+/// The amount that each victim adds to a node's cost, so that few important victims beat many less important ones
 /// (the real one's).
 const EACH: i64 = 1 << 31;
 
@@ -34,7 +34,7 @@ fn by_importance(one: &Arc<PodInfo>, other: &Arc<PodInfo>) -> Ordering {
         .then_with(|| one.object.name().cmp(other.object.name()))
 }
 
-/// Those that a budget does not allow to leave, and the others. What budgets allow is used up in the order of the pods.
+/// The pods that a budget does not allow to leave, and the others. The budgets are used up in the order of the pods.
 fn by_budgets(cycle: &Cycle<'_>, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
     let budgets = &cycle.cluster.budgets;
     let mut left: BTreeMap<&(String, String), i64> = BTreeMap::new();

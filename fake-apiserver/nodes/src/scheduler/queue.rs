@@ -59,7 +59,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// A pod waits, or has changed while it does. It is tried if it is new, or `may_help`, asked for a filter that has refused
-    /// it and what it was and is, says so.
+    /// the pod with its old and new version, says so.
     pub(super) fn put(
         &mut self,
         pod: Arc<Value>,

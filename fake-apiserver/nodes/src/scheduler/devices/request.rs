@@ -14,7 +14,7 @@ use super::pools::{Device, reaches};
 
 static SCOPE: LazyLock<Scope> = LazyLock::new(Scope::new);
 
-/// What is asked for.
+/// A request for devices.
 pub(super) struct Request<'a> {
     pub name: &'a str,
     /// The request that this is a way to meet.
@@ -46,7 +46,7 @@ fn selectors<'a>(of: &'a [Value], whose: &str) -> Vec<Selector<'a>> {
 }
 
 impl<'a> Request<'a> {
-    /// The ways in which each request of a claim can be met, in order. The error is what is wrong with a request.
+    /// The ways in which each request of a claim can be met, in order. The error is that of an invalid request.
     pub(super) fn of(claim: &'a Value, cluster: &'a Cluster) -> Result<Vec<Vec<Self>>, String> {
         let whose = format!("claim {}/{}", claim.namespace(), claim.name());
         let all = list(claim, "spec.devices.requests").iter();

@@ -1,4 +1,4 @@
-//! What the scheduler is told of the cluster, and whom it tries again for that.
+//! The scheduler's intake of changes, and the pods that it tries again for them.
 
 use std::sync::Arc;
 
