@@ -16,7 +16,7 @@ pub struct Subject {
     pub organizations: Vec<String>,
 }
 
-/// The subject of a certificate whose signature has been checked; `None` for what is none.
+/// The subject of a certificate whose signature has been checked; `None` for an invalid one.
 pub fn subject(certificate: &[u8]) -> Option<Subject> {
     read(subject_name(certificate)?)
 }

@@ -34,7 +34,7 @@ use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
 use patience::Prompt;
 use server::{Peer, Server};
 
-/// How long requests under way may take once the server is told to stop.
+/// The time for requests under way once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long a client may take to agree on a connection's encryption.
 const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 //!
 //! The real server waits 32 seconds for the head of a request and 90 for the next one on the same connection. hyper counts both
 //! together, from the end of the request before; and it does not count before it knows which version of HTTP a connection speaks.
-//! That is what [`Prompt`] looks after: whoever connects and says nothing is let go.
+//! [`Prompt`] does: it closes a connection whose client says nothing.
 
 use std::io;
 use std::pin::Pin;

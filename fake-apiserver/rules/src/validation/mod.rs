@@ -1,11 +1,11 @@
-//! What the API server accepts of built-in resources, beyond the types of their fields.
+//! Validation of built-in resources, beyond the types of their fields.
 //!
 //! A file per family of kinds; each function takes an object (and for a change its former state) and adds its complaints,
 //! in the real server's order, to [`Errors`]. [`path::Path`] is written out only for a complaint, so that an object that
-//! is valid costs no allocation. What several families share: `fields` (reading JSON), `amounts`, `addresses`,
+//! is valid costs no allocation. Shared by several families: `fields` (reading JSON), `amounts`, `addresses`,
 //! `selectors`, `volume_sources`, and `go` for values that complaints print as the real server's own structs.
 //!
-//! `metadata` is the same for all kinds, and so is what is wrong with a resource within a resource (`embedded`).
+//! `metadata` is the same for all kinds, and so is the validation of a resource within a resource (`embedded`).
 //!
 //! Functions are pure: whatever needs other objects is admission or a strategy.
 
@@ -225,21 +225,21 @@ fn rules(table: &GroupResource) -> Rules {
     }
 }
 
-/// What is wrong with a name that must be an address.
+/// The errors in a name that must be an address.
 pub(crate) fn address_problems(name: &str) -> Vec<String> {
     let mut errors = Errors::default();
     addresses::canonical_address(&Path::new(""), name, &mut errors);
     errors.into_vec().into_iter().map(|error| error.detail).collect()
 }
 
-/// What is wrong with where a webhook is, at `path`.
+/// The errors in the `clientConfig` of a webhook, at `path`.
 pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     registrations::client_config(config, &path::Path::new(path), &mut errors);
     errors.into_vec()
 }
 
-/// What is wrong with a new object of a built-in resource, where that is said before its metadata is looked at.
+/// The errors in a new object of a built-in resource that are found before its metadata is checked.
 pub fn before_metadata(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     if *table == GroupResource::new("", "events") {
@@ -248,14 +248,14 @@ pub fn before_metadata(table: &GroupResource, object: &Value) -> Vec<FieldError>
     errors.into_vec()
 }
 
-/// What is wrong with a new object of a built-in resource, besides its metadata.
+/// The errors in a new object of a built-in resource, besides its metadata.
 pub fn create(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     (rules(table).create)(object, &mut errors);
     errors.into_vec()
 }
 
-/// What is wrong with a change, of the object itself (`""`) or of a part of it by a subresource.
+/// The errors in a change, of the object itself (`""`) or of a part of it by a subresource.
 pub fn update(table: &GroupResource, subresource: &str, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     match (subresource, table.resource.as_str()) {
@@ -276,7 +276,7 @@ pub fn update(table: &GroupResource, subresource: &str, new: &Value, old: &Value
     errors.into_vec()
 }
 
-/// A field that must stay what it was.
+/// A field that must not change.
 fn immutable(new: &Value, old: &Value, pointer: &str, path: &Path<'_>, errors: &mut Errors) {
     let value = new.pointer(pointer);
     if !fields::same(value, old.pointer(pointer)) {

@@ -1,4 +1,4 @@
-//! The status of a claim: what was allocated, who uses it, and what drivers tell of it.
+//! The status of a claim: its allocation, its users, and the drivers' status of devices.
 
 use shared_json::Value;
 
@@ -18,7 +18,7 @@ const INTERFACE_BYTES_MAX: usize = 256;
 const HARDWARE_BYTES_MAX: usize = 128;
 const ADDRESSES_MAX: usize = 16;
 
-/// What was allocated to a claim, and who uses it.
+/// The allocation of a claim, and its users.
 pub(in crate::validation) fn claim_status(new: &Value, old: &Value, errors: &mut Errors) {
     let (status, before) = (
         new.part("status").unwrap_or(&NOTHING),
@@ -63,7 +63,7 @@ pub(in crate::validation) fn claim_status(new: &Value, old: &Value, errors: &mut
     }
 }
 
-/// What was allocated just now.
+/// A new allocation.
 fn allocated(claim: &Value, allocation: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (devices, at) = (
         allocation.part("devices").unwrap_or(&NOTHING),
@@ -119,7 +119,7 @@ fn share(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is no identity, as the real server's library says it, which takes several forms of one.
+/// The error for an invalid uid, as the real server's library says it, which takes several forms of one.
 fn uid_problem(uid: &str) -> Option<String> {
     let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
     let with_dashes = |text: &str| {
@@ -159,7 +159,7 @@ fn identity_shown(identity: [&str; 4]) -> String {
     format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{device},\"ShareID\":{share}}}")
 }
 
-/// What drivers tell of devices.
+/// The drivers' status of devices.
 fn devices(status: &Value, allocation: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let results = allocation
         .and_then(|allocation| allocation.part("devices"))
