@@ -1,4 +1,4 @@
-//! Requests for certificates: approves those of kubelets, and signs what has been approved.
+//! Requests for certificates: approves those of kubelets, and signs approved ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

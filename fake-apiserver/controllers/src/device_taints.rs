@@ -32,7 +32,7 @@ fn tolerates(toleration: &Value, taint: &Value) -> bool {
         }
 }
 
-/// When those who use an allocated device have to go because of a taint: if it is tolerated for some time, after that.
+/// When the users of an allocated device have to leave because of a taint: if it is tolerated for some time, after that.
 fn leaves_at(result: &Value, taint: &Value) -> Option<Timestamp> {
     let since = time(taint, "timeAdded")?;
     let matching: Vec<&Value> = list(result, "tolerations")

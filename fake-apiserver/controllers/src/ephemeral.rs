@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What is wanting for a pod whose namespace has these claims: each a name, and the uid of its controller.
+    /// The missing claims of a pod whose namespace has these claims: each a name, and the uid of its controller.
     #[track_caller]
     fn check(pod: &Value, claims: &[(&str, &str)], expected: &str) {
         let mut cache = Cache::default();

@@ -1,4 +1,4 @@
-//! The built-in controllers: what kube-controller-manager does.
+//! The built-in controllers, those of kube-controller-manager.
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 

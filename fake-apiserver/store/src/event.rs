@@ -183,7 +183,7 @@ impl Encoded {
     /// Encodes an object with `kind` and `apiVersion` first, as the real server does, so that they can be left out or
     /// replaced without encoding the rest again.
     ///
-    /// The value is written into a reused buffer and then copied. A copy has the size of the encoding, where a grown vector
+    /// The value is written into a reused buffer and then copied. A copy has the size of the encoding, where a vector that
     /// has grown is up to twice that.
     fn new(value: &Value) -> Self {
         BUFFER.with_borrow_mut(|out| {

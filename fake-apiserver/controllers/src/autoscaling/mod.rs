@@ -35,7 +35,7 @@ pub(super) struct Autoscalers {
     selectors: BTreeMap<Key, String>,
 }
 
-/// A pass over one autoscaler: what its status will be.
+/// A pass over one autoscaler: its next status.
 struct Pass {
     conditions: Vec<Condition>,
     current: i64,

@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// A schedule, since when and at what time it is looked at; the last time that was due, the next, and how many there were.
+    /// A schedule, its start and the present time; the last time that was due, the next, and how many there were.
     #[rstest]
     #[case::not_yet("0 * * * *", "00:10:00", "00:59:59", Some("- 01:00:00 0"))]
     #[case::just_now("0 * * * *", "00:10:00", "01:00:00", Some("01:00:00 02:00:00 1"))]

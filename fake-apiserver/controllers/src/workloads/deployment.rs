@@ -252,7 +252,7 @@ async fn take(
     Ok(set)
 }
 
-/// The sizes in the annotations are told when the set is sized.
+/// The sizes in the annotations are written when the set is sized.
 fn annotations_of_existing(d: &Value, set: &Value, number: i64) -> Value {
     let mut wanted = annotations(d, Some(set), number);
     for key in [DESIRED, MAX] {

@@ -1,6 +1,7 @@
 //! The controllers of workloads: each looks at an object and its pods, plans, and acts.
 //!
-//! [`pods`] is what they share about pods, [`pod_control`] makes and deletes them, [`claim`] whose pods are whose, [`revisions`] the history of a template.
+//! [`pods`] reads pods, [`pod_control`] makes and deletes them, [`adoption`] finds their owners, [`revisions`] is the history of
+//! a template.
 
 pub(super) mod adoption;
 pub(super) mod cron;

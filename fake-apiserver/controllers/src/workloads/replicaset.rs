@@ -20,7 +20,7 @@ const FAILURE: &str = "ReplicaFailure";
 /// The controller, of ReplicaSets or of the ReplicationControllers that were before them.
 pub(crate) struct ReplicaSets(pub(crate) Res);
 
-/// What a pass does.
+/// The actions of a pass.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Plan {
     pub create: usize,

@@ -1,4 +1,4 @@
-//! Claims of a StatefulSet's pods: made before the pods, and given owners by what is to become of them.
+//! Claims of a StatefulSet's pods: made before the pods, and given owners by the retention policy.
 
 use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
@@ -102,7 +102,7 @@ pub(super) fn waits_for_claims(cache: &Cache, set: &Value, ordinal: i64) -> bool
         })
 }
 
-/// Who a claim belongs to: nobody, the set, or, once its pod is too many, that pod, by what the set says is to become of it.
+/// The owner of a claim: none, the set, or, once its pod is in excess, that pod, by the set's retention policy.
 fn claim_owner<'a>(set: &'a Value, pod: &'a Value) -> Option<(&'static str, &'static str, &'a Value)> {
     let (start, count) = (first(set), number(set, "spec.replicas", 1));
     let is_condemned = ordinal(set, pod).is_some_and(|ordinal| ordinal < start || ordinal >= start + count);

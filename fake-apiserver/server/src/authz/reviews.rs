@@ -93,7 +93,7 @@ const OWN: [&str; 6] = [
 ];
 
 /// Prepares a review's metadata first: drops the fields that the server alone sets, sets the namespace to the
-/// path's, and its fields have an owner.
+/// path's, and records the owner of its fields.
 fn settle(context: &Context, review: &mut Value) {
     if review
         .get("metadata")

@@ -66,7 +66,7 @@ pub(super) fn is_shared(device: &Value) -> bool {
 }
 
 /// A request's consumption of one capacity: the requested amount, rounded up to one that the device allows; without an amount,
-/// device gives by default, or all.
+/// the device's default, or all of it.
 fn share(capacity: &Value, wanted: Option<&Value>) -> Quantity {
     let policy = capacity.get("requestPolicy");
     let of_policy = |path: &str| policy.and_then(|policy| at(policy, path));
