@@ -1,4 +1,4 @@
-//! Rows of nodes that are lost: what a pod on one tolerates, what happens, and what is told of node and pod then.
+//! Rows of lost nodes: the tolerations of a pod on one, the events, and the state of node and pod then.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Rows of images: what a pod's containers run, so many seconds, its status then, and something that its kubelet has said by then.
+//! Rows of images: the images of a pod's containers, so many seconds, its status then, and an event of its kubelet by then.
 
 use std::time::Duration;
 

@@ -124,7 +124,7 @@ fn create(kind: &str, body: Value, code: u16, has: Value) -> Value {
     json!({"do": format!("POST {CORE}/{kind}"), "body": body, "code": code, "has": has})
 }
 
-/// What pods run as.
+/// The account that pods run as.
 fn account() -> Value {
     json!({"do": format!("POST {CORE}/serviceaccounts"), "body": {"metadata": {"name": "default"}}, "code": 201})
 }

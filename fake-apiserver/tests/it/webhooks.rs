@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 
 use super::support::request;
 
-/// A webhook that gives the same answer to everyone and remembers what it was asked.
+/// A webhook that gives the same answer to every request and remembers the requests.
 struct Hook {
     address: SocketAddr,
     bundle: String,
