@@ -1,4 +1,4 @@
-//! The kinds of clusters that the harness can drive. Each is only a client, and who starts what.
+//! The kinds of clusters that the harness can drive. Each is a client, and the programs that were started for it.
 
 mod collector;
 mod daemon;
@@ -20,7 +20,7 @@ pub use local_cluster::{MadeCluster, Maker, Runner, run_program};
 
 use crate::history::Change;
 
-/// Who runs the controllers of OpenKruise.
+/// The manager that runs the controllers of OpenKruise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ManagerChoice {
     /// This process, with the `controller` crate.
@@ -73,7 +73,7 @@ impl Backend {
         }
     }
 
-    /// What has happened so far.
+    /// The changes so far.
     #[must_use]
     pub fn history(&self) -> Vec<Change> {
         self.collector().history()
@@ -113,7 +113,7 @@ impl Backend {
         matches!(self, Self::Fake(_))
     }
 
-    /// Takes away what the harness put into the cluster.
+    /// Deletes the objects that the harness put into the cluster.
     pub async fn clean_up(self) {
         if let Self::Real(cluster) = self {
             cluster.clean_up().await;

@@ -1,4 +1,4 @@
-//! The user, who does something to the set now and then.
+//! The user, which changes the set now and then.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Player {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     pub(super) deeds: Deeds,
-    /// What goes wrong, and whether it breaks off watches.
+    /// The faults, and whether each breaks off watches.
     weather: Vec<(bool, FaultHandle)>,
 }
 
@@ -199,7 +199,7 @@ impl Player {
         self.deeds.deleted.insert(name.to_owned());
     }
 
-    /// How the set differs from what it was asked to be, after all that time.
+    /// The differences between the set and its spec, after all that time.
     pub(super) async fn unlike(&self, wish: &Wish) -> Result<Vec<String>, Error> {
         let set = self.sets.get_status(SET).await.map_err(refused("get"))?;
         let counters = [

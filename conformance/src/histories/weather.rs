@@ -1,4 +1,4 @@
-//! What goes wrong between the manager and the API server while a history is played.
+//! The faults between the manager and the API server while a history is played.
 
 use client_kit::Random;
 use fake_apiserver::faults::{Effect, Fault, Requests};

@@ -55,7 +55,7 @@ pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     out
 }
 
-/// What the pods of a run are called in the recording, where that is not what they are called in the run.
+/// The recording's names of a run's pods, where they differ from the run's.
 #[must_use]
 pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
     let cast = roles.ours();

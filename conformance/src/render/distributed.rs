@@ -61,7 +61,7 @@ fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     list.map(Array::as_slice).unwrap_or_default()
 }
 
-/// The kind and the name of what a distribution copies.
+/// The kind and the name of the object that a distribution copies.
 fn copied(distribution: &Value) -> (String, String) {
     (
         text(distribution, "/spec/resource/kind"),
@@ -99,7 +99,7 @@ pub(super) fn copies(state: &State) -> String {
     align(&["NAMESPACE", "COPY", "FROM", "HASH", "DATA"], &rows)
 }
 
-/// What happened to copies, object by object.
+/// The changes of copies, object by object.
 pub(super) fn fates(before: &[Change], during: &[Change]) -> String {
     let all = before.iter().chain(during);
     let copied: BTreeSet<(String, String)> = all
