@@ -50,7 +50,7 @@ struct OwnManager {
 
 impl RealCluster {
     /// Connects to the cluster of a kubeconfig (the default one for `None`), and runs our manager against it from here
-    /// unless someone else does: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
+    /// unless `manager` names another: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
     ///
     /// # Errors
     /// If the kubeconfig cannot be read, the cluster cannot be reached, refuses an object of the installation, or has OpenKruise
@@ -244,7 +244,7 @@ fn run_manager(
     Ok(port)
 }
 
-/// Waits until the API server knows where the webhooks are and whom to trust.
+/// Waits until the API server has the webhooks' address and authority.
 async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     for _ in 0..TRIES_MAX {

@@ -26,7 +26,7 @@ pub enum ManagerChoice {
     /// This process, with the `controller` crate.
     #[default]
     Own,
-    /// Someone else: OpenKruise is installed already.
+    /// Another manager: OpenKruise is installed already.
     External,
 }
 

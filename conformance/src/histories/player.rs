@@ -134,7 +134,7 @@ impl Player {
         Ok(names.get(usize::try_from(at).unwrap_or(0)).cloned())
     }
 
-    /// Whoever the hooks are for lets the pods go that are held, and takes those back that were updated.
+    /// Plays the owner of the hooks: releases the held pods, and holds those again that were updated.
     async fn let_go(&mut self) -> Result<(), Error> {
         for pod in self.list().await? {
             let labels: BTreeMap<String, String> = pod.metadata.labels.unwrap_or_default();

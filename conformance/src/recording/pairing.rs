@@ -1,4 +1,4 @@
-//! Which pod of a run is which pod of a recording.
+//! Pairing of the pods of a run with the pods of a recording.
 //!
 //! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with

@@ -1,4 +1,4 @@
-//! Which pod of a run a step speaks of, when the recording's step names one of its own pods.
+//! The pod of a run that a step means, when the recording's step names one of its own pods.
 //!
 //! The pods of one burst are alike but for their random names, and which of them OpenKruise takes first is decided by the
 //! order of a Go map. A recording's step that follows, such as "take the finalizer off `sample-4kcrq`", means *the pod that

@@ -69,7 +69,7 @@ fn copied(distribution: &Value) -> (String, String) {
     )
 }
 
-/// The objects that have the kind and the name of copies, whoever made them.
+/// The objects that have the kind and the name of copies, regardless of their makers.
 pub(super) fn copies(state: &State) -> String {
     let copied: BTreeSet<(String, String)> = state.of("resourcedistributions").map(copied).collect();
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! The status of disruption budgets: how many pods may be evicted.
+//! The status of disruption budgets: the number of allowed disruptions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! EndpointSlices and Endpoints: where the pods of a service are.
+//! EndpointSlices and Endpoints: the addresses of a service's pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

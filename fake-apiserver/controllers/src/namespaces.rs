@@ -29,7 +29,7 @@ const FINALIZERS_SECONDS: u64 = 15;
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
 /// The condition that tells whether all kinds were found.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
-/// Whom the writes are by.
+/// The user agent of the requests, from which their field manager follows.
 const USER_AGENT: &str = "kube-controller-manager";
 
 /// The namespace controller.

@@ -1,4 +1,4 @@
-//! Which endpoints of a service are in which of its slices: pure.
+//! Distribution of a service's endpoints over its slices: pure.
 //!
 //! As many endpoints as possible stay where they are, and as few slices as possible are written. The resulting
 //! slices that are not full are those of the real one.

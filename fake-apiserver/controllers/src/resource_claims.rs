@@ -1,4 +1,4 @@
-//! Claims of devices: those that pods have made from templates, and for whom claims are reserved.
+//! Claims of devices: creates those of pods' templates, and keeps their reservations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
-/// How long it takes until a finalizer that somebody has taken away is back.
+/// The time until a finalizer that a client has removed is back.
 const MOMENT: Duration = Duration::from_millis(100);
 /// The source of events about growing claims.
 const EXPANDER: &str = "volume_expand";

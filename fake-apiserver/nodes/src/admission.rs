@@ -1,4 +1,4 @@
-//! Whether a node takes a pod: pure, in the kubelet's order and words.
+//! A kubelet's admission of pods: pure, in the kubelet's order and words.
 
 use std::sync::Arc;
 

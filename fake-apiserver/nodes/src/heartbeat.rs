@@ -1,4 +1,4 @@
-//! How a node says that it is alive: a Lease of its own, and its condition `Ready`.
+//! A node's heartbeat: a Lease of its own, and its condition `Ready`.
 
 use http::Request;
 use http::header::{CONTENT_TYPE, USER_AGENT};

@@ -1,4 +1,4 @@
-//! How long things take on a simulated node.
+//! Durations on a simulated node.
 
 use std::time::Duration;
 

@@ -66,7 +66,7 @@ pub struct Authority {
     /// Its name as it is written.
     name: Vec<u8>,
     key: Key,
-    /// Its own certificate, where somebody is to trust it.
+    /// Its own certificate, where it is to be trusted.
     pem: Option<String>,
 }
 

@@ -105,7 +105,7 @@ impl Request {
         }
     }
 
-    /// Whether whoever made the request has the key that it is for.
+    /// Whether the request is signed by the key that it is for.
     pub fn is_signed(&self) -> bool {
         self.verify().is_some()
     }

@@ -102,7 +102,7 @@ pub fn is_native(resource: &str) -> bool {
     !resource.contains('/') || resource.contains("kubernetes.io/")
 }
 
-/// Whether a resource is someone else's: devices and the like.
+/// Whether a resource is extended: devices and the like.
 pub fn is_extended(resource: &str) -> bool {
     !is_native(resource)
         && !resource.starts_with("requests.")

@@ -119,7 +119,7 @@ mod tests {
     use rstest::rstest;
     use shared_json::{Value, json};
 
-    /// So deep that whoever looks at each part twice never comes to an end.
+    /// So deep that a walk that visits each part twice never comes to an end.
     fn deep(innermost: Value) -> Value {
         (0..100).fold(innermost, |inner, _| json!({"a": inner}))
     }

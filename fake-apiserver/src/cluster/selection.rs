@@ -1,4 +1,4 @@
-//! Which built-in controllers run, by the names that kube-controller-manager gives them.
+//! The selection of built-in controllers, by the names that kube-controller-manager gives them.
 
 use std::str::FromStr;
 

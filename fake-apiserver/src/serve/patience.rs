@@ -1,4 +1,4 @@
-//! How long a client may take to begin.
+//! The time limit for a client to begin a request.
 //!
 //! The real server waits 32 seconds for the head of a request and 90 for the next one on the same connection. hyper counts both
 //! together, from the end of the request before; and it does not count before it knows which version of HTTP a connection speaks.

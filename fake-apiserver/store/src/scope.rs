@@ -107,7 +107,7 @@ impl Parts {
         }
     }
 
-    /// Forgets a part, unless somebody watches it.
+    /// Forgets a part, unless it has a watcher.
     pub(super) fn forget(&mut self, scope: &Scope) {
         if self.part(scope).is_none_or(|part| part.watchers > 0) {
             return;
@@ -128,7 +128,7 @@ impl Parts {
         }
     }
 
-    /// Tells those whom a change concerns. `compacted`: up to where the log is gone.
+    /// Wakes the watchers that a change concerns. `compacted`: the end of the compacted log.
     pub(super) fn tell(&mut self, event: &Event, compacted: Revision) {
         if let Some(part) = self.by_namespace.get_mut(event.object.key.namespace.as_str()) {
             part.tell(event.revision, compacted);
@@ -216,7 +216,7 @@ mod tests {
             .expect("a commit");
     }
 
-    /// Revisions 1 to 6; whoever watches from 0, from the start or only after it all, sees the same.
+    /// Revisions 1 to 6; a watcher from 0, from the start or only after it all, sees the same.
     #[rstest]
     #[case(Scope::All, &[1, 2, 3, 4, 5, 6])]
     #[case(Scope::Namespace("a".to_owned()), &[1, 3, 4, 6])]

@@ -1,4 +1,4 @@
-//! How large objects are, and may be.
+//! Sizes of objects, and their limits.
 
 use std::mem::size_of;
 

@@ -97,7 +97,7 @@ pub(super) struct Table {
     log: VecDeque<Logged>,
     /// The total size of the log's events, in bytes.
     log_bytes: usize,
-    /// Whether anybody of this process has watched it.
+    /// Whether a client of this process has watched it.
     is_watched_here: bool,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
@@ -178,7 +178,7 @@ impl Table {
         Some(keys.filter_map(|key| self.objects.get(key)).cloned().collect())
     }
 
-    /// Somebody of this process watches it, and is given the objects themselves.
+    /// A client of this process watches it, and gets the objects themselves.
     pub(super) fn watch_here(&mut self) {
         self.is_watched_here = true;
     }
@@ -292,7 +292,7 @@ impl Table {
         }
     }
 
-    /// A version that another has followed, as the log has it. Whoever wrote the next one has looked at its fields: they are let go.
+    /// The log's form of a version that has a successor. The writer of the successor has read its fields: they are dropped.
     fn kept_before(&mut self, previous: &Arc<Stored>) -> Kept {
         let place = self
             .log

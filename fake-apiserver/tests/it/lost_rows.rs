@@ -196,7 +196,7 @@ fn what_is_done_to_pods_of_lost_nodes() {
     );
 }
 
-/// A pod that somebody deletes while it waits to be evicted. (The real one says then that its deletion is cancelled.)
+/// A pod that a client deletes while it waits to be evicted. (The real controller then reports that its deletion is cancelled.)
 #[test]
 fn what_is_said_of_pods_that_are_deleted_meanwhile() {
     simulate(|| async {

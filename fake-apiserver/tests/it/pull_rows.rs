@@ -123,7 +123,7 @@ fn many_ask_for_what_is_there() {
     }
 }
 
-/// A node gets one image after the other, whoever's pods want them.
+/// A node pulls one image after the other, for all of its pods.
 #[test]
 fn images_come_in_turn() {
     simulate(|| async {

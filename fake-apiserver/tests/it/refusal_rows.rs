@@ -141,7 +141,7 @@ fn rules_beside_wrong_metadata() {
     ]));
 }
 
-/// A custom resource is read, its metadata included, before anybody compares its kind.
+/// A custom resource is read, its metadata included, before its kind is compared.
 #[rstest]
 #[case::no_version(json!({"apiVersion": null, "kind": "Widget", "metadata": {"name": "v"}}),
     "Object 'apiVersion' is missing in 'object has no apiVersion field'")]

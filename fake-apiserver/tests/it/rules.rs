@@ -274,7 +274,7 @@ fn a_policy_asks_who_may_do_what() {
     );
 }
 
-/// Whoever decides says why: which binding allows it, or which role is missing.
+/// The authorizer gives its reason: the binding that allows it, or the missing role.
 #[test]
 fn a_policy_asks_why() {
     let asked = |verb: &str| {

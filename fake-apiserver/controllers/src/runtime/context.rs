@@ -15,7 +15,7 @@ use shared_json::{Value, json};
 use super::cache::Cache;
 use super::resource::{Key, Res};
 
-/// Whom the writes are by.
+/// The user agent of the requests, from which their field manager follows.
 const USER_AGENT: &str = "kube-controller-manager";
 
 /// The surroundings of a pass.

@@ -80,7 +80,7 @@ pub enum BuiltIn {
     TtlAfterFinished,
     /// EndpointSlices and Endpoints of services.
     EndpointSlice,
-    /// EndpointSlices of Endpoints that somebody else keeps.
+    /// EndpointSlices that mirror Endpoints which clients keep.
     EndpointSliceMirroring,
     /// The status of disruption budgets.
     Disruption,
@@ -104,7 +104,7 @@ pub enum BuiltIn {
     AdmissionPolicyStatus,
     /// The status of service networks.
     ServiceCidr,
-    /// Claims of devices that pods have by templates, and for whom claims are reserved.
+    /// Claims of devices that pods have by templates, and the reservations of claims.
     ResourceClaim,
     /// Evicts pods whose devices are tainted.
     DeviceTaintEviction,

@@ -38,7 +38,7 @@ pub(super) struct View<'a> {
     held: &'a BTreeSet<String>,
     /// Of each node, whether it is to have a pod, and whether one that is there may stay.
     wanted: Vec<(bool, bool)>,
-    /// The pods by node, without those that have ended and only wait for somebody to let them go.
+    /// The pods by node, without deleted pods that have ended.
     by_node: BTreeMap<&'a str, Vec<&'a Arc<Value>>>,
 }
 

@@ -128,7 +128,7 @@ fn is_stale(claim: &Value, version: &str, kind: &str, object: &Value) -> bool {
         .is_some_and(|owner| text(owner, "uid") != object.uid())
 }
 
-/// Whether a claim whose owners matter is somebody else's.
+/// Whether a claim whose owners matter belongs to another object.
 fn is_another_s(set: &Value, pod: &Value, claim: &Value) -> bool {
     let mut owners = list(claim, "metadata.ownerReferences").iter();
     (goes(set, "whenDeleted") || goes(set, "whenScaled"))

@@ -1,4 +1,4 @@
-//! How deep expressions may be, and the stack that they take.
+//! Limits on the depth of expressions, and the stack that they take.
 //!
 //! The real parser counts how often each rule of its grammar is entered within itself, and gives up at 250: brackets within brackets,
 //! the branches of a condition, and chains of operators, of comparisons and of fields, whose rules are left-recursive. Here that is

@@ -1,4 +1,4 @@
-//! Types of CEL, and when a value of one may stand for a value of another.
+//! Types of CEL, and their assignability.
 
 use std::collections::BTreeMap;
 use std::fmt;

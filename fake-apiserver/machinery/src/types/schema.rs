@@ -30,7 +30,7 @@ pub struct Schema {
     pub limits: Option<Box<Limits>>,
     /// `allOf`, `anyOf`, `oneOf`, `not` (custom resources only).
     pub logic: Option<Box<Logic>>,
-    /// `x-kubernetes-validations` as written. Kept for whoever evaluates CEL; nothing here does.
+    /// `x-kubernetes-validations` as written. Kept for the evaluation in `cel`; nothing here evaluates it.
     pub validations: Vec<Value>,
     /// No `type` was given: the kind was guessed, and values of other types pass validation (custom resources only).
     pub(crate) untyped: bool,

@@ -1,4 +1,4 @@
-//! A container's log, as its reader wants it: from when, how much, with times, and whether to go on.
+//! A container's log with the options of a request: since, tail, timestamps, follow.
 
 use bytes::Bytes;
 use futures::StreamExt as _;

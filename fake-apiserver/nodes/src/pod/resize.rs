@@ -1,4 +1,4 @@
-//! Resizes in place: whether the node gives a pod its requested resources now, and the conditions for that.
+//! Resizes in place: the node's decision about a pod's requested resources, and the conditions for that.
 //!
 //! As the kubelet's allocation manager: a resize for which there is room is under way at once, one for which there is none waits
 //! (`Deferred`) and is looked at again when something leaves or shrinks, and every three minutes.

@@ -107,7 +107,7 @@ impl PodWorker {
 
     /// Stops containers: their hooks, a request to end, and when their time is over, the end. Sidecars are asked after
     /// the regular containers and later sidecars have ended, or when their time is over; their hooks run with the others'.
-    /// Whether they are ready is asked all the while. Whoever deletes the pod meanwhile with less time changes nothing,
+    /// Their readiness is probed all the while. A client that deletes the pod meanwhile with less time changes nothing,
     /// as for the kubelet, which does not interrupt a stop that it has begun.
     pub(super) async fn stop(&mut self, names: Vec<String>, grace: Option<Duration>) -> Result<(), Gone> {
         let grace = grace.unwrap_or_else(|| self.grace());
@@ -183,7 +183,7 @@ impl PodWorker {
         });
     }
 
-    /// Asks those to end whose turn it is.
+    /// Asks the containers to end whose time in the order has come.
     fn ask_whose_turn_it_is(&self, endings: &mut [Ending]) {
         let now = Instant::now();
         for index in 0..endings.len() {

@@ -65,7 +65,7 @@ impl Volume {
 /// The files of a container: a root of its own and volumes mounted over it.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
-    /// Made when somebody first looks: most containers never do.
+    /// Made at the first access: most containers never make one.
     root: Arc<OnceLock<Volume>>,
     /// Mount path (without a slash at its end) to volume, longest first.
     mounts: Vec<(String, Volume)>,

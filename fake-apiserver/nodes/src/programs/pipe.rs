@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// The size of the output that a container keeps; the oldest is dropped first.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// How much of an output that somebody reads may wait for its reader.
+/// How much of an output with a reader may wait for that reader.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How much is handed on at once.
 const PIECE_BYTES_MAX: usize = 32 << 10;

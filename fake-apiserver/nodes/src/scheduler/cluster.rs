@@ -220,7 +220,7 @@ pub(super) struct Cluster {
     pub services: BTreeMap<(String, String), Value>,
     /// By namespace and name.
     pub budgets: BTreeMap<(String, String), Value>,
-    /// How many pods on nodes say whom they do not want beside them.
+    /// The number of pods on nodes with a required anti-affinity.
     pub repelling: usize,
     /// How many pods on nodes say anything of others.
     pub caring: usize,
@@ -400,7 +400,7 @@ impl Cluster {
         Some(node)
     }
 
-    /// A node as a pod finds it: with those for whom room is being made there, if they are no less important.
+    /// A node as a pod finds it: with the pods nominated to it, if they are no less important.
     pub(super) fn with_nominated(&self, node: &NodeInfo, pod: &PodInfo) -> Option<NodeInfo> {
         let mut out: Option<NodeInfo> = None;
         for (uid, (name, other)) in &self.nominated {
@@ -412,7 +412,7 @@ impl Cluster {
     }
 }
 
-/// Whether a pod says anything of others: whom it wants beside it, or not.
+/// Whether a pod has an affinity or anti-affinity to other pods.
 fn cares(pod: &PodInfo) -> bool {
     at(&pod.object, "spec.affinity").is_some_and(|affinity| {
         ["podAffinity", "podAntiAffinity"]

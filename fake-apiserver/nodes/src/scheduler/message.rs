@@ -41,7 +41,7 @@ pub(super) enum Preemption {
     Found,
     /// The pod preempts no others.
     Never,
-    /// Those whom it has driven away are still leaving.
+    /// The victims of an earlier preemption are still leaving.
     Waiting,
     /// On no node does it help, and why.
     Vain(Vec<Refusal>),

@@ -1,4 +1,4 @@
-//! Whom a pod of higher priority may drive away.
+//! Preemption: the pods that a pod of higher priority may evict.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ fn by_budgets(cycle: &Cycle<'_>, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>,
     })
 }
 
-/// The victims on one node: as few as will do, those whom no budget protects and the least important ones first. Otherwise
+/// The victims on one node: as few as will do, those that no budget protects and the least important ones first. Otherwise
 /// why it does not help.
 fn on_node(cycle: &Cycle<'_>, node: &NodeInfo) -> Result<Victims, Refusal> {
     let mut lower: Vec<Arc<PodInfo>> = node
@@ -149,7 +149,7 @@ pub(super) fn find(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -> Resu
     best.ok_or(vain)
 }
 
-/// Whether those whom a pod has driven away are still leaving.
+/// Whether victims of the pod are still leaving.
 pub(super) fn is_waiting(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -> bool {
     let Some(nominated) = cycle.cluster.nominated_node(cycle.pod) else {
         return false;

@@ -63,7 +63,7 @@ struct Vain {
     /// The filters that have refused it. None if its request is invalid.
     by: Vec<Filter>,
     victims: Option<Box<preemption::Victims>>,
-    /// The node on which room is kept for it stays so: it may not drive anybody away, or has.
+    /// The node on which room is kept for it stays so: it may not preempt, or has.
     keeps_nomination: bool,
     /// A claim of devices that is given back, to get others.
     idle: Option<Value>,

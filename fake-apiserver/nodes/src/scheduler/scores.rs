@@ -1,4 +1,4 @@
-//! Where a pod had best go, of the nodes that it can go to: the real scheduler's default scores and weights.
+//! Scores of the feasible nodes of a pod: the real scheduler's default plugins and weights.
 
 use std::collections::BTreeMap;
 

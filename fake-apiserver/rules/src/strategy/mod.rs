@@ -34,7 +34,7 @@ use pod_rules::field_error::FieldError;
 pub enum Deletion {
     /// At once (once no finalizer holds the object).
     Immediate,
-    /// The object stays, marked, until someone deletes it with grace 0.
+    /// The object stays, marked, until a client deletes it with grace 0.
     Graceful {
         /// How long, in seconds.
         seconds: i64,

@@ -1,4 +1,4 @@
-//! `authorizer`: asks whether whoever makes a request, or a service account, may do something else.
+//! `authorizer`: asks whether the requesting user, or a service account, may do something else.
 //!
 //! A question is a map that methods add to; `check` asks it, and its answer is a map too.
 

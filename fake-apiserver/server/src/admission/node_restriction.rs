@@ -305,7 +305,7 @@ impl Write<'_> {
         })
     }
 
-    /// A token is for a pod on the node, and for whom that pod asks for tokens.
+    /// A token is for a pod on the node, and for an audience that the pod asks for.
     fn token(&self) -> Result<Option<String>, ApiError> {
         let request = self.written();
         let bound = |field: &str| text(request, &format!("spec.boundObjectRef.{field}"));

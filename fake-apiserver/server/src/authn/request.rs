@@ -19,7 +19,7 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The server's knowledge of a connection on a socket. Requests without a `Peer` come from this process and may do everything.
 #[derive(Clone, Default)]
 pub struct Peer {
-    /// Whoever shows no token is believed to be an administrator: for plain HTTP, which has no certificates.
+    /// A client without a token is an administrator: for plain HTTP, which has no certificates.
     pub trusted: bool,
     /// The user that a client certificate names.
     pub certificate: Option<Arc<User>>,

@@ -1,8 +1,8 @@
 //! Impersonation: the modes in which the real server allows it, and the rights that each needs.
 //!
-//! The newer modes ask twice: whether the user may act so as somebody of that sort (`impersonate-on:<mode>:<verb>`), and whether they
-//! may be whom they name (`impersonate:<mode>`). The old one asks the latter alone (`impersonate`). The mode that worked last for a
-//! user comes first, so that they get its refusal.
+//! The newer modes ask twice: for the right to act so as a user of that sort (`impersonate-on:<mode>:<verb>`), and for the
+//! right to be that user (`impersonate:<mode>`). The old one asks for the latter alone (`impersonate`). The mode that worked
+//! last for a user comes first, so that they get its refusal.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

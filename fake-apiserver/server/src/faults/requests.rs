@@ -1,4 +1,4 @@
-//! Which requests a fault concerns.
+//! The selection of requests that a fault concerns.
 
 use serde::Deserialize;
 use store::ObjectKey;

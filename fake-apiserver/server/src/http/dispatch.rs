@@ -1,4 +1,4 @@
-//! Requests for resources: which verb answers them.
+//! Requests for resources, dispatched to their verbs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! In which form an answer goes out, by the request's `Accept`.
+//! Content negotiation: the form of an answer, by the request's `Accept`.
 
 /// How objects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! Whether an object is of the kind that a path serves.
+//! Checks that an object is of the kind that a path serves.
 
 use machinery::types;
 use shared_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! The scale of an object: how many replicas there are and are wanted, as an object of its own.
+//! The scale of an object: its actual and desired replicas, as an object of its own.
 //!
 //! The owners of the replicas are in the managed fields of the scaled object, and translated to those of the scale
 //! and back, so that an apply of a scale conflicts with other writers of the replicas.

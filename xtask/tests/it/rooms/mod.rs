@@ -1,4 +1,4 @@
-//! Which crate and which module may import which: the table ([`table`]) is the rule, the sources must follow it.
+//! The allowed imports between crates and modules: the table ([`table`]) is the rule, the sources must follow it.
 //!
 //! [`manifest`] reads the `Cargo.toml` files, [`source`] the imports between the top-level modules of a crate, [`graph`] finds cycles.
 //! ARCHITECTURE.md shows the table; [`drawing`] holds the two against each other.

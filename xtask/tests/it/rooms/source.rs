@@ -1,4 +1,4 @@
-//! Reads which top-level modules of a crate import which others: by `crate::` paths, and by `super::` paths that lead to the root.
+//! Reads the imports between the top-level modules of a crate: by `crate::` paths, and by `super::` paths that lead to the root.
 
 use std::collections::BTreeSet;
 use std::fs;

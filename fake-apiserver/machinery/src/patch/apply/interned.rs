@@ -1,4 +1,4 @@
-//! Fields of owners that are the same memory where they are the same.
+//! Interned sets of owned fields: equal sets share memory.
 //!
 //! Nearly all objects of a kind are written by the same programs in the same way, and managed fields are often half of such an
 //! object. One owner's fields that are equal in many objects are kept once.

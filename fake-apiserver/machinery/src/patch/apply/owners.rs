@@ -1,4 +1,4 @@
-//! How ownership moves when an object changes.
+//! Changes of ownership when an object changes.
 
 use super::compare::Comparison;
 use super::field_set::FieldSet;

@@ -1,4 +1,4 @@
-//! How a type looks to server-side apply: a scalar, a list or a map, owned in parts or as one.
+//! A type as server-side apply sees it: a scalar, a list or a map, granular or atomic.
 
 use super::path::{PathElement, Scalar};
 use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written, object_meta};

@@ -1,4 +1,4 @@
-//! Devices: which of them a pod's claims get on a node.
+//! Devices: the allocation for a pod's claims on a node.
 //!
 //! [`claims`] are a pod's claims and their allocations, [`pools`] the devices in a node's reach, [`request`] the devices that a
 //! request takes, [`search`] finds the first way in which all requests get theirs, in the real one's order; [`capacity`] is the

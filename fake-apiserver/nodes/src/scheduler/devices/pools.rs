@@ -205,7 +205,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// All devices of the pool, whoever they are for.
+    /// All devices of the pool, also those in slices for other nodes.
     pub(super) fn everything(&self) -> impl Iterator<Item = (Id<'a>, &'a Value)> {
         let slices = self.slices.iter().chain(&self.elsewhere).copied();
         slices.collect::<Vec<_>>().into_iter().flat_map(devices)

@@ -1,4 +1,4 @@
-//! A request, or one of several that will do, and which devices it takes.
+//! A request, or one of its alternatives, and the devices that match it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
         Ok(!by_device || reaches(device.object, node))
     }
 
-    /// Whether a device has the capacities that the request asks for, whoever else uses it.
+    /// Whether a device has the capacities that the request asks for, regardless of its other users.
     pub(super) fn fits(&self, device: &Value) -> bool {
         has_room(device, self.spec, None, None)
     }

@@ -1,4 +1,4 @@
-//! Where a pod cannot go, and why. A file each, in the order in which the real scheduler asks.
+//! Filters: the nodes that a pod cannot use, with reasons. A file each, in the order of the real scheduler.
 
 mod declared_features;
 mod node_affinity;

@@ -1,4 +1,4 @@
-//! Which change may help a pod that fits nowhere: each filter says so of the pods that it has refused. Pure.
+//! Queueing hints: each filter says whether a change may help a pod that it has refused. Pure.
 //!
 //! [`nodes`], [`pods`], [`volumes`] and [`devices`] have the filters' hints, grouped by the objects that the filters look at.
 

@@ -240,7 +240,7 @@ fn qualified_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A name with the domain of whoever defines it.
+/// A fully qualified name: a domain and a name.
 fn full_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     qualified_name(name, path, errors);
     if !name.contains('/') {

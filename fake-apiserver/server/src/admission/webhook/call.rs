@@ -28,7 +28,7 @@ use crate::server::ServerState;
 const ANSWER_BYTES_MAX: usize = 3 * 1024 * 1024;
 const DEFAULT_PORT: u16 = 443;
 
-/// Where a webhook is, and whom its certificate must be signed by.
+/// The address of a webhook, and the authorities that may sign its certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     url: String,

@@ -1,4 +1,4 @@
-//! How long ago something was, as kubectl writes it.
+//! Ages, as kubectl writes them.
 
 use jiff::Timestamp;
 
