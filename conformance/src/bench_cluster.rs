@@ -77,7 +77,7 @@ struct Figures {
     started: Took,
     run: Took,
     gone: Took,
-    /// Bytes; none where the system does not tell.
+    /// Bytes; none where the system does not report them.
     per_pod: Option<u64>,
 }
 

@@ -270,7 +270,7 @@ async fn passes(pods: u32) -> Result<Passes, Error> {
 struct Start {
     /// Seconds until it has made as many passes as it was to.
     first_pass: f64,
-    /// Bytes that its process occupies then; none where the system does not tell.
+    /// Bytes that its process occupies then; none where the system does not report them.
     resident: Option<u64>,
 }
 

@@ -262,7 +262,7 @@ impl Play<'_> {
     }
 }
 
-/// Plays everything, tells it in order, and gives the outcomes in order.
+/// Plays everything, reports it in order, and gives the outcomes in order.
 ///
 /// In-process clusters share nothing, so as many are played at once as there are cores. The report of each is kept until all
 /// before it have been printed.

@@ -54,7 +54,7 @@ pub struct Case {
     pub cleanup: Vec<Step>,
 }
 
-/// One step: a request, or something else of which exactly one field tells (`sleep`, `watch`, `collect`, …).
+/// One step: a request, or another action, which exactly one field names (`sleep`, `watch`, `collect`, …).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Step {

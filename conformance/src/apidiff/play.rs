@@ -42,7 +42,7 @@ pub struct Server {
     pub anonymous: Option<kube::Client>,
     /// The server's time.
     pub clock: SharedClock,
-    /// `host:port`, as answers may tell it; empty for a server without.
+    /// `host:port`, as answers may contain it; empty for a server without.
     pub address: String,
     /// Whether the server goes with the case, so that nothing need be cleaned up.
     pub disposable: bool,

@@ -112,7 +112,7 @@ impl Collector {
 /// The last version of each object, by uid.
 type Known = BTreeMap<String, Arc<Value>>;
 
-/// A change as histories tell it.
+/// A change as histories hold it.
 fn translate(known: &mut Known, resource: &str, at_ms: i64, change: JsonChange) -> Option<Change> {
     let (kind, object) = match change {
         JsonChange::Present(object) => {

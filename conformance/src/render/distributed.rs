@@ -10,7 +10,7 @@ use crate::history::{Change, ChangeKind, State, number, text};
 /// The kinds of which there are copies, as recordings name them.
 const COPIED: [(&str, &str); 2] = [("configmaps", "ConfigMap"), ("secrets", "Secret")];
 
-/// The distributions, with the columns that `kubectl get` prints, and the failures that they tell of.
+/// The distributions, with the columns that `kubectl get` prints, and the failures in their conditions.
 pub(super) fn distributions(state: &State) -> String {
     let all: Vec<&Value> = state.of("resourcedistributions").collect();
     if all.is_empty() {

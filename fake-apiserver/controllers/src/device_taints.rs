@@ -49,7 +49,7 @@ fn leaves_at(result: &Value, taint: &Value) -> Option<Timestamp> {
     since.checked_add(seconds).ok()
 }
 
-/// The device that a claim has got, as the newest slices of its pool tell of it.
+/// The device that a claim has got, by the newest slices of its pool.
 fn device<'a>(slices: &[&'a Value], result: &Value) -> Option<&'a Value> {
     let of_pool = || {
         slices.iter().filter(|slice| {

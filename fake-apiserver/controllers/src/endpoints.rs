@@ -433,7 +433,7 @@ fn labels_of(service: &Value, own: Value) -> Value {
     labels
 }
 
-/// Writes for which moment the endpoints are, or that nothing tells.
+/// Writes the trigger time of the endpoints, or removes it if there is none.
 fn set_trigger(object: &mut Value, trigger: Option<Timestamp>) {
     annotate(object, TRIGGER, trigger.map(rfc3339));
 }

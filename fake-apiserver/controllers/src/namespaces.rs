@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const FINALIZERS_SECONDS: u64 = 15;
 /// The longest wait after a failure.
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
-/// The condition that tells whether all kinds were found.
+/// The condition about the discovery of all kinds.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 /// The user agent of the requests, from which their field manager follows.
 const USER_AGENT: &str = "kube-controller-manager";

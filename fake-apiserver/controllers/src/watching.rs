@@ -86,7 +86,7 @@ pub(super) async fn kind_of(
     }))
 }
 
-/// The kinds of a server, as far as it tells of them.
+/// The kinds of a server, as far as discovery lists them.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.

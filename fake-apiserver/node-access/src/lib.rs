@@ -115,7 +115,7 @@ pub enum Refused {
     NoContainer(String),
 }
 
-/// A failure that is not the command's own, as the node tells the client.
+/// A failure that is not the command's own, as the node reports it to the client.
 pub fn failure(message: &str) -> Value {
     json!({
         "metadata": {},

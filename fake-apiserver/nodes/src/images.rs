@@ -23,7 +23,7 @@ pub struct Image {
     /// How long a node that does not have it takes to get it. A node that has it and is to ask for it all the same
     /// (`imagePullPolicy: Always`) takes 20 ms at most.
     pub pull: Duration,
-    /// Its size, as the kubelet's `Pulled` event tells.
+    /// Its size, as the kubelet's `Pulled` event shows it.
     pub size_bytes: u64,
     /// Set if pulling fails.
     pub failure: Option<PullFailure>,

@@ -44,7 +44,7 @@ pub(super) struct Signal {
     pub resource: &'static str,
     /// The node's condition.
     pub condition: &'static str,
-    /// Reason and message of the condition, and the events that tell of its coming and going.
+    /// Reason and message of the condition, and the events about its coming and going.
     pub shown: (&'static str, &'static str),
     pub events: (&'static str, &'static str),
     threshold: Threshold,
@@ -188,7 +188,7 @@ pub(super) struct Eviction {
     pub disruption: String,
     /// How long the pod may take to end, if not as long as it says itself.
     pub grace: Option<Duration>,
-    /// The annotations of the event that tells of it.
+    /// The annotations of the event about it.
     pub annotations: BTreeMap<String, String>,
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 /// How long a client may take for the head of a request, and between two of them.
 pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(90);
-/// So many bytes tell the version of HTTP: the preface of HTTP/2.
+/// The number of bytes that identify the version of HTTP: the preface of HTTP/2.
 const PREFACE_BYTES: usize = 24;
 
 /// A connection that fails if its client does not begin in time.

@@ -47,7 +47,7 @@ fn made(kind: &str, name: &str) -> (String, Value) {
 }
 
 /// * `KIND NAME`: such an object is made (`KIND NAME CODE`: or refused); `- KIND NAME`: it is deleted;
-/// * `patch KIND NAME PATCH`, `status KIND NAME PATCH`: a part of it changes; `used NAME AMOUNT`: a client writes it there;
+/// * `patch KIND NAME PATCH`, `status KIND NAME PATCH`: a part of it changes; `used NAME AMOUNT`: a client sets the status;
 /// * `hard NAME AMOUNT`: the quota limits this, too; or seconds that pass.
 async fn act(cluster: &Cluster, step: &str) {
     let words: Vec<&str> = step.splitn(4, ' ').collect();

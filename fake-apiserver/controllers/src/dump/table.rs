@@ -21,7 +21,7 @@ pub(super) struct Field {
     pub name: &'static str,
     /// Its name in JSON; none if its own fields stand there in its place.
     pub json: Option<String>,
-    /// Its type, as Go prints it but for the mark that tells types of one name apart.
+    /// Its type, as Go prints it but for the mark that distinguishes types of one name.
     pub ty: &'static str,
 }
 

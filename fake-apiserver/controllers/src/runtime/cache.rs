@@ -21,7 +21,7 @@ pub(crate) struct Cache {
     /// By a claim of devices: the pods that use it.
     users: BTreeMap<Key, BTreeSet<Key>>,
     tallies: Tallies,
-    /// Uids that were deleted by us and that the watch still has to tell as gone.
+    /// Uids of objects that we have deleted and whose deletion the watch has not delivered yet.
     buried: BTreeSet<String>,
     /// By uid: the version from before our own writes that the watch has not delivered yet.
     before: BTreeMap<String, Arc<Value>>,
@@ -215,7 +215,7 @@ impl Cache {
         self.take(res, &key)
     }
 
-    /// We have deleted an object, and it is gone; the watch will tell so, too.
+    /// We have deleted an object, and it is gone; the watch will deliver the deletion, too.
     pub(crate) fn bury(&mut self, res: Res, key: &Key) {
         if let Some(object) = self.take(res, key) {
             self.before.remove(object.uid());

@@ -134,7 +134,7 @@ pub(super) fn times(
 }
 
 impl CronJobs {
-    /// Brings the list of active jobs up to date, tells of those that have ended, and removes old ones.
+    /// Brings the list of active jobs up to date, records events of ended ones, and removes old ones.
     async fn account(&self, cx: &mut Cx<'_>, cron: &Value, status: &mut Value) -> Result<(), kube::Error> {
         let jobs = cx.cache.owned(Res::Jobs, cron.uid());
         let mut active: Vec<Value> = list(status, "active").to_vec();

@@ -224,7 +224,7 @@ fn annotations(d: &Value, set: Option<&Value>, number: i64) -> Value {
     Value::Object(out)
 }
 
-/// Brings a set that exists up to date, and tells the deployment its revision.
+/// Brings a set that exists up to date, and writes its revision to the deployment.
 async fn take(
     cx: &mut Cx<'_>,
     d: &mut Arc<Value>,
@@ -401,7 +401,7 @@ async fn recreate(
     Ok(())
 }
 
-/// Gives sets their sizes, with the annotations that tell for which size of the whole.
+/// Gives sets their sizes, with the annotations of the size of the whole.
 async fn apply(cx: &mut Cx<'_>, d: &Value, steps: &[Scale]) -> Result<(), kube::Error> {
     for step in steps {
         let Some(set) = cx.cache.get(Res::ReplicaSets, d.namespace(), &step.name).cloned() else {

@@ -296,7 +296,7 @@ pub(super) fn set_condition(conditions: &mut Vec<Value>, mut new: Value) {
     conditions.push(new);
 }
 
-/// The condition that tells of a set that was made or found; or that could not be.
+/// The condition about a set that was made or found; or that could not be.
 pub(super) fn new_set_condition(reason: &str, message: String, stamp: &str) -> Value {
     let status = if reason == NOT_CREATED { "False" } else { "True" };
     make(PROGRESSING, status, reason, message, stamp)

@@ -217,7 +217,7 @@ impl Controller for ReplicaSets {
     }
 }
 
-/// The pods of all sets of the same owner: where they are tells which nodes are fuller.
+/// The pods of all sets of the same owner: their nodes show which nodes are fuller.
 fn related(cache: &Cache, set: &Value) -> Vec<Arc<Value>> {
     let owner = crate::runtime::controller_of(set).map(|owner| text(owner, "uid").to_owned());
     match owner {

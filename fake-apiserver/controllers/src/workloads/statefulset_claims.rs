@@ -13,7 +13,7 @@ pub(super) fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String 
     format!("{}-{}-{ordinal}", text(template, "metadata.name"), set.name())
 }
 
-/// Makes the claims of a pod that are not there; or tells why some are not to be had.
+/// Makes the missing claims of a pod; or returns why some cannot be made.
 pub(super) async fn ensure_claims(
     cx: &mut Cx<'_>,
     set: &Value,
@@ -167,7 +167,7 @@ fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
     Some(owners.into_iter().cloned().collect())
 }
 
-/// Gives the claims of a pod the owners that the set says they are to have; tells whether any had not.
+/// Gives the claims of a pod the owners that the set's policy names; returns whether any owner changed.
 async fn retain(cx: &mut Cx<'_>, set: &Value, pod: &Value) -> Result<bool, kube::Error> {
     let Some(ordinal) = ordinal(set, pod) else {
         return Ok(false);

@@ -228,7 +228,7 @@ pub fn written(rule: &Value, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// The rules about a value and its parts that cannot be read, as the real server tells of them when it checks the value.
+/// The errors in unreadable rules about a value and its parts, as the real server reports them when it checks the value.
 pub fn unread(schema: &Schema, value: &Value, is_resource: bool) -> Vec<FieldError> {
     let ty = if is_resource {
         Some(of_resource(schema))

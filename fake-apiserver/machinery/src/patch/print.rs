@@ -25,7 +25,7 @@ pub fn go_print(value: &Value) -> String {
     }
 }
 
-/// A fraction as Go prints it: the fewest digits that tell it apart, with an exponent from a million on and below a ten-thousandth.
+/// A fraction as Go prints it: the fewest digits that identify it, with an exponent from a million on and below a ten-thousandth.
 fn go_float(float: f64) -> String {
     const EXPONENTS: std::ops::Range<i32> = -4..6;
     let text = format!("{float:e}");

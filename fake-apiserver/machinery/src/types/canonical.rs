@@ -216,7 +216,7 @@ pub(super) fn unset(object: &Object) -> &[(Name, Value)] {
     })
 }
 
-/// Definitions of custom resources are stored as JSON, which tells empty lists from none.
+/// Definitions of custom resources are stored as JSON, which distinguishes empty lists from absent ones.
 pub(super) fn is_kept_as_json(schema: &Schema) -> bool {
     schema
         .name

@@ -157,7 +157,7 @@ pub struct PatchStrategy {
     pub replace: bool,
     /// `$retainKeys` is understood.
     pub retain_keys: bool,
-    /// The field that tells the items of a merged list apart; none for scalars.
+    /// The merge key of a list's items; none for scalars.
     pub key: Option<String>,
 }
 

@@ -147,7 +147,7 @@ impl PodWorker {
         }
     }
 
-    /// The resources of all containers, as events tell them.
+    /// The resources of all containers, as events print them.
     fn summary(&self, generation: i64, error: &str) -> String {
         let of = |kinds: &[Kind]| {
             let all = self

@@ -15,7 +15,7 @@ use crate::pressure;
 use crate::programs::Exit;
 use crate::status::{Ended, Kind, items, name_of, restart_policy, restarts_all, should_restart};
 
-/// How much of its log a container's end may tell.
+/// The longest termination message, and the longest end of a log in its place, in bytes.
 const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;
 const LOG_TAIL_BYTES_MAX: usize = 2048;
 

@@ -20,7 +20,7 @@ struct Joined {
     out: Output,
     err: Output,
     terminal: Option<Terminal>,
-    /// The `Status` that tells how it has ended.
+    /// The `Status` of its end.
     end: BoxFuture<'static, Value>,
     /// Closed when the session is over.
     closes: Option<Output>,
@@ -231,7 +231,7 @@ fn success() -> Value {
     json!({"metadata": {}, "status": "Success"})
 }
 
-/// How a command has ended, as the node tells the client.
+/// The end of a command, as the node reports it to the client.
 fn exit_status(code: i32, argv: &[String]) -> Value {
     if code == 0 {
         return success();

@@ -170,7 +170,7 @@ pub(crate) struct PodRecord {
     pub failed: bool,
     /// Reason and message of the pod itself.
     pub failure: Option<(String, String)>,
-    /// The node has not taken the pod, and tells nothing else of it.
+    /// The node has not taken the pod, and reports nothing else of it.
     pub refused: bool,
     /// The node itself ended it, for this reason.
     pub disrupted: Option<String>,

@@ -348,7 +348,7 @@ fn is_external(spec: &Value) -> bool {
     }
 }
 
-/// Whether nodes tell a load balancer if they have endpoints.
+/// Whether nodes report to a load balancer if they have endpoints.
 pub(crate) fn needs_health_check(spec: &Value) -> bool {
     spec.text("type") == "LoadBalancer" && spec.text("externalTrafficPolicy") == "Local"
 }

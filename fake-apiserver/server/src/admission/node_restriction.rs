@@ -278,7 +278,7 @@ impl Write<'_> {
         forbidden.into_iter().collect::<Vec<_>>().join(", ")
     }
 
-    /// Of a claim a node tells how large it is, and how that came to be.
+    /// Of a claim, a node may write only its size and the state of its growth.
     fn claim_status(&self) -> Option<String> {
         let rest = |object: &Value| {
             let mut object = object.clone();

@@ -75,7 +75,7 @@ impl Encoder {
         self.is_plain() && self.accepted.encoding != Encoding::Protobuf
     }
 
-    /// Whether only lists are shown as was asked: a watch can be asked for so, and ends where it would tell an object.
+    /// Whether only lists are shown as was asked: a watch can be asked for so, and ends where it would send an object.
     pub(crate) fn is_for_lists(&self) -> bool {
         self.accepted.view == View::MetadataOnlyList
     }

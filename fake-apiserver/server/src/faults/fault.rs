@@ -56,9 +56,9 @@ pub enum Effect {
     LoseAnswer,
     /// The request waits so long before it is looked at.
     Delay(Duration),
-    /// A watch never tells of the event.
+    /// A watch never sends the event.
     DropEvents,
-    /// A watch tells of the event, and of all after it, so much later: its client sees the past.
+    /// A watch sends the event, and all after it, so much later: its client sees the past.
     DelayEvents(Duration),
     /// A watch ends before the event; its client may go on where it was.
     EndWatch,

@@ -75,7 +75,7 @@ pub(crate) struct Fate {
 pub(crate) enum EventFate {
     /// It is sent, so much later.
     Sent(Duration),
-    /// The watch never tells of it.
+    /// The watch never sends it.
     Dropped,
     /// The watch ends before it.
     Ended,

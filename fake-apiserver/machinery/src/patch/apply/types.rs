@@ -128,7 +128,7 @@ impl<'s> List<'s> {
         }
     }
 
-    /// The values that tell an item from others; none where some are missing, or are neither texts nor whole numbers.
+    /// The values of an item's keys; none where some are missing, or are neither texts nor whole numbers.
     pub(super) fn key_values<const MAX: usize>(self, item: &Value) -> Option<[Option<&Value>; MAX]> {
         let is_plain = |value: &&Value| value.is_string() || value.as_i64().is_some();
         let mut values = [None; MAX];

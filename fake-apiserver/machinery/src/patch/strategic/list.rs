@@ -10,7 +10,7 @@ use shared_json::{Array, Map, Value};
 pub(super) struct ListMerge<'s> {
     /// Merged rather than replaced.
     pub(super) merge: bool,
-    /// The field that tells objects apart; none for lists of scalars.
+    /// The merge key of objects; none for lists of scalars.
     pub(super) key: Option<&'s str>,
     /// The type of the items.
     pub(super) items: Option<&'s Schema>,

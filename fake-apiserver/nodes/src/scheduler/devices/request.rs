@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
 struct Selector<'a> {
     text: &'a str,
     read: Result<Expression, String>,
-    /// Where it stands, as the real one tells it.
+    /// Its path, as the real scheduler prints it.
     place: String,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
         .collect()
     }
 
-    /// The name by which results tell of it.
+    /// Its name in results.
     pub(super) fn full_name(&self) -> String {
         match self.parent {
             Some(parent) => format!("{parent}/{}", self.name),

@@ -215,7 +215,7 @@ fn taken(map: &mut Map, field: &str) -> Array {
     }
 }
 
-/// The use of the processor that a metric aims at or tells, if it is about that.
+/// The target or current use of the processor in a metric, if it is about that.
 fn processor(metric: &Value, side: &str) -> Option<Value> {
     let is_cpu = at(metric, "type").and_then(Value::as_str) == Some("Resource")
         && at(metric, "resource.name").and_then(Value::as_str) == Some("cpu");

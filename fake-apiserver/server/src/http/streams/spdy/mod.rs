@@ -63,7 +63,7 @@ impl Stream {
 }
 
 impl Sender {
-    /// Writes bytes. If the client is gone they are lost, which its stream of streams tells.
+    /// Writes bytes. If the client is gone they are lost; the end of the stream of streams shows that.
     pub(super) async fn write(&self, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
