@@ -136,8 +136,8 @@ impl ClusterBuilder {
     }
 
     /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes have the timing
-    /// [`Timing::quick`] (call [`timing`](Self::timing) after this for another), and namespaces are emptied at once. For a cluster in
-    /// real time, as `serve` has it; in virtual time these waits cost nothing.
+    /// [`Timing::quick`] (call [`timing`](Self::timing) after this for another), and namespaces are emptied at once. For a
+    /// cluster in real time, as `serve` has it; in virtual time these waits cost nothing.
     pub fn quick(mut self, quick: bool) -> Self {
         self.quick = quick;
         if quick {
