@@ -1,4 +1,4 @@
-//! What a person does to a cluster with kubectl, done by a client.
+//! A person's kubectl commands, carried out by a client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,10 +17,10 @@ use crate::history::text;
 const MANAGER: &str = "kubectl";
 /// How often a conditional scaling is tried while others change the object, as by kubectl.
 const SCALE_ATTEMPTS_MAX: usize = 4;
-/// Where kubectl keeps what was last applied.
+/// The annotation in which kubectl keeps the last applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What is known of kinds, by `apiVersion` and `kind`: their resource, and whether it is namespaced.
+/// The known kinds, by `apiVersion` and `kind`: their resource, and whether it is namespaced.
 type KnownKinds = BTreeMap<(String, String), (ApiResource, bool)>;
 
 /// A kubectl for one namespace: finds resources by any of their names and acts on them.
@@ -28,7 +28,7 @@ type KnownKinds = BTreeMap<(String, String), (ApiResource, bool)>;
 pub struct Kubectl {
     client: Client,
     namespace: String,
-    /// What the server said of kinds: their resource, and whether it is namespaced.
+    /// The kinds that the server was asked about: their resource, and whether it is namespaced.
     kinds: Arc<Mutex<KnownKinds>>,
 }
 
@@ -116,7 +116,7 @@ impl Kubectl {
         Ok(self.api(&resource, false, None).resource_url().to_owned())
     }
 
-    /// What the server says of an object's kind, asked once.
+    /// The server's resource of an object's kind, asked once.
     async fn known(&self, object: &Value) -> Result<(ApiResource, bool), ActionError> {
         let id = (text(object, "/apiVersion"), text(object, "/kind"));
         let known = self
@@ -136,7 +136,7 @@ impl Kubectl {
         Ok(found)
     }
 
-    /// Asks the server what a kind's resource is called, and whether its objects live in namespaces.
+    /// Asks the server for a kind's resource, and whether its objects live in namespaces.
     async fn discover(&self, api_version: &str, kind: &str) -> Result<(ApiResource, bool), ActionError> {
         let unknown = || {
             ActionError::Object(format!(
@@ -221,7 +221,7 @@ impl Kubectl {
         self.create_by(&api, object, "kubectl-create").await
     }
 
-    /// Creates an object as kubectl does: fields that nobody knows are refused.
+    /// Creates an object as kubectl does: unknown fields are refused.
     async fn create_by(
         &self,
         api: &Api<DynamicObject>,
@@ -236,7 +236,7 @@ impl Kubectl {
         Ok(())
     }
 
-    /// `kubectl apply`: creates the object, or changes what differs between it, what was last applied, and what is there.
+    /// `kubectl apply`: creates the object, or changes the difference between it, the last applied one, and the live one.
     ///
     /// # Errors
     /// If the server refuses it.
@@ -270,7 +270,7 @@ impl Kubectl {
         Ok(Applied::Configured)
     }
 
-    /// What the server says that would come of `apply`, `create`, `update` or `patch`.
+    /// The server's result of a dry run of `apply`, `create`, `update` or `patch`.
     ///
     /// # Errors
     /// If the server refuses it.
@@ -542,7 +542,7 @@ impl Scaling {
     }
 }
 
-/// The short names of what scenarios usually speak of; discovery through kube does not tell them.
+/// The short names of resources that scenarios often use; discovery through kube does not give them.
 fn shorthand(plural: &str) -> Option<&'static str> {
     Some(match plural {
         "pods" => "po",
@@ -558,7 +558,8 @@ fn shorthand(plural: &str) -> Option<&'static str> {
     })
 }
 
-/// The merge patch of an apply: what was applied before and is not any more goes, what differs from the live object is set.
+/// The merge patch of an apply: removes fields that were applied before and are no longer, and sets those that differ from the
+/// live object.
 fn three_way(before: &Value, wanted: &Value, live: &Value) -> Value {
     let mut patch = Map::new();
     let (Some(wanted), Some(live)) = (wanted.as_object(), live.as_object()) else {

@@ -15,13 +15,13 @@ use crate::report::stopwatch::Stopwatch;
 
 /// How many requests are under way at once: as many as when kube-apiserver's figures were taken.
 const CLIENTS: usize = 16;
-/// How many watches are told of each change in the measure of watches.
+/// The number of watches that get each change in the measure of watches.
 const WATCHES: usize = 100;
 /// How often the whole list is read.
 const LISTS: usize = 20;
 const MIB: f64 = 1_048_576.0;
 
-/// What is measured, and what one unit of it is: of configuration, and of pods that nobody schedules.
+/// The measures and their units: of configuration, and of pods without a scheduler.
 const MEASURES: [(&str, &str); 11] = [
     ("create", "requests/s"),
     ("get", "requests/s"),
@@ -98,7 +98,7 @@ const CONFIGMAPS: [Each; 4] = [
     ),
 ];
 
-/// While watches are told.
+/// The changes while watches are open.
 const CHANGE: Each = Each::patch(configmap_name, MERGE, |index| {
     Some(json!({"data": {"key-2": index.to_string()}}))
 });
@@ -141,7 +141,7 @@ fn pod(index: usize) -> Value {
 struct Figures {
     name: String,
     per_second: Vec<f64>,
-    /// What its process has in memory before and after, in bytes, if it tells.
+    /// The memory of its process before and after, in bytes, if the server reports it.
     memory: Option<[f64; 2]>,
 }
 
@@ -256,7 +256,7 @@ async fn namespace(client: &Client) -> Result<String, Error> {
         .ok_or_else(|| failed("make a namespace", "it has no name"))
 }
 
-/// What a server's process has in memory, in bytes, as its metrics tell.
+/// The memory of a server's process, in bytes, by its metrics.
 async fn resident(client: &Client) -> Option<f64> {
     let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
     let metrics = client.request_text(request).await.ok()?;

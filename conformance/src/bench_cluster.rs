@@ -28,7 +28,7 @@ const VIRTUAL_LIMIT: Duration = Duration::from_secs(3600);
 /// How long between two looks, in virtual time.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Who makes the pods that are measured.
+/// The maker of the measured pods.
 #[derive(Clone, Copy)]
 pub enum Maker {
     /// The client, one after the other.
@@ -77,7 +77,7 @@ struct Figures {
     started: Took,
     run: Took,
     gone: Took,
-    /// Bytes; none where the system does not tell.
+    /// Bytes; none where the system does not report them.
     per_pod: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Figures {
     }
 }
 
-/// What this process occupies, in bytes, where the system tells.
+/// The resident memory of this process, in bytes, where the system reports it.
 pub(crate) fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -232,7 +232,7 @@ impl Maker {
     }
 }
 
-/// An image that is there already: a kubelet pulls one image after the other, and asks for what has no tag each time.
+/// An image that the nodes have already: a kubelet pulls one image after the other, and asks for one without a tag each time.
 fn template() -> Value {
     json!({
         "metadata": {"labels": {"app": "bench"}},
@@ -288,7 +288,7 @@ async fn until_none(api: &Api<Pod>, selector: &str) -> Result<(), Error> {
     .await
 }
 
-/// Asks again and again what is waited for, until there is nothing.
+/// Repeats a question until no object is left.
 async fn until_nothing_is_left(look: impl AsyncFn() -> Result<Option<String>, Error>) -> Result<(), Error> {
     let deadline = Instant::now() + VIRTUAL_LIMIT;
     while let Some(left) = look().await? {

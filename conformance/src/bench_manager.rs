@@ -39,7 +39,7 @@ const PASSES: &str = "controller_runtime_reconcile_total";
 /// The controller whose passes are counted.
 const CONTROLLER: &str = "cloneset-controller";
 
-/// What one size took.
+/// The figures of one size.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     passes: Passes,
@@ -53,7 +53,7 @@ struct Figures {
 #[derive(Debug, Clone, Copy)]
 struct Passes {
     per_s: f64,
-    /// How many it makes in an hour in which nobody wants anything, and how long that hour takes with all that the cluster does.
+    /// The number of passes in an hour without changes, and the wall time of that hour with all the cluster's own work.
     idle: f64,
     idle_wall: Duration,
 }
@@ -61,7 +61,7 @@ struct Passes {
 /// The program that runs [`alone`], and whether it is to wait for a pass.
 pub type Alone<'a> = dyn Fn(bool) -> Command + 'a;
 
-/// Measures the manager with each number of pods, and prints what it took and how that grows.
+/// Measures the manager with each number of pods, and prints the figures and their growth.
 ///
 /// # Errors
 /// If a cluster does not start, or does not come to where it should.
@@ -92,7 +92,7 @@ pub fn run(
 }
 
 impl Figures {
-    /// Bytes for each pod: beyond what a manager without pods takes.
+    /// Bytes for each pod: beyond those of a manager without pods.
     fn memory(&self, pods: u32) -> Option<f64> {
         let (with, without) = self.start.resident.zip(self.empty.resident)?;
         Some(with.saturating_sub(without) as f64 / f64::from(pods.max(1)))
@@ -270,12 +270,13 @@ async fn passes(pods: u32) -> Result<Passes, Error> {
 struct Start {
     /// Seconds until it has made as many passes as it was to.
     first_pass: f64,
-    /// Bytes that its process occupies then; none where the system does not tell.
+    /// Bytes that its process occupies then; none where the system does not report them.
     resident: Option<u64>,
 }
 
 /// Runs a manager on the cluster whose kubeconfig (JSON) is read from `input`, until it has made a pass, if there is one to make,
-/// and gives what it took, in the form that [`run`] reads. Meant for a process that does nothing else; must be called within a runtime whose time is real.
+/// and gives its figures, in the form that [`run`] reads. Meant for a process that does nothing else; must be called within a
+/// runtime whose time is real.
 ///
 /// # Errors
 /// If the kubeconfig is none, or the cluster cannot be reached.
@@ -330,7 +331,7 @@ async fn start(cluster: &FakeCluster, program: &Alone<'_>, wait_for_pass: bool) 
     shared_json::from_slice(&output).map_err(|error| failed(&error))
 }
 
-/// What a program prints that gets `input`.
+/// The output of a program with this `input`.
 fn output_of(mut program: Command, input: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -339,7 +340,7 @@ fn output_of(mut program: Command, input: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(child.wait_with_output()?.stdout)
 }
 
-/// How long the update in place of one set takes, by the clock on the wall: the nodes take their time, too. And what a manager takes
+/// The wall time of the update in place of one set, the nodes' own time included. And the figures of a manager
 /// that starts before there are pods, and one that starts at the end.
 async fn update(pods: u32, program: &Alone<'_>) -> Result<(Duration, Start, Start), Error> {
     let cluster = cluster(pods, None).await?;

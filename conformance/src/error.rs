@@ -1,4 +1,4 @@
-//! What can be wrong with a run, for the person who started it.
+//! The errors of a run, for the person that started it.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file is invalid.
     #[error("read {}{}: {why}", path.display(), place(*line, *column))]
     #[diagnostic(help("{help}"))]
     Parse {
@@ -34,26 +34,26 @@ pub enum Error {
         line: usize,
         /// The column, from 1; 0 if it is not known.
         column: usize,
-        /// What is wrong, with the field's path where there is one.
+        /// The error, with the field's path where there is one.
         why: String,
-        /// What to do.
+        /// The advice.
         help: String,
     },
     /// No scenario or recording was found where there should be some.
     #[error("find {what} in {}: there is none", path.display())]
     #[diagnostic(help("{help}"))]
     Nothing {
-        /// What was looked for.
+        /// The missing thing.
         what: String,
         /// Where.
         path: PathBuf,
-        /// What to do.
+        /// The advice.
         help: String,
     },
     /// The server refused an object, where the scenario does not expect it.
     #[error("{action} {}: {why}", origin.as_deref().unwrap_or("an object"))]
     Refused {
-        /// What was tried, such as `apply`.
+        /// The attempted action, such as `apply`.
         action: String,
         /// The file and document it came from.
         origin: Option<String>,
@@ -64,11 +64,11 @@ pub enum Error {
     #[error("{what}: {why}")]
     #[diagnostic(help("{help}"))]
     Backend {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// Why it did not work.
         why: String,
-        /// What to do.
+        /// The advice.
         help: String,
     },
     /// An option's value is wrong.
@@ -76,7 +76,7 @@ pub enum Error {
     Option {
         /// The option.
         option: String,
-        /// What is wrong with it.
+        /// The error in it.
         why: String,
     },
 }
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// A line of JSON lines that is not what it should be.
+    /// An invalid line of JSON lines.
     #[must_use]
     pub fn json_line(path: &Path, line: usize, error: &shared_json::Error) -> Self {
         Self::Parse {

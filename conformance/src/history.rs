@@ -1,11 +1,11 @@
-//! What happened to a cluster's objects, in order: read from a recording, or watched live.
+//! The changes of a cluster's objects, in order: read from a recording, or watched live.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shared_json::Value;
 
-/// What happened to an object.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It came to be.
@@ -23,7 +23,7 @@ pub struct Change {
     pub at_ms: i64,
     /// The resource, as recordings name it: `pods`, `events`, `clonesets`.
     pub resource: String,
-    /// What happened.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The object after the change; its last state for a deletion.
     pub object: Arc<Value>,
@@ -108,11 +108,11 @@ impl State {
 pub struct Slice<'a> {
     /// Everything before the step.
     pub before: &'a [Change],
-    /// What happened during the step.
+    /// The changes during the step.
     pub during: &'a [Change],
 }
 
-/// Cuts a history at a time: what came before it, and the rest.
+/// Cuts a history at a time: the index of the first change from then on.
 #[must_use]
 pub fn cut(history: &[Change], at_ms: i64) -> usize {
     history.partition_point(|change| change.at_ms < at_ms)

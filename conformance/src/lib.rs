@@ -1,4 +1,4 @@
-//! Scenarios, backends, recordings, snapshots and reports: what proves Seatrial.
+//! Scenarios, backends, recordings, snapshots and reports: the proof of Seatrial.
 //!
 //! The way of a scenario: a file becomes a [`scenario`] or a [`recording`], [`run`] plays it on a [`backend`], the backend's
 //! [`history`] is [`render`]ed step by step, and the text is compared with that of a recording of the real system.

@@ -29,7 +29,7 @@ pub fn read(path: &Path) -> Result<Vec<Document>, Error> {
     parse(path, &text)
 }
 
-/// Reads the trees of a file: what objects must look like, or values that no object holds.
+/// Reads the trees of a file: the wanted forms of objects, or values that no object holds.
 ///
 /// # Errors
 /// If the file cannot be read, or is not YAML.

@@ -1,4 +1,4 @@
-//! `cargo xtask record`: does the steps of a recording on a cluster, and writes what happens there as a recording.
+//! `cargo xtask record`: does the steps of a recording on a cluster, and writes the changes there as a recording.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const STEP_MAX: Duration = Duration::from_secs(180);
 /// How often the cluster is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a step came to.
+/// The outcome of a step.
 struct Recorded {
     began_ms: i64,
     settled_ms: Option<i64>,
@@ -33,7 +33,7 @@ struct Recorded {
 /// Does the steps in `from` (its `steps.json` and manifests) on the cluster of `options`, and writes `steps.json`, the
 /// manifests and `trace.jsonl` into `out`.
 ///
-/// A step ends when the cluster has been quiet for five seconds, at the latest after three minutes. What the server refuses
+/// A step ends when the cluster has been quiet for five seconds, at the latest after three minutes. A refusal by the server
 /// is part of the recording.
 ///
 /// # Errors
@@ -139,8 +139,8 @@ fn write(
     )
 }
 
-/// The changes of the recording's namespace and of what belongs to none, in order: an object whole when it appears, what is
-/// different when it changes.
+/// The changes of the recording's namespace and of objects without one, in order: an object whole when it appears, and
+/// a patch when it changes.
 fn trace(recording: &Recording, history: &[Change], zero: Timestamp) -> String {
     let mut known: BTreeMap<Id, Value> = BTreeMap::new();
     let mut out = String::new();
@@ -175,7 +175,7 @@ fn trace(recording: &Recording, history: &[Change], zero: Timestamp) -> String {
     out
 }
 
-/// The object without what only says who wrote it.
+/// The object without `managedFields`.
 fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

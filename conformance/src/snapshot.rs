@@ -1,4 +1,4 @@
-//! Snapshots: what a step looked like when somebody looked at it and found it right. In insta's form, beside the scenario.
+//! Snapshots: the text of a step that a person has looked at and found right. In insta's form, beside the scenario.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The whole of `cargo xtask conformance`: what is to be played, on what, and how it is told.
+//! The whole of `cargo xtask conformance`: the scenarios and recordings, the cluster, and the report.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,7 +42,7 @@ pub enum BackendChoice {
     K3s,
 }
 
-/// What to run and how.
+/// The options of a run.
 #[derive(Clone, Default)]
 pub struct SuiteOptions {
     /// Where the scenarios are.
@@ -59,7 +59,7 @@ pub struct SuiteOptions {
     pub only: Option<String>,
     /// The cluster.
     pub backend: BackendChoice,
-    /// Who runs OpenKruise's controllers.
+    /// The manager that runs OpenKruise's controllers.
     pub manager: ManagerChoice,
     /// The seed.
     pub seed: u64,
@@ -83,7 +83,7 @@ pub struct SuiteOptions {
     pub values: Value,
     /// How many nodes the in-process cluster of a scenario has; as many as otherwise for `None`.
     pub nodes: Option<u32>,
-    /// A manifest of what a scenario's cluster has from the start.
+    /// A manifest of the objects that a scenario's cluster has from the start.
     pub setup: Option<PathBuf>,
     /// A change of our manager: a test's way to break it.
     pub tweak: Option<ManagerTweak>,
@@ -95,7 +95,7 @@ pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 /// Runs work on a thread whose entropy follows the seed; how, is up to the program.
 pub type Simulate<'a> = &'a (dyn Fn(Seed, Job<'_>) + Sync);
 
-/// The names of what would be played.
+/// The names of the selected scenarios and recordings.
 ///
 /// # Errors
 /// If a scenario or recording is wrong.
@@ -171,10 +171,10 @@ fn read(options: &SuiteOptions) -> Result<(Vec<Scenario>, Vec<Recording>), Error
     Ok((scenarios, recordings))
 }
 
-/// Plays everything, tells what came of it on `out`, and returns the totals.
+/// Plays everything, reports it on `out`, and returns the totals.
 ///
 /// # Errors
-/// Bad input, or a cluster that cannot be had. What the cluster does wrong is in the totals.
+/// Bad input, or a cluster that cannot be had. Failures of the cluster are in the totals.
 pub fn run(
     options: &SuiteOptions,
     out: &mut (dyn Output + Send),
@@ -224,7 +224,7 @@ pub fn run(
     Ok(Totals::of(&outcomes))
 }
 
-/// What is played on a cluster of its own.
+/// A scenario or recording that is played on a cluster of its own.
 #[derive(Clone, Copy)]
 enum Play<'a> {
     Scenario(&'a Scenario),
@@ -262,10 +262,10 @@ impl Play<'_> {
     }
 }
 
-/// Plays everything, tells it in order, and gives the outcomes in order.
+/// Plays everything, reports it in order, and gives the outcomes in order.
 ///
-/// In-process clusters share nothing, so as many are played at once as there are cores. What each tells is kept until all
-/// before it have been told.
+/// In-process clusters share nothing, so as many are played at once as there are cores. The report of each is kept until all
+/// before it have been printed.
 fn play_all(
     options: &SuiteOptions,
     plays: &[Play<'_>],
@@ -389,7 +389,7 @@ pub(crate) async fn start(
     }
 }
 
-/// Applies what a scenario's cluster has from the start, and waits until its first consequences are there.
+/// Applies a scenario's initial objects, and waits until their first consequences are there.
 async fn set_up(options: &SuiteOptions, backend: &Backend) -> Result<(), Error> {
     let Some(path) = &options.setup else {
         return Ok(());
@@ -515,7 +515,7 @@ fn environment(options: &SuiteOptions, scenario: &Scenario) -> Result<Environmen
     Ok(environment)
 }
 
-/// Writes the snapshots of a scenario. What a recording says is never overwritten: a step that differs from its recording
+/// Writes the snapshots of a scenario. A recording is never overruled: a step that differs from its recording
 /// keeps its snapshot, and stays failed.
 fn bless(scenario: &Scenario, outcome: &mut ScenarioOutcome) -> Result<(), Error> {
     let mut failed = false;

@@ -6,7 +6,7 @@
 //! # The model
 //!
 //! * [`Server`] is a `tower::Service` from HTTP request to HTTP response. [`Server::client`] gives a `kube::Client` that
-//!   calls it in process; what a client sees is the same over a socket.
+//!   calls it in process; a client over a socket sees the same.
 //! * [`store`] keeps every version of every object under one revision; a watch is a position in its log.
 //! * [`Cluster`] adds nodes ([`nodes`]), controllers ([`controllers`]), a clock and a seed.
 //! * Time is tokio's. With a paused, single-threaded runtime it jumps to the next timer when nothing is runnable.
@@ -14,8 +14,8 @@
 //!
 //! # The crates
 //!
-//! This one puts the others together and re-exports what users need: `server` answers requests (its front page has their way),
-//! `store` keeps versions, `rules` says what is accepted, `machinery` knows types and patches; `nodes` and `controllers` are clients.
+//! This one puts the others together and re-exports their public API: `server` answers requests (its front page has their way),
+//! `store` keeps versions, `rules` validates, `machinery` has types and patches; `nodes` and `controllers` are clients.
 
 mod cluster;
 pub mod serve;

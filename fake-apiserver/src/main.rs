@@ -263,7 +263,7 @@ async fn run(options: Serve) -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// The CustomResourceDefinitions in the files of a directory, in the order of the files' names; what else is in there is left out.
+/// The CustomResourceDefinitions in the files of a directory, in the order of the files' names; other objects are left out.
 fn definitions(directory: &Path) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
     let told = |path: &Path, error: &dyn std::fmt::Display| format!("read {}: {error}", path.display());
     let entries = std::fs::read_dir(directory).map_err(|error| told(directory, &error))?;

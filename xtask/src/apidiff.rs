@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// Plays on the server behind this kubeconfig, instead of in-process ones.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// What the server behind the kubeconfig has: kcm (kube-controller-manager runs), authn.
+    /// The features of the server behind the kubeconfig: kcm (kube-controller-manager runs), authn.
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "kubeconfig")]
     feature: Vec<String>,
     /// Only cases whose group, name or `group/name` matches (`*` and `?` are wild; may be repeated).
@@ -37,8 +37,7 @@ pub(crate) struct Arguments {
     prune: bool,
 }
 
-/// Exit code 0 if everything was answered as recorded but for what is known not to be; in process only, where the list of
-/// known failures is kept.
+/// Exit code 0 if all answers are as recorded, except for the list of known failures, which applies in process only.
 pub(crate) fn run(arguments: Arguments) -> miette::Result<ExitCode> {
     let root = arguments
         .dir

@@ -18,10 +18,10 @@ pub(crate) struct Arguments {
     what: Option<What>,
 }
 
-/// What else can be measured.
+/// Further benchmarks.
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Clusters of many nodes and pods: how long until all run, until all are gone, and what each occupies.
+    /// Clusters of many nodes and pods: the time until all run and until all are gone, and the memory of each.
     Cluster {
         /// How many pods; several for how the cost grows.
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
@@ -29,7 +29,7 @@ enum What {
         /// How many nodes; without it, so many that the pods fit.
         #[arg(long)]
         nodes: Option<u32>,
-        /// Who makes the pods.
+        /// The maker of the pods.
         #[arg(long, value_enum, default_value_t)]
         by: By,
     },
@@ -39,7 +39,7 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000])]
         pods: Vec<u32>,
     },
-    /// A manager on the cluster whose kubeconfig is on standard input: what `manager` starts to measure it.
+    /// A manager on the cluster whose kubeconfig is on standard input: the process that `manager` measures.
     #[command(hide = true)]
     ManagerAlone {
         /// Ends after a pass.
@@ -57,7 +57,7 @@ enum What {
     },
 }
 
-/// Who makes the pods that are measured.
+/// The maker of the measured pods.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum By {
     /// A client, one after the other.

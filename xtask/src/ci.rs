@@ -1,10 +1,10 @@
-//! `cargo xtask ci`: what CI runs.
+//! `cargo xtask ci`: the checks of CI.
 
 use std::process::{Command, ExitCode};
 
 use miette::{IntoDiagnostic as _, WrapErr as _};
 
-/// Runs `.ci/run`, the one list of what is checked.
+/// Runs `.ci/run`, the one list of checks.
 pub(crate) fn run() -> miette::Result<ExitCode> {
     let status = Command::new("bash")
         .arg(".ci/run")

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Plays scenarios and recordings.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only what has a name that matches (`*` and `?` are wild).
+    /// Only scenarios and recordings with a matching name (`*` and `?` are wild).
     #[arg(long, value_name = "GLOB")]
     scenario: Option<String>,
     /// The folder of the scenarios.
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// How many nodes the in-process cluster of each test has.
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
-    /// A manifest of what the cluster of each test has from the start.
+    /// A manifest of the objects that the cluster of each test has from the start.
     #[arg(long, value_name = "FILE")]
     setup: Option<PathBuf>,
     /// Play every recording below DIR instead of the scenarios.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// The kubeconfig of `--backend kubeconfig` (otherwise the usual one).
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Who runs OpenKruise's controllers on a real cluster.
+    /// The manager that runs OpenKruise's controllers on a real cluster.
     #[arg(long, value_enum, default_value_t = ManagerKind::Own)]
     manager: ManagerKind,
     /// The number that a run on the in-process cluster is a function of.
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     /// Write a JSON report to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// List what would be played.
+    /// List the scenarios and recordings without playing them.
     #[arg(long)]
     list: bool,
     /// Write the snapshots of steps that no recording judges, or that equal theirs.
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     /// Show every step of everything.
     #[arg(short, long)]
     verbose: bool,
-    /// Show only what failed, and the totals.
+    /// Show only failures, and the totals.
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
 }
@@ -168,7 +168,7 @@ fn verbosity(verbose: bool, quiet: bool) -> Verbosity {
     }
 }
 
-/// A terminal, with a progress bar below what is printed.
+/// A terminal, with a progress bar below the output.
 struct Terminal {
     bar: ProgressBar,
 }

@@ -6,23 +6,23 @@ use clap::Args;
 use conformance::apidiff;
 use miette::{IntoDiagnostic as _, WrapErr as _, bail};
 
-/// The toolchain whose compiler has what cargo-fuzz asks for.
+/// The toolchain whose compiler has the flags that cargo-fuzz needs.
 const TOOLCHAIN: &str = "+nightly";
 
 /// Fuzzes the API server with cargo-fuzz, beginning with the requests of the recorded cases.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What is fuzzed: a file of `fake-apiserver/fuzz/fuzz_targets`, without its ending. All in turn if none is named.
+    /// The fuzz targets: files of `fake-apiserver/fuzz/fuzz_targets`, without their ending. All in turn if none is named.
     targets: Vec<String>,
     /// For how many seconds each.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Only writes what to begin with, below `fake-apiserver/fuzz/corpus`.
+    /// Only writes the seeds, below `fake-apiserver/fuzz/corpus`.
     #[arg(long)]
     seeds_only: bool,
 }
 
-/// Exit code 1 if one of the targets has found something, which cargo-fuzz has told by then.
+/// Exit code 1 if one of the targets has found something; cargo-fuzz has then printed it.
 pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
     let workspace = crate::conformance::workspace();
     let folder = workspace.join("fake-apiserver/fuzz");

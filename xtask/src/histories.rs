@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use conformance::histories;
 
-/// Plays random histories of CloneSets and looks after every commit for what must never happen.
+/// Plays random histories of CloneSets and checks invariants after every commit.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// How many, from seed 0 on.
     #[arg(long, default_value_t = 1000)]
     count: u64,
-    /// Only the one of this seed; tells what happened in it.
+    /// Only the one of this seed; prints its changes.
     #[arg(long)]
     seed: Option<u64>,
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// A run is many short-lived JSON documents: the allocator is a good part of what it costs.
+/// A run is many short-lived JSON documents: the allocator is a good part of its cost.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,23 +29,23 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Play the scenarios and compare what happens with recordings of real OpenKruise.
+    /// Play the scenarios and compare them with recordings of real OpenKruise.
     Conformance(conformance::Arguments),
     /// Play exchanges recorded from a real kube-apiserver and compare the answers.
     Apidiff(apidiff::Arguments),
-    /// Run what CI runs: format, lints, tests, conformance.
+    /// Run the checks of CI: format, lints, tests, conformance.
     Ci,
     /// Print the objects that install `kruise-manager`: definitions, roles, Service, webhook configurations, Deployment.
     Manifests(manifests::Arguments),
     /// Measure the tutorial, a cluster's start, and large CloneSets (in a release build).
     Bench(bench::Arguments),
-    /// Play random histories of CloneSets and look after every commit for what must never happen.
+    /// Play random histories of CloneSets and check invariants after every commit.
     Histories(histories::Arguments),
-    /// Do the steps of a recording on a cluster, and write what happens there as a recording.
+    /// Do the steps of a recording on a cluster, and write the changes there as a recording.
     Record(record::Arguments),
     /// Fuzz the API server's decoders, patches, selectors, schemas and expressions (needs cargo-fuzz and a nightly toolchain).
     Fuzz(fuzz::Arguments),
-    /// Measure what the README's commands cost to build, how soon a change is tested, and the size of release binaries.
+    /// Measure the build time of the README's commands, the time until a change is tested, and the size of release binaries.
     Timings(timings::Arguments),
     /// Send random requests to a cluster with watches open, and check that all adds up.
     Soak(soak::Arguments),

@@ -9,7 +9,7 @@ use conformance::suite::SuiteOptions;
 
 use crate::conformance::{Backend, ManagerKind};
 
-/// Does the steps of a recording on a cluster, and writes what happens there as a recording.
+/// Does the steps of a recording on a cluster, and writes the changes there as a recording.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The folder with `steps.json` and its manifests.
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// The kubeconfig of `--backend kubeconfig` (otherwise the usual one).
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Who runs OpenKruise's controllers.
+    /// The manager that runs OpenKruise's controllers.
     #[arg(long, value_enum, default_value_t = ManagerKind::External)]
     manager: ManagerKind,
     /// The number that a run on the in-process cluster is a function of.

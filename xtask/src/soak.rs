@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// How many clients send them.
     #[arg(long, default_value_t = 16)]
     clients: u32,
-    /// What they send follows from this number.
+    /// The seed of the requests.
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

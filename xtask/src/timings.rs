@@ -1,4 +1,4 @@
-//! `cargo xtask timings`: what a checkout costs to build, and how soon a change has its tests' result.
+//! `cargo xtask timings`: the build time of a checkout, and the time until a change has its tests' result.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -38,7 +38,7 @@ const CHANGES: [(&str, &str, &[&str]); 2] = [
     ),
 ];
 
-/// What a command took.
+/// The wall and processor time of a command.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     wall: Duration,
@@ -98,7 +98,7 @@ fn cargo(checkout: &Path, target: &Path, arguments: &[&str]) -> miette::Result<C
     Ok(cost)
 }
 
-/// The README's two commands on an empty target folder, without what they play.
+/// The README's two commands on an empty target folder, without running scenarios or tests.
 fn two_commands(checkout: &Path, target: &Path) -> miette::Result<(Cost, Cost)> {
     if target.exists() {
         fs::remove_dir_all(target).into_diagnostic()?;

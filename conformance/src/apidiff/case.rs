@@ -12,15 +12,15 @@ use super::view::View;
 use crate::error::Error;
 use crate::files;
 
-/// A sequence of requests and what is compared of their answers.
+/// A sequence of requests and the compared parts of their answers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
     /// Its name, unique within the group.
     pub name: String,
-    /// What it is about.
+    /// The subject.
     pub group: String,
-    /// What the server must have (`kcm`, `webhook`, `authn`), or with `!` must not have.
+    /// Features that the server must have (`kcm`, `webhook`, `authn`), or with `!` must not have.
     #[serde(default)]
     pub needs: Vec<String>,
     /// Whether the case makes no namespace of its own.
@@ -38,10 +38,10 @@ pub struct Case {
     /// Pointers that are left out of every comparison.
     #[serde(default)]
     pub ignore: Vec<String>,
-    /// Regular expressions and what they are replaced by in every text.
+    /// Regular expressions and their replacements in every text.
     #[serde(default)]
     pub patterns: Vec<(Expression, String)>,
-    /// What the case's webhooks answer, by path.
+    /// The answers of the case's webhooks, by path.
     #[serde(default)]
     pub webhooks: BTreeMap<String, Value>,
     /// Steps of which only the status is compared.
@@ -63,7 +63,7 @@ pub struct Case {
 /// The beginning of a case's answers in its file.
 const ANSWERS: &str = ",\n\"answers\":[";
 
-/// One step: a request, or something else of which exactly one field tells (`sleep`, `watch`, `collect`, …).
+/// One step: a request, or another action, which exactly one field names (`sleep`, `watch`, `collect`, …).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Step {
@@ -89,7 +89,7 @@ pub struct Step {
     pub(super) view: Option<Views>,
     pub(super) ignore: Vec<String>,
     pub(super) managed_fields: Option<bool>,
-    /// Who asks: `none`, or a token. The target's own identity without it.
+    /// The user: `none`, or a token. The target's own identity without it.
     #[serde(rename = "as")]
     pub(super) identity: Option<String>,
     /// The request is repeated until this holds.
@@ -106,7 +106,7 @@ pub struct Step {
     pub(super) collect: Option<String>,
     pub(super) count: usize,
     pub(super) close: bool,
-    /// Whether it is told if the watch was closed.
+    /// Whether the result says that the watch was closed.
     pub(super) end: bool,
     /// How long after the last wanted event more may come, in seconds.
     pub(super) quiet: Option<f64>,
@@ -114,7 +114,7 @@ pub struct Step {
     pub(super) skip_types: Vec<String>,
     pub(super) dedupe: bool,
     pub(super) unordered: bool,
-    /// Tells what the webhook at this path was sent.
+    /// Gives the requests that the webhook at this path got.
     pub(super) webhook_requests: Option<String>,
     /// Requests made at once; the statuses are compared, in order of size.
     pub(super) parallel: Option<Vec<Step>>,
@@ -146,7 +146,7 @@ impl Views {
     }
 }
 
-/// What a repeated request waits for; everything that is given must hold.
+/// The condition that a repeated request waits for; everything that is given must hold.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Until {

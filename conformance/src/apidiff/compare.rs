@@ -1,4 +1,4 @@
-//! What differs between two answers.
+//! The differences between two answers.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ const SHOWN_CHARS_MAX: usize = 600;
 pub struct Difference {
     /// Where, as a JSON pointer into the result of the step.
     pub path: String,
-    /// What the recorded server answered; `None` if it answered nothing there.
+    /// The recorded server's value; `None` if it has none there.
     pub wanted: Option<String>,
-    /// What this server answered; `None` if it answered nothing there.
+    /// This server's value; `None` if it has none there.
     pub got: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
-    /// What kind of thing differs: `status`, `headers`, `message`, `events`, `setup` or `body`.
+    /// The kind of difference: `status`, `headers`, `message`, `events`, `setup` or `body`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.path.as_str() {
@@ -45,7 +45,7 @@ impl Difference {
     }
 }
 
-/// The differences between what was wanted and what came, in order of their paths.
+/// The differences between the wanted and the actual answer, in order of their paths.
 pub(super) fn compare(wanted: &Value, got: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     walk(wanted, got, String::new(), &mut out);

@@ -1,6 +1,6 @@
-//! Exchanges with an API server: played, compared with what a real kube-apiserver answered, or recorded.
+//! Exchanges with an API server: played, compared with the answers of a real kube-apiserver, or recorded.
 //!
-//! A [`Case`] is a JSON file of requests; what was answered, reduced to what two servers must have in common, is another one
+//! A [`Case`] is a JSON file of requests; the recorded answers, reduced to the parts that two servers must share, are another one
 //! of the same name (`fixtures/apidiff/README.md` has the format). [`play`] plays one case on one server.
 
 mod case;

@@ -1,6 +1,6 @@
-//! Placeholders for what no two servers have in common: identities, times, addresses.
+//! Placeholders for values that differ between any two servers: identities, times, addresses.
 //!
-//! The same value gets the same placeholder throughout a case, so that what is equal within one answer or across several
+//! The same value gets the same placeholder throughout a case, so that values that are equal within one answer or across several
 //! must be equal in both.
 
 use std::borrow::Cow;
@@ -17,9 +17,9 @@ use super::encoded::Expression;
 /// Times further from now than this are literal.
 const NEAR_DAYS: i64 = 2;
 const SECONDS_A_DAY: i64 = 86_400;
-/// What a generated name keeps of a long prefix.
+/// The part of a long prefix that a generated name keeps.
 const PREFIX_CHARS: usize = 50;
-/// What generating a name adds to the prefix.
+/// The length of the suffix of a generated name.
 const SUFFIX_CHARS: usize = 5;
 
 macro_rules! expression {
@@ -45,7 +45,7 @@ expression!(
 expression!(QUOTED_VERSION, r#"(resourceVersion\\*": ?\\*")(\d+)"#);
 expression!(ADDRESS, r"^[0-9a-f.:]+$");
 
-/// Texts of a server's own making, and what stands for them.
+/// Texts that a server generates, and their placeholders.
 static ANONYMOUS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rows = [
         (r"kube-api-access-[a-z0-9]{5}", "kube-api-access-<gen>"),
@@ -66,7 +66,7 @@ static ANONYMOUS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Replaces what differs from server to server, consistently within one case.
+/// Replaces the values that differ from server to server, consistently within one case.
 pub(super) struct Normaliser {
     /// The placeholders given out, by kind and value.
     numbered: BTreeMap<(&'static str, String), String>,

@@ -1,4 +1,4 @@
-//! Bodies of requests as a case writes them: the order of fields is what some answers follow.
+//! Bodies of requests as a case writes them: some answers follow the order of fields.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use shared_json::{Map, Number, Value};
@@ -6,7 +6,7 @@ use shared_json::{Map, Number, Value};
 /// A JSON value whose fields have an order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ordered {
-    /// What has no parts, or parts whose order does not matter.
+    /// A value without parts, or with parts whose order does not matter.
     Plain(Value),
     List(Vec<Ordered>),
     Fields(Vec<(String, Ordered)>),
@@ -26,7 +26,7 @@ impl Ordered {
         }
     }
 
-    /// The value as text, as Python writes it. `name` fills in the names of fields, `plain` writes what has no parts.
+    /// The value as text, as Python writes it. `name` fills in the names of fields, `plain` writes values without parts.
     pub(super) fn text(&self, name: &impl Fn(&str) -> String, plain: &impl Fn(&Value) -> String) -> String {
         match self {
             Self::Plain(value) => plain(value),

@@ -38,17 +38,17 @@ const INITIAL_EVENTS_END: &str = "/object/metadata/annotations/k8s.io~1initial-e
 pub struct Server {
     /// A client of the server, as an administrator.
     pub client: kube::Client,
-    /// A client that says nothing of who it is; `None` where the server cannot tell.
+    /// A client without credentials; `None` where the server does not authenticate.
     pub anonymous: Option<kube::Client>,
     /// The server's time.
     pub clock: SharedClock,
-    /// `host:port`, as answers may tell it; empty for a server without.
+    /// `host:port`, as answers may contain it; empty for a server without.
     pub address: String,
     /// Whether the server goes with the case, so that nothing need be cleaned up.
     pub disposable: bool,
 }
 
-/// Plays a case and gives what is to be compared, a value for each step that has something.
+/// Plays a case and gives the values to compare, one for each step that has some.
 ///
 /// # Errors
 /// A request that cannot be made.
@@ -66,7 +66,7 @@ struct Player<'a> {
     variables: Variables,
     normaliser: Normaliser,
     watches: BTreeMap<String, Watch>,
-    /// What was made outside the namespace, and in it: paths.
+    /// The paths of objects that the case made outside the namespace, and in it.
     created: Vec<String>,
     created_inside: Vec<String>,
 }
@@ -142,7 +142,7 @@ impl<'a> Player<'a> {
         Ok(results)
     }
 
-    /// Makes the case's namespace and what controllers would put into it.
+    /// Makes the case's namespace and the objects that controllers would put into it.
     async fn prepare(&mut self) -> Result<(), String> {
         if self.case.no_namespace {
             return Ok(());
@@ -285,7 +285,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// What of an answer is compared.
+    /// The compared parts of an answer.
     fn result(&mut self, step: &Step, answer: &Answer, parts: &[Part]) -> Value {
         let mut out = Map::new();
         if parts.contains(&Part::Status) {
@@ -454,7 +454,7 @@ impl<'a> Player<'a> {
         ))
     }
 
-    /// Makes a step's request, and remembers what it made.
+    /// Makes a step's request, and remembers the objects that it made.
     async fn request(&mut self, step: &Step) -> Result<Answer, String> {
         let request = self.variables.prepared(step);
         let answer = self.send(&request).await?;

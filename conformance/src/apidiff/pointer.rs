@@ -88,7 +88,7 @@ pub(super) fn for_each_list(value: &mut Value, pointer: &str, act: &mut impl FnM
     go(value, &tokens(pointer), act);
 }
 
-/// Takes away what is at a pointer.
+/// Removes the value at a pointer.
 pub(super) fn remove(value: &mut Value, pointer: &str) {
     fn children(value: &mut Value) -> Vec<&mut Value> {
         match value {

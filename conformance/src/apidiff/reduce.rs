@@ -1,4 +1,4 @@
-//! What is left out of every comparison.
+//! The parts that are left out of every comparison.
 
 use shared_json::Value;
 
@@ -7,7 +7,7 @@ use super::pointer;
 /// Objects that controllers put into every namespace.
 const EVERYWHERE: [&str; 2] = ["kube-root-ca.crt", "openshift-service-ca.crt"];
 
-/// What of an answer is compared.
+/// The compared parts of an answer.
 pub(super) struct Reduction<'a> {
     pub(super) namespace: &'a str,
     pub(super) managed_fields: bool,
@@ -61,7 +61,7 @@ pub(super) fn is_automatic_event(event: &Value) -> bool {
         || (name == "default" && pointer::text(event, "/object/kind") == "ServiceAccount")
 }
 
-/// Leaves out what controllers own, and puts the rest in one order.
+/// Leaves out the fields that controllers own, and puts the rest in one order.
 fn drop_managers(value: &mut Value) {
     match value {
         Value::Object(map) => {

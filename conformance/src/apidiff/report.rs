@@ -1,4 +1,4 @@
-//! What came of the cases.
+//! The outcomes of the cases.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,18 +8,18 @@ use super::compare::Difference;
 /// How many differences of a step are shown unless all are asked for.
 const SHOWN_MAX: usize = 12;
 
-/// What came of one case.
+/// The outcome of one case.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// `group/name`.
     pub id: String,
     /// The case's group.
     pub group: String,
-    /// What came of it.
+    /// The result.
     pub result: CaseResult,
 }
 
-/// What came of playing a case.
+/// The result of playing a case.
 #[derive(Debug, Clone)]
 pub enum CaseResult {
     /// It was answered as it was recorded.

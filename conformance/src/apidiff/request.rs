@@ -9,10 +9,10 @@ use super::case::Step;
 use super::compare::sorted_text;
 use super::pointer;
 
-/// What the requests say they come from: it is in managed fields.
+/// The user agent of the requests: it is in managed fields.
 const USER_AGENT: &str = "apidiff";
 
-/// What was captured, by name.
+/// The captured values, by name.
 pub(super) struct Variables(pub(super) BTreeMap<String, Value>);
 
 /// A request, ready to be sent.

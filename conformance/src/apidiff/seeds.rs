@@ -1,4 +1,4 @@
-//! What fuzz targets begin with: the requests of the recorded cases, as inputs of `fake-apiserver/fuzz`.
+//! The seeds of fuzz targets: the requests of the recorded cases, as inputs of `fake-apiserver/fuzz`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::case::{Case, Step};
 use super::request::{Prepared, Variables};
 use crate::error::Error;
 
-/// Longer inputs cost more time than they are worth: what is long in the cases is so to find where limits are.
+/// Longer inputs cost more time than they are worth: the long bodies in the cases look for limits.
 const LENGTH_MAX: usize = 16 * 1024;
 
 /// Inputs by the name of their target, each once and in order.
@@ -48,7 +48,7 @@ pub fn seeds<'a>(cases: impl IntoIterator<Item = &'a Case>) -> Seeds {
     seeds
 }
 
-/// Writes the inputs of a target into a folder, each as a file named by its number. What is there already stays.
+/// Writes the inputs of a target into a folder, each as a file named by its number. Existing files stay.
 ///
 /// # Errors
 /// If that cannot be written.
@@ -127,7 +127,7 @@ fn alone(seeds: &mut Seeds, request: &Prepared) {
     }
 }
 
-/// A request for a certificate, without what makes text of it.
+/// A request for a certificate, decoded from its text form.
 fn certificate_request(seeds: &mut Seeds, request: &str) {
     let pem = STANDARD.decode(request).unwrap_or_default();
     let pem = String::from_utf8_lossy(&pem);

@@ -20,7 +20,7 @@ use super::report::{CaseResult, Counts, Outcome, tell};
 use crate::error::Error;
 use crate::suite::matches_glob;
 
-/// What a case may ask for that is the server's choice: kube-controller-manager runs.
+/// A feature that a case may need and that not every server has: kube-controller-manager runs.
 const CONTROLLERS: &str = "kcm";
 
 /// The server to play on.
@@ -33,12 +33,12 @@ pub enum Target {
     Kubeconfig {
         /// The file; the usual one for `None`.
         path: Option<PathBuf>,
-        /// What it has: `kcm`, `authn`.
+        /// Its features: `kcm`, `authn`.
         features: Vec<String>,
     },
 }
 
-/// What to play and how to tell of it.
+/// The cases to play, the server, and the verbosity of the report.
 #[derive(Debug, Clone, Default)]
 pub struct ApidiffOptions {
     /// The folder of the cases.
@@ -57,7 +57,7 @@ pub struct ApidiffOptions {
     pub quiet: bool,
 }
 
-/// What a recorded server answered to a case.
+/// A recorded server's answers to a case.
 #[derive(Deserialize)]
 struct Golden {
     results: Vec<Value>,
@@ -83,11 +83,11 @@ impl Case {
     }
 }
 
-/// Plays the selected cases and tells what came of them.
+/// Plays the selected cases and reports their outcomes.
 ///
 /// # Errors
-/// Cases that cannot be read, a server that cannot be reached, or output that cannot be written. What the server answers
-/// otherwise is in the outcomes.
+/// Cases that cannot be read, a server that cannot be reached, or output that cannot be written. Answers that differ
+/// are in the outcomes.
 pub fn run(options: &ApidiffOptions, out: &mut (dyn Write + Send)) -> Result<Vec<Outcome>, Error> {
     let mut cases = read_all(&options.cases)?;
     cases.retain(|case| case.is_selected(&options.only));
@@ -136,7 +136,7 @@ fn in_process(options: &ApidiffOptions, cases: &[Case]) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// What the case's requests are answered, or why it is not played.
+/// The answers to the case's requests, or why it is not played.
 type Played = Result<Result<Vec<Value>, String>, String>;
 
 fn on_new_cluster(case: &Case) -> Played {
@@ -237,7 +237,7 @@ async fn connect(path: Option<&Path>) -> Result<Server, String> {
     Ok(server)
 }
 
-/// Plays a case and compares, or writes down, what came.
+/// Plays a case and compares, or writes down, the answers.
 fn judged(options: &ApidiffOptions, case: &Case, play: impl FnOnce() -> Played) -> Outcome {
     let result = match play() {
         Err(why) => CaseResult::Skipped(why),
@@ -343,7 +343,8 @@ pub fn prune(path: &Path, fixed: &[String]) -> Result<(), Error> {
     })
 }
 
-/// How outcomes differ from what is known: cases that failed and should not, and cases that are listed and did not fail.
+/// The difference of outcomes from the list of known failures: cases that failed and should not, and cases that are listed and
+/// did not fail.
 #[must_use]
 pub fn surprises(outcomes: &[Outcome], known: &BTreeSet<String>) -> (Vec<String>, Vec<String>) {
     let ids = |wanted: &dyn Fn(&Outcome) -> bool| {

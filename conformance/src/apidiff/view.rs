@@ -11,7 +11,7 @@ use super::compare::sorted_text;
 use super::encoded::Expression;
 use super::pointer;
 
-/// What stands where a view finds nothing.
+/// The value where a view finds nothing.
 const ABSENT: &str = "<absent>";
 /// How deep the view `shape` looks.
 const SHAPE_DEPTH: u32 = 9;
@@ -22,9 +22,9 @@ const SHAPE_DEPTH: u32 = 9;
 pub(super) enum View {
     /// These pointers.
     Pick(Vec<String>),
-    /// What is at the pointer.
+    /// The value at the pointer.
     At(String),
-    /// The sorted keys of what is at the pointer.
+    /// The sorted keys of the value at the pointer.
     Keys(String),
     /// Types instead of values.
     Shape(Flag),
@@ -36,7 +36,7 @@ pub(super) enum View {
     Sort(Sort),
     /// All but these pointers.
     Del(Vec<String>),
-    /// How long what is at the pointer is.
+    /// The length of the value at the pointer.
     Length(String),
     /// Which of these texts the answer contains.
     Contains(Vec<String>),
@@ -99,7 +99,7 @@ pub(super) struct Sort {
     by: String,
 }
 
-/// Looks at `body` (null for what is no JSON) and `text`, the whole answer, in these ways in turn.
+/// Applies these views in turn to `body` (null for invalid JSON) and `text`, the whole answer.
 pub(super) fn look(views: &[View], body: Value, text: &str) -> Value {
     views.iter().fold(body, |body, view| view.look(body, text))
 }
@@ -243,7 +243,7 @@ fn shape(value: &Value, depth: u32) -> Value {
     }
 }
 
-/// What of a schema says how objects are built, without its descriptions.
+/// The keywords of a schema that describe the structure of objects.
 const STRUCTURAL: [&str; 17] = [
     "type",
     "format",

@@ -1,4 +1,4 @@
-//! Expressions in CEL, as Chainsaw evaluates them: `object` is the value, `bindings.resolve("name")` gives what has a name.
+//! Expressions in CEL, as Chainsaw evaluates them: `object` is the value, `bindings.resolve("name")` gives the value of a name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// Gives a name to a value, hiding what had it before.
+    /// Gives a name to a value, hiding its former value.
     pub fn set(&mut self, name: &str, value: Value) {
         self.values.insert(name.to_owned(), value);
     }
@@ -59,7 +59,7 @@ impl Bindings {
         self.compiler
     }
 
-    /// What expressions ask the cluster.
+    /// The questions of expressions to the cluster.
     #[must_use]
     pub fn questions(&self) -> &Questions {
         &self.questions
@@ -125,7 +125,7 @@ fn one_line(error: &jmespath::JmespathError) -> String {
 }
 
 /// Evaluates every text in a value that is an expression in parentheses, over nothing: an empty object, since JMESPath makes
-/// no list of parts of what is not there.
+/// no list of parts of a missing value.
 ///
 /// # Errors
 /// As [`evaluate`].

@@ -1,7 +1,7 @@
 //! The functions that Chainsaw adds to JMESPath's: those of JMESPath Community, of kyverno-json and of Kyverno.
 //!
-//! What asks a cluster is in [`questions`]. Left out is what asks a clock or chance, and what reads certificates: those names stay
-//! unknown.
+//! Functions that ask a cluster are in [`questions`]. Functions that ask a clock or chance, or read certificates, are left out:
+//! those names stay unknown.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const WIDTH_MAX: usize = 1 << 16;
 
 /// A function of values.
 type Plain = fn(&[Value]) -> Result<Value, String>;
-/// Its name, the types of its arguments, how many of these are optional, and what it does.
+/// Its name, the types of its arguments, how many of these are optional, and its function.
 type Row = (&'static str, &'static [ArgumentType], usize, Plain);
 
 fn text(args: &[Value], index: usize) -> &str {
@@ -146,7 +146,7 @@ fn decoded(args: &[Value]) -> Result<Value, String> {
     Ok(Value::from(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// A path without what says nothing: empty parts, `.`, and `..` with what it leaves.
+/// A path in its shortest form: without empty parts, `.`, and `..` with the part before it.
 fn path(args: &[Value]) -> Result<Value, String> {
     let given = text(args, 0);
     let mut parts: Vec<&str> = Vec::new();
@@ -436,7 +436,7 @@ fn evaluated(args: &[Rcvar], context: &Context<'_>, run: Plain) -> Result<Rcvar,
     Variable::from_serializable(result).map(Rcvar::new)
 }
 
-/// Two numbers and what an operator makes of them; of anything else null.
+/// The result of an operator on two numbers; of anything else null.
 fn operator(name: &str, args: &[Value]) -> Value {
     let (Some(one), Some(other)) = (number(args, 0), number(args, 1)) else {
         return Value::Null;
@@ -452,7 +452,7 @@ fn operator(name: &str, args: &[Value]) -> Value {
 }
 
 thread_local! {
-    /// What `let` binds where the present expression is, innermost last.
+    /// The variables that `let` binds around the present expression, innermost last.
     static BOUND: RefCell<Vec<(String, Rcvar)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -488,7 +488,7 @@ fn bound(args: &[Rcvar]) -> Rcvar {
     found.unwrap_or_else(|| Rcvar::new(Variable::Null))
 }
 
-/// The elements of a list by what an expression makes of them.
+/// The elements of a list, grouped by the result of an expression.
 fn grouped(args: &[Rcvar], context: &mut Context<'_>) -> Result<Rcvar, JmespathError> {
     let mut groups: BTreeMap<String, Rcvar> = BTreeMap::new();
     let [list, by] = args else {

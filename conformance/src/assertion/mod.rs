@@ -1,7 +1,7 @@
 //! Chainsaw's assertions: trees of JSON whose leaves may be expressions.
 //!
-//! [`expression`] evaluates JMESPath, [`operators`] and [`functions`] add what Chainsaw adds to it, [`cel`] is its other language,
-//! [`questions`] are what expressions ask a cluster. [`tree`] compares a tree with a value.
+//! [`expression`] evaluates JMESPath, [`operators`] and [`functions`] are Chainsaw's additions to it, [`cel`] is its other
+//! language, [`questions`] are the requests of expressions to a cluster. [`tree`] compares a tree with a value.
 
 mod cel;
 pub mod expression;

@@ -1,4 +1,4 @@
-//! What JMESPath Community adds to JMESPath's grammar: variables, `let`, and arithmetic.
+//! The additions of JMESPath Community to JMESPath's grammar: variables, `let`, and arithmetic.
 //!
 //! An expression with these is written anew with calls of functions for them, which any JMESPath engine with such functions
 //! evaluates: `a + b * c` becomes `plus(a, times(b, c))`. Everything else stays as it is. How tightly operators bind is taken
@@ -17,7 +17,7 @@ pub(super) const OF_TWO: [(&str, &[&str]); 6] = [
 ];
 /// The function that turns a number's sign.
 pub(super) const NEGATIVE: &str = "operator_negative";
-/// The function that evaluates an expression with more variables: the expression, what it is evaluated over, names and values.
+/// The function that evaluates an expression with more variables: the expression, its input, names and values.
 pub(super) const LET: &str = "operator_let";
 /// The function that gives the value of a variable that [`LET`] binds.
 pub(super) const VARIABLE: &str = "operator_variable";
@@ -26,7 +26,7 @@ pub(super) const VARIABLE: &str = "operator_variable";
 const LONG_SIGNS: [&str; 9] = ["[?", "[]", "||", "&&", "==", "!=", "<=", ">=", "//"];
 /// How deep an expression may be; every level takes some of the stack, here and where it is evaluated.
 const DEPTH_MAX: usize = 64;
-/// What binds less than arithmetic does: it is left as it is.
+/// Operators that bind less than arithmetic: they are left as they are.
 const LOOSE: [&str; 9] = ["|", "||", "&&", "==", "!=", "<=", ">=", "<", ">"];
 const SUMS: [&str; 3] = ["+", "-", "\u{2212}"];
 const PRODUCTS: [&str; 6] = ["*", "\u{d7}", "/", "\u{f7}", "//", "%"];
@@ -34,7 +34,7 @@ const PRODUCTS: [&str; 6] = ["*", "\u{d7}", "/", "\u{f7}", "//", "%"];
 /// Rewrites an expression. `known` gives the value of a variable from outside the expression, as JSON.
 ///
 /// # Errors
-/// What is missing where, and what `known` says.
+/// A missing part and its place, and the error of `known`.
 pub(super) fn rewrite(
     expression: &str,
     known: &dyn Fn(&str) -> Result<String, String>,
@@ -146,7 +146,7 @@ impl<'e> Reader<'e> {
         Ok(text)
     }
 
-    /// A value with what is selected from it, and signs before it.
+    /// A value with its selections, and signs before it.
     fn operand(&mut self) -> Result<String, String> {
         if self.depth == DEPTH_MAX {
             return Err(format!("an expression may be {DEPTH_MAX} levels deep"));
@@ -189,7 +189,7 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// A name, a literal, or what stands in brackets.
+    /// A name, a literal, or an expression in brackets.
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
             "(" => {
@@ -220,7 +220,7 @@ impl<'e> Reader<'e> {
         Ok(format!("`{}`", value.replace('`', "\\`")))
     }
 
-    /// What follows a value without an operator: fields, elements, arguments.
+    /// The selections after a value: fields, elements, arguments.
     fn selected(&mut self, first: String) -> Result<String, String> {
         let mut text = first;
         loop {

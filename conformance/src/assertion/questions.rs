@@ -1,6 +1,6 @@
 //! Functions that ask a cluster within an expression: `x_k8s_list($client, 'v1', 'Node')`.
 //!
-//! Expressions are evaluated without waiting for anything. A function that asks notes its question and fails; whoever evaluates
+//! Expressions are evaluated without waiting for anything. A function that asks notes its question and fails; the caller then
 //! gets the answers from the cluster, and evaluates again.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
-//! Assertion trees: what an object must look like.
+//! Assertion trees: the wanted form of an object.
 //!
 //! A plain field must be equal below; fields that the tree does not name do not matter. A key in parentheses is an
-//! expression over the value at hand, and what is below it is compared with the result; `~.` before it compares each
+//! expression over the value at hand, and the tree below it is compared with the result; `~.` before it compares each
 //! element of the result (`~name.` binds its index); `->name` after it binds the result below. A text in parentheses is an expression whose result is
 //! the wanted value. A list must have as many elements, each as wanted.
 
@@ -9,7 +9,7 @@ use shared_json::Value;
 
 use super::expression::{Bindings, evaluate, inner};
 
-/// Compares; returns what is wrong, each with the field's path. Empty means that the value is as it should be.
+/// Compares; returns the differences, each with the field's path. Empty means that the value is as it should be.
 #[must_use]
 pub fn check(tree: &Value, value: &Value, bindings: &Bindings) -> Vec<String> {
     let mut problems = Vec::new();

@@ -21,7 +21,7 @@ const EVENTS: &str = "events";
 pub struct Collector {
     history: Arc<Mutex<Vec<Change>>>,
     began: Timestamp,
-    /// How many of its watches have yet to tell what was there when they began.
+    /// The number of its watches that have not delivered their initial objects yet.
     behind: watch::Receiver<usize>,
     /// Aborts the watches when dropped.
     _watches: JoinSet<()>,
@@ -87,7 +87,7 @@ impl Collector {
         self.began
     }
 
-    /// What has been seen so far.
+    /// The changes so far.
     #[must_use]
     pub fn history(&self) -> Vec<Change> {
         self.history
@@ -112,7 +112,7 @@ impl Collector {
 /// The last version of each object, by uid.
 type Known = BTreeMap<String, Arc<Value>>;
 
-/// A change as histories tell it.
+/// A change as histories hold it.
 fn translate(known: &mut Known, resource: &str, at_ms: i64, change: JsonChange) -> Option<Change> {
     let (kind, object) = match change {
         JsonChange::Present(object) => {

@@ -26,16 +26,16 @@ use crate::recording::environment::Environment;
 /// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
 const PASS_REST: Duration = Duration::from_millis(10);
 
-/// What the manager says that it is.
+/// The manager's user agent.
 const MANAGER: &str = "kruise-manager";
 
 /// How many nodes there are unless said otherwise.
 const NODES: u32 = 3;
 
-/// Changes what a manager does: a test's way to break it.
+/// A change of a manager's options: a test's way to break it.
 pub type ManagerTweak = Arc<dyn Fn(Options) -> Options + Send + Sync>;
 
-/// What an in-process cluster is to be.
+/// The options of an in-process cluster.
 #[derive(Clone, Default)]
 pub struct FakeOptions {
     /// The number that the run is a function of.
@@ -44,7 +44,7 @@ pub struct FakeOptions {
     pub trace: bool,
     /// Images and names of a recording's test bed.
     pub environment: Environment,
-    /// Whether nobody writes down what happens: for what only measures.
+    /// Whether no changes are recorded: for benchmarks.
     pub unrecorded: bool,
     /// How many nodes there are; three unless given.
     pub nodes: Option<u32>,
@@ -52,7 +52,7 @@ pub struct FakeOptions {
     pub tweak: Option<ManagerTweak>,
 }
 
-/// An in-process cluster, its manager, and who writes down what happens.
+/// An in-process cluster, its manager, and the collector of its changes.
 pub struct FakeCluster {
     cluster: Cluster,
     names: Arc<AliasNames>,
@@ -107,7 +107,7 @@ fn webhooks(gates: &FeatureGates) -> Vec<Webhook> {
 }
 
 /// The kinds whose history scenarios look at, under the names that recordings give them: those of OpenKruise that the gates
-/// switch on, and what comes of them.
+/// switch on, and the objects that they make.
 pub(super) fn watched_kinds(gates: &FeatureGates) -> Vec<(String, ApiResource)> {
     let mut kinds = vec![
         ("apps/v1", "ControllerRevision"),
@@ -139,7 +139,7 @@ impl FakeCluster {
     /// Starts a cluster with OpenKruise's definitions, webhooks and controllers.
     ///
     /// # Errors
-    /// If the cluster refuses what it begins with.
+    /// If the cluster refuses its initial objects.
     pub async fn start(options: FakeOptions) -> Result<Self, Error> {
         let seed = Seed(options.seed);
         let rest: SharedNames = Arc::new(SeededNames::new(seed.fork("names")));

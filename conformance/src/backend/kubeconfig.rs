@@ -25,7 +25,7 @@ use crate::history::text;
 /// How often it is asked whether a new definition is served, or the webhooks are ready.
 const TRIES_MAX: u32 = 200;
 const TRY_PERIOD: Duration = Duration::from_millis(100);
-/// How long the harness waits to see what is there already.
+/// How long the harness waits for the existing objects.
 const SYNC_LIMIT: Duration = Duration::from_secs(10);
 /// The configurations by which an API server knows OpenKruise's webhooks.
 const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
@@ -42,7 +42,7 @@ pub struct RealCluster {
 /// Our manager, if it is ours that runs.
 #[derive(Default)]
 struct OwnManager {
-    /// What the harness installed, to be taken away again.
+    /// The objects that the harness installed, to be deleted again.
     installed: Vec<shared_json::Value>,
     /// The task that the manager runs in; aborted when dropped.
     task: JoinSet<Result<(), String>>,
@@ -50,10 +50,10 @@ struct OwnManager {
 
 impl RealCluster {
     /// Connects to the cluster of a kubeconfig (the default one for `None`), and runs our manager against it from here
-    /// unless someone else does: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
+    /// unless `manager` names another: installs OpenKruise's definitions, roles and webhooks, and serves the webhooks from here.
     ///
     /// # Errors
-    /// If the kubeconfig cannot be read, the cluster cannot be reached, refuses what is to be installed, or has OpenKruise
+    /// If the kubeconfig cannot be read, the cluster cannot be reached, refuses an object of the installation, or has OpenKruise
     /// already.
     pub async fn connect(
         kubeconfig: Option<&Path>,
@@ -117,7 +117,7 @@ impl RealCluster {
         &self.collector
     }
 
-    /// Takes away what was not there before.
+    /// Deletes the objects that were not there before.
     pub(super) async fn clean_up(self) {
         self.manager.clean_up(&self.client).await;
     }
@@ -142,7 +142,7 @@ impl OwnManager {
         }
     }
 
-    /// Ends the manager and takes away what was installed for it, the last first.
+    /// Ends the manager and deletes the objects that were installed for it, the last first.
     async fn clean_up(mut self, client: &Client) {
         if let Some(Ok(Err(why))) = self.task.try_join_next() {
             tracing::error!(why, "the manager ended before its time");
@@ -244,7 +244,7 @@ fn run_manager(
     Ok(port)
 }
 
-/// Waits until the API server knows where the webhooks are and whom to trust.
+/// Waits until the API server has the webhooks' address and authority.
 async fn webhooks_ready(client: &Client, url: &str) -> Result<(), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     for _ in 0..TRIES_MAX {
@@ -285,7 +285,7 @@ async fn configurations(kubectl: &Kubectl, kind: &str) -> Result<Option<shared_j
     Ok(found.and_then(|found| shared_json::to_value(found).ok()))
 }
 
-/// Installs what a manager needs; what was not there is added to `installed`, also if something is refused.
+/// Installs the objects that a manager needs; new ones are added to `installed`, also if one is refused.
 async fn install(client: &Client, installed: &mut Vec<shared_json::Value>) -> Result<(), Error> {
     let kubectl = Kubectl::new(client.clone(), "default");
     for kind in CONFIGURATIONS {

@@ -1,10 +1,10 @@
-//! The kinds of clusters that the harness can drive. Each is only a client, and who starts what.
+//! The kinds of clusters that the harness can drive. Each is a client, and the programs that were started for it.
 
 mod collector;
 mod daemon;
 mod fake;
 mod kubeconfig;
-mod made;
+mod local_cluster;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use kube::Client;
 pub use collector::Collector;
 pub use fake::{FakeCluster, FakeOptions, ManagerTweak};
 pub use kubeconfig::RealCluster;
-pub use made::{MadeCluster, Maker, Runner, run_program};
+pub use local_cluster::{MadeCluster, Maker, Runner, run_program};
 
 use crate::history::Change;
 
-/// Who runs the controllers of OpenKruise.
+/// The manager that runs the controllers of OpenKruise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ManagerChoice {
     /// This process, with the `controller` crate.
     #[default]
     Own,
-    /// Someone else: OpenKruise is installed already.
+    /// Another manager: OpenKruise is installed already.
     External,
 }
 
@@ -73,7 +73,7 @@ impl Backend {
         }
     }
 
-    /// What has happened so far.
+    /// The changes so far.
     #[must_use]
     pub fn history(&self) -> Vec<Change> {
         self.collector().history()
@@ -113,7 +113,7 @@ impl Backend {
         matches!(self, Self::Fake(_))
     }
 
-    /// Takes away what the harness put into the cluster.
+    /// Deletes the objects that the harness put into the cluster.
     pub async fn clean_up(self) {
         if let Self::Real(cluster) = self {
             cluster.clean_up().await;

@@ -1,4 +1,4 @@
-//! What must never happen in a history: looked for after every change.
+//! The invariants of a history, checked after every change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use super::numbers::Numbers;
 use super::pod::Pod;
 use crate::history::{Change, ChangeKind};
 
-/// For so long after the user did something the controller may still act on what it knew before.
+/// The time after an action of the user in which the controller may still act on its former view.
 const BEHIND_MS: i64 = 50;
 /// For so long after a watch of the controller was broken off it may act on an old view: it waits 0.8 s before it asks again,
 /// then twice as long.
 const BLIND_MS: i64 = 4000;
 
-/// What the user did: when, and the pods that it touched.
+/// The user's actions: their times, and the pods that they touched.
 #[derive(Debug, Default)]
 pub struct Deeds {
     /// When something was asked of the set.
@@ -35,7 +35,7 @@ impl Deeds {
     }
 }
 
-/// What is wrong with a history; nothing if all is well.
+/// The violations in a history; empty if all is well.
 #[must_use]
 pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
     let mut out = Vec::new();

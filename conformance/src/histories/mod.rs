@@ -1,18 +1,18 @@
-//! Random histories of CloneSets on in-process clusters: what must never happen does not, after any commit, and in the end
-//! they come to rest as what was asked for.
+//! Random histories of CloneSets on in-process clusters: no commit breaks an invariant, and in the end
+//! the sets reach their specs.
 //!
 //! In every second one the manager meets faults besides ([`weather`]).
 //!
-//! [`wish`] is what the user wants of the set, [`player`] does something to it now and then, [`judge`] looks at every
+//! [`random_spec`] is the spec that the user asks for, [`player`] acts on the set now and then, [`judge`] looks at every
 //! change afterwards. All follows from a seed, so that a history that went wrong is played again by its number.
 
 pub mod judge;
 mod numbers;
 mod player;
 mod pod;
+mod random_spec;
 mod story;
 mod weather;
-mod wish;
 
 use std::time::Duration;
 
@@ -22,29 +22,29 @@ use crate::bench::simulate_seed;
 use crate::error::Error;
 use crate::suite::Simulate;
 use player::Player;
-use wish::Wish;
+use random_spec::Wish;
 
-/// What the user does in one history.
+/// The number of the user's actions in one history.
 const STEPS: u64 = 10;
-/// After so long everything has come to rest: a write that no watch told of is looked up after five minutes, and then there may be as much
-/// to do as at the start.
+/// The time after which everything has come to rest: a write that no watch delivered is looked up after five minutes, and then
+/// there may be as much to do as at the start.
 const REST: Duration = Duration::from_secs(600);
 
 /// A history that was played.
 #[derive(Debug, Clone)]
 pub struct Played {
-    /// What was wrong with it; nothing if all is well.
+    /// The violations; empty if all is well.
     pub wrongs: Vec<String>,
     /// How many of the manager's requests, and events for it, were struck by the weather.
     pub struck: u32,
-    /// What happened, a line for each change.
+    /// The changes, a line for each.
     pub story: Vec<String>,
 }
 
 /// Plays the history of a seed.
 ///
 /// # Errors
-/// If its cluster does not start, or refuses what must not be refused.
+/// If its cluster does not start, or refuses a valid request.
 pub fn play(seed: u64, simulate: Simulate<'_>) -> Result<Played, Error> {
     simulate_seed(Seed(seed), simulate, async || {
         let mut random = Seed(seed).fork("history").random();

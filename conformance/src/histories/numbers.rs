@@ -1,4 +1,4 @@
-//! What a spec's numbers mean, worked out here once more: the judge does not ask the accused.
+//! The meaning of a spec's numbers, computed here once more: the judge shares no code with the controller.
 
 use shared_json::Value;
 

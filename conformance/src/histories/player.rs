@@ -1,4 +1,4 @@
-//! The user, who does something to the set now and then.
+//! The user, which changes the set now and then.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use shared_json::{Value, json};
 
 use super::judge::Deeds;
 use super::pod::{MARK, STATE};
-use super::wish::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
+use super::random_spec::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
 use crate::action::Kubectl;
 use crate::backend::{Backend, FakeCluster, FakeOptions};
 use crate::error::Error;
@@ -24,7 +24,7 @@ pub(super) struct Player {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     pub(super) deeds: Deeds,
-    /// What goes wrong, and whether it breaks off watches.
+    /// The faults, and whether each breaks off watches.
     weather: Vec<(bool, FaultHandle)>,
 }
 
@@ -134,7 +134,7 @@ impl Player {
         Ok(names.get(usize::try_from(at).unwrap_or(0)).cloned())
     }
 
-    /// Whoever the hooks are for lets the pods go that are held, and takes those back that were updated.
+    /// Plays the owner of the hooks: releases the held pods, and holds those again that were updated.
     async fn let_go(&mut self) -> Result<(), Error> {
         for pod in self.list().await? {
             let labels: BTreeMap<String, String> = pod.metadata.labels.unwrap_or_default();
@@ -199,7 +199,7 @@ impl Player {
         self.deeds.deleted.insert(name.to_owned());
     }
 
-    /// How the set differs from what it was asked to be, after all that time.
+    /// The differences between the set and its spec, after all that time.
     pub(super) async fn unlike(&self, wish: &Wish) -> Result<Vec<String>, Error> {
         let set = self.sets.get_status(SET).await.map_err(refused("get"))?;
         let counters = [

@@ -1,13 +1,13 @@
-//! What a pod looks like to the judge.
+//! The judge's view of a pod.
 
 use shared_json::Value;
 
 /// Where a pod says in which state of its life it is.
 pub(super) const STATE: &str = "lifecycle.apps.kruise.io/state";
-/// What marks a pod to be deleted.
+/// The label that marks a pod to be deleted.
 pub(super) const MARK: &str = "apps.kruise.io/specified-delete";
 
-/// One pod at some moment, with what it has been through.
+/// One pod at some moment, with its past.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pod {
     /// Whether it is held before it is deleted.

@@ -1,4 +1,4 @@
-//! A history to read: what matters of each change, in a line.
+//! A history to read: the essence of each change, in a line.
 
 use shared_json::Value;
 

@@ -1,13 +1,13 @@
-//! What goes wrong between the manager and the API server while a history is played.
+//! The faults between the manager and the API server while a history is played.
 
 use client_kit::Random;
 use fake_apiserver::faults::{Effect, Fault, Requests};
 
-/// Whom the weather is for.
+/// The user agent that the faults are for.
 const MANAGER: &str = "kruise-manager";
 
 /// In every second history nothing; in the others requests of the manager that are refused, or done and not answered, and
-/// watches that end or have to begin anew. Nothing makes its view older than it thinks: whoever sees an old cluster cannot keep
+/// watches that end or have to begin anew. No fault makes its view older than it thinks: a manager with an old view cannot keep
 /// to a budget, and OpenKruise does not either.
 pub(super) fn faults(random: &mut Random) -> Vec<Fault> {
     let writes = || {

@@ -1,4 +1,4 @@
-//! Differences from recordings that are known, with their reasons. Only what is listed is forgiven.
+//! Known differences from recordings, with their reasons. Only listed ones are forgiven.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub struct Divergence {
     pub recording: String,
     /// The step's name.
     pub step: String,
-    /// What is different: the lines of the diff, each with its `-` (the recording's) or `+` (ours).
+    /// The difference: the lines of the diff, each with its `-` (the recording's) or `+` (ours).
     pub what: String,
     /// Why that is right.
     pub why: String,

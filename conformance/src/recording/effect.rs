@@ -1,4 +1,4 @@
-//! When what a step did took effect: kubectl needs some tenths of a second to start, in which a busy cluster goes on.
+//! The time at which a step took effect: kubectl needs some tenths of a second to start, in which a busy cluster goes on.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub fn at_ms(recording: &Recording, index: usize) -> i64 {
     start_ms
 }
 
-/// Whether the action may have been what changed the object.
+/// Whether the action may have changed the object.
 fn concerns(action: &Action, change: &Change) -> bool {
     if action.file.is_some() || action.verb == "request" {
         return !matches!(
@@ -42,7 +42,7 @@ fn concerns(action: &Action, change: &Change) -> bool {
     plural == change.resource && (action.names.is_empty() || action.names.contains(&change.name()))
 }
 
-/// Whether the change is one of what is wanted, not of how things are.
+/// Whether the change is one of the wanted state, and not of the status.
 fn asks(change: &Change, before: Option<&Value>) -> bool {
     if change.kind == ChangeKind::Deleted {
         return true;

@@ -1,4 +1,4 @@
-//! What a recording's cluster was like, as far as a run under the same conditions needs it.
+//! The test bed of a recording, as far as a run under the same conditions needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use shared_json::Value;
 
 use super::load::Recording;
-use super::pace;
+use super::node_speed;
 use crate::history::{ChangeKind, text};
 
-/// The conditions of a recording: what its test bed gave, not what OpenKruise did with it.
+/// The conditions of a recording: the inputs from its test bed, not OpenKruise's own actions.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// The suffixes of pods' names in the order in which the pods were created, by prefix (`cs-demo-`).
@@ -31,13 +31,13 @@ pub struct Environment {
     pub daemon: bool,
 }
 
-/// What the daemon writes on pods.
+/// The daemon's annotation on pods.
 const DAEMONS_WORD: &str = "/metadata/annotations/apps.kruise.io~1runtime-containers-meta";
 
 /// Gates whose default an earlier version had otherwise: the first version with today's default, and the one before.
 const EARLIER_DEFAULTS: [((u32, u32), &str); 1] = [((1, 4), "InPlaceUpdateEnvFromMetadata=false")];
 
-/// The feature gates with which today's manager does what that of `version` did with `gates`.
+/// The feature gates with which today's manager behaves as that of `version` did with `gates`.
 fn gates(version: &str, gates: &str) -> String {
     let mut numbers = version.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -76,7 +76,7 @@ impl Environment {
         let version = recording.name.split('/').next().unwrap_or_default();
         let mut environment = Self {
             gates: gates(version, &recording.gates),
-            paces: pace::of(&recording.history),
+            paces: node_speed::of(&recording.history),
             began: recording.began,
             ..Self::default()
         };

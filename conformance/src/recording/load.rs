@@ -20,9 +20,9 @@ pub struct Recording {
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// What was done.
+    /// The steps.
     pub steps: Vec<Step>,
-    /// What happened.
+    /// The recorded changes.
     pub history: Vec<Change>,
     /// When the first step began, by the clock on the wall.
     pub began: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub struct Recording {
     pub gates: String,
 }
 
-/// What was done in one step.
+/// The actions of one step.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Step {
     /// Its name, such as `02-scale-out`.
@@ -98,10 +98,10 @@ fn ms(seconds: f64) -> i64 {
 }
 
 impl Recording {
-    /// Reads the recording in `folder`; `root` is what its name is relative to.
+    /// Reads the recording in `folder`; its name is relative to `root`.
     ///
     /// # Errors
-    /// If a file is missing or is not what it should be.
+    /// If a file is missing or invalid.
     pub fn read(root: &Path, folder: &Path) -> Result<Self, Error> {
         Self::with_trace(root, folder, read_trace(&folder.join("trace.jsonl"))?)
     }

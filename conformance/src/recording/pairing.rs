@@ -1,4 +1,4 @@
-//! Which pod of a run is which pod of a recording.
+//! Pairing of the pods of a run with the pods of a recording.
 //!
 //! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
@@ -55,7 +55,7 @@ pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     out
 }
 
-/// What the pods of a run are called in the recording, where that is not what they are called in the run.
+/// The recording's names of a run's pods, where they differ from the run's.
 #[must_use]
 pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
     let cast = roles.ours();

@@ -1,4 +1,4 @@
-//! Which pod of a run a step speaks of, when the recording's step names one of its own pods.
+//! The pod of a run that a step means, when the recording's step names one of its own pods.
 //!
 //! The pods of one burst are alike but for their random names, and which of them OpenKruise takes first is decided by the
 //! order of a Go map. A recording's step that follows, such as "take the finalizer off `sample-4kcrq`", means *the pod that
@@ -28,7 +28,7 @@ pub struct Roles {
     ours: BTreeMap<String, String>,
 }
 
-/// What a moment of a history says of its pods.
+/// The pods at a moment of a history.
 struct Moment {
     state: State,
     ranks: BTreeMap<String, usize>,
@@ -53,7 +53,7 @@ impl Moment {
         self.ranks.get(name).copied().unwrap_or(usize::MAX)
     }
 
-    /// What tells a pod from its like; nothing if it is not there.
+    /// The distinguishing properties of a pod; none if it does not exist.
     fn looks(&self, name: &str) -> Option<Value> {
         let pod = self
             .state

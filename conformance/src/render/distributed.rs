@@ -10,7 +10,7 @@ use crate::history::{Change, ChangeKind, State, number, text};
 /// The kinds of which there are copies, as recordings name them.
 const COPIED: [(&str, &str); 2] = [("configmaps", "ConfigMap"), ("secrets", "Secret")];
 
-/// The distributions, with the columns that `kubectl get` prints, and the failures that they tell of.
+/// The distributions, with the columns that `kubectl get` prints, and the failures in their conditions.
 pub(super) fn distributions(state: &State) -> String {
     let all: Vec<&Value> = state.of("resourcedistributions").collect();
     if all.is_empty() {
@@ -61,7 +61,7 @@ fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     list.map(Array::as_slice).unwrap_or_default()
 }
 
-/// The kind and the name of what a distribution copies.
+/// The kind and the name of the object that a distribution copies.
 fn copied(distribution: &Value) -> (String, String) {
     (
         text(distribution, "/spec/resource/kind"),
@@ -69,7 +69,7 @@ fn copied(distribution: &Value) -> (String, String) {
     )
 }
 
-/// The objects that have the kind and the name of copies, whoever made them.
+/// The objects that have the kind and the name of copies, regardless of their makers.
 pub(super) fn copies(state: &State) -> String {
     let copied: BTreeSet<(String, String)> = state.of("resourcedistributions").map(copied).collect();
     let mut rows = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn copies(state: &State) -> String {
     align(&["NAMESPACE", "COPY", "FROM", "HASH", "DATA"], &rows)
 }
 
-/// What happened to copies, object by object.
+/// The changes of copies, object by object.
 pub(super) fn fates(before: &[Change], during: &[Change]) -> String {
     let all = before.iter().chain(during);
     let copied: BTreeSet<(String, String)> = all

@@ -1,7 +1,8 @@
 //! A step of a run, or of a recording, as the same text.
 //!
-//! [`tables`] shows what is there at the step's end, [`pods`] what became of the pods, [`events`] what was said, object by
-//! object, [`distributed`] what became of copies of Secrets and ConfigMaps. [`normalise`] is the one place where what cannot be equal is made equal.
+//! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
+//! object, [`distributed`] the changes of copies of Secrets and ConfigMaps. [`normalise`] is the only place that masks values
+//! which differ between runs.
 
 mod distributed;
 mod events;
@@ -46,7 +47,7 @@ pub(crate) fn has_all_events(text: &str, of: &str) -> bool {
         .all(|(line, count)| said.get(&line).is_some_and(|had| *had >= count))
 }
 
-/// The events of a rendered step: whose and what, and how often.
+/// The events of a rendered step: their objects and texts, and their counts.
 fn said(text: &str) -> BTreeMap<(&str, &str), u64> {
     let mut object = "";
     let mut out = BTreeMap::new();

@@ -1,16 +1,16 @@
-//! What cannot be equal between two runs, made equal: the one place for it.
+//! The only place that masks values which differ between runs.
 //!
 //! * Node names: which node a pod goes to depends on how many there are. They become `<node>`.
 //! * How long an image took to pull, and its size.
 //! * The count of `ScaleUpLimited`: it says how often the controller happened to look (5 in the tutorial, 11 and 9 in
 //!   the recordings). That of `FailedScheduling`, likewise, says how often the scheduler tried (1 to 3 for pods of one set).
 //! * The object in a `FailedCreate`, which holds uids and times, and how often it was tried.
-//! * What a source says about an object when it has nearly said all it may (25 events in a row), some of it in tries of
+//! * The messages of a source about an object when it has nearly reached its limit (25 events in a row), some of it in tries of
 //!   such a number: then only the first 15 other events are shown.
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
 //!   containers of one pod are killed: the kubelet does that in parallel, too. The order in which pods are deleted one right
 //!   after the other: that of pods that are marked is a Go map's.
-//! * What only says how slow the test bed was or how it was built ([`is_of_the_test_bed`]).
+//! * Differences by the speed or the setup of the test bed ([`is_of_the_test_bed`]).
 //! * The uid of the claim in the name of its volume (`ProvisioningSucceeded`).
 //! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
 //! * How often an image that cannot be pulled has been tried, and which of the two reasons in turn the pod shows.
@@ -69,7 +69,7 @@ pub(super) fn waiting_reason(reason: String) -> String {
     reason
 }
 
-/// An event's message without what differs from run to run.
+/// An event's message without the parts that differ from run to run.
 pub(super) fn message<'a>(reason: &str, message: &'a str) -> Cow<'a, str> {
     match reason {
         "Scheduled" => match message.rsplit_once(" to ") {

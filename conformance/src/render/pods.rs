@@ -1,4 +1,4 @@
-//! What became of the pods during a step.
+//! The changes of the pods during a step.
 
 use std::collections::BTreeMap;
 

@@ -87,7 +87,7 @@ pub(super) fn workloads(state: &State) -> String {
     out
 }
 
-/// The pods, with what a reader of the tutorial looks at.
+/// The pods, with the columns that a reader of the tutorial looks at.
 pub(super) fn pods(state: &State) -> String {
     let rows: Vec<Vec<String>> = state
         .of("pods")

@@ -10,7 +10,7 @@ use crate::run::outcome::{ScenarioOutcome, Status, StepOutcome};
 pub enum Detail {
     /// Nothing, unless it failed.
     Failure,
-    /// A line, and what failed.
+    /// A line, and the failures.
     Line,
     /// Each step, without the events of pods.
     Steps,
@@ -125,7 +125,7 @@ impl<W: Write> Console<W> {
         Ok(())
     }
 
-    /// Closes a scenario with one line; where steps are not shown whole, with what went wrong.
+    /// Closes a scenario with one line; where steps are not shown whole, with the failures.
     ///
     /// # Errors
     /// If the text cannot be written.

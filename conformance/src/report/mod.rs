@@ -1,4 +1,4 @@
-//! What came of a run, for people and for machines.
+//! The outcome of a run, for people and for machines.
 
 pub mod console;
 pub mod json;
@@ -12,9 +12,9 @@ use crate::run::outcome::{ScenarioOutcome, Status};
 /// How much a run prints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verbosity {
-    /// What failed, and the totals.
+    /// The failures, and the totals.
     Quiet,
-    /// As `Lines`, without a line for what passed: a progress bar counts that.
+    /// As `Lines`, without a line for a success: a progress bar counts those.
     Progress,
     /// The scenarios that say so step by step, and a line for each other one.
     #[default]

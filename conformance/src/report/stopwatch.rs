@@ -1,4 +1,4 @@
-//! Wall time: only ever for reports and benchmarks, never for what a run does.
+//! Wall time: only ever for reports and benchmarks, never for the behaviour of a run.
 
 use std::time::{Duration, Instant};
 

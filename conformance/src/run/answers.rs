@@ -1,4 +1,4 @@
-//! The cluster's answers to what expressions ask it.
+//! The cluster's answers to the questions of expressions.
 
 use kube::api::{Api, DynamicObject};
 use shared_json::{Value, json};

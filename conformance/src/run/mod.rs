@@ -5,6 +5,6 @@ pub mod compare;
 mod objects;
 mod operations;
 pub mod outcome;
-mod pace;
 pub mod play;
+mod polling;
 pub mod scenario;

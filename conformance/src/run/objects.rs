@@ -18,7 +18,7 @@ pub(super) fn has_condition(object: &Value, name: &str, wanted: &str) -> bool {
         .any(|condition| text(condition, "/type") == name && text(condition, "/status") == wanted)
 }
 
-/// Whether what was asked for is not there.
+/// Whether the requested object does not exist.
 pub(super) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_not_found())
 }

@@ -7,7 +7,7 @@ use shared_json::{Value, json};
 
 use super::answers::answer;
 use super::objects::{command, find, has_condition, is_not_found, list, shown};
-use super::pace::Pace;
+use super::polling::Pace;
 use crate::action::{ActionError, Applied, Kubectl};
 use crate::assertion::expression::{evaluate, fill, inner};
 use crate::assertion::{Bindings, tree};
@@ -35,7 +35,7 @@ pub(super) struct Player<'a> {
     pace: Pace,
     bindings: Bindings,
     timeouts: Timeouts,
-    /// Whether expressions in objects are evaluated, and what becomes of dependents, where an operation does not say.
+    /// Whether expressions in objects are evaluated, and the propagation policy of deletions, where an operation does not say.
     template: bool,
     propagation: Option<String>,
     /// How many operations have been played, of the step.
@@ -73,7 +73,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Gives names to values, for what follows.
+    /// Gives names to values, for the operations that follow.
     pub(super) async fn bind(&mut self, bindings: &[Binding]) -> Outcome {
         self.bindings = self.scope(bindings).await?;
         Ok(())
@@ -85,7 +85,7 @@ impl<'a> Player<'a> {
         self.answered(|| named(name, &self.bindings)).await
     }
 
-    /// Evaluates, with the answers of the cluster to what expressions ask it.
+    /// Evaluates, with the answers of the cluster to the questions of expressions.
     async fn answered<T>(&self, evaluate: impl Fn() -> Result<T, String>) -> Result<T, String> {
         let questions = self.bindings.questions();
         questions.forget();
@@ -177,14 +177,14 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Plays what is to be done after a failure; its own failures do not matter.
+    /// Plays the operations for a failure; their own failures do not matter.
     pub(super) async fn catch(&mut self, operations: &[Operation]) {
         if let Err(why) = self.operations(operations, "catch").await {
             self.commands.push(format!("# {why}"));
         }
     }
 
-    /// Does what steps left to do, and takes away what they made.
+    /// Plays the clean-up operations of steps, and deletes the objects that they made.
     pub(super) async fn clean_up(&mut self) {
         let cleanup = std::mem::take(&mut self.cleanup);
         if let Err(why) = self.operations(&cleanup, "cleanup").await {
@@ -493,7 +493,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// What a check wants, with where each comes from.
+    /// The trees of a check, with the source of each.
     fn trees(&self, action: &CheckAction, scope: &Bindings) -> Result<Vec<(Value, String)>, String> {
         let Some(file) = &action.file else {
             let tree = action.resource.clone().unwrap_or_default();
@@ -625,7 +625,7 @@ fn named(name: &str, bindings: &Bindings) -> Result<String, String> {
     })
 }
 
-/// Whether what happened is what was expected to; without an expectation success is.
+/// Whether the outcome is the expected one; without an expectation that is success.
 fn expected(
     expectations: &[Expectation],
     object: &Value,

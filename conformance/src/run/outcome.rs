@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The outcome of a run.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ pub enum Status {
     Skipped,
 }
 
-/// What came of one step.
+/// The outcome of one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepOutcome {
     /// The step's name.
     pub name: String,
-    /// What was done, as a person would have typed it.
+    /// The commands, as a person would have typed them.
     pub commands: Vec<String>,
-    /// What the step looked like afterwards.
+    /// The rendered step.
     pub text: String,
     /// How it ended.
     pub status: Status,
-    /// The difference from what was expected, or what went wrong; empty if nothing did.
+    /// The difference from the expectation, or the error; empty if there is none.
     pub diff: String,
-    /// What was expected and from where, such as `recording 1.0.1/s1-cs-demo`; empty if nothing was.
+    /// The expectation's source, such as `recording 1.0.1/s1-cs-demo`; empty if there is no expectation.
     pub judged_by: Vec<String>,
     /// Known differences that were forgiven, with their reasons.
     pub forgiven: Vec<String>,
 }
 
-/// What came of one scenario.
+/// The outcome of one scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioOutcome {
     /// Its name.

@@ -1,4 +1,4 @@
-//! Plays a recording: does what was done then, at the same times, and compares what comes of it.
+//! Plays a recording: does its actions at the same times, and compares the results.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const REACHED_MAX: Duration = Duration::from_millis(300);
 /// How often the run is looked at meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What a step of a recording looks like, rendered.
+/// A step of a recording, rendered.
 #[must_use]
 pub fn rendered(recording: &Recording, index: usize) -> String {
     rendered_between(recording, recording.start_ms(index), recording.end_ms(index))
@@ -45,7 +45,7 @@ fn rendered_between(recording: &Recording, start_ms: i64, end_ms: i64) -> String
 /// Plays a recording on a backend.
 ///
 /// # Errors
-/// If a manifest cannot be read. What the server refuses is part of the outcome: it may have refused it then, too.
+/// If a manifest cannot be read. A refusal by the server is part of the outcome: the recorded server may have refused it, too.
 pub async fn play(
     recording: &Recording,
     backend: &Backend,
@@ -130,7 +130,7 @@ pub async fn play(
 
 /// A moment at which the recorder did something while the cluster was still busy.
 ///
-/// How far a cluster gets in a second depends on its machine. What was done next was done when it had got so far, so the
+/// How far a cluster gets in a second depends on its machine. The recorder acted when the cluster had got so far, so the
 /// run goes on when it has, too, or when it should have long since.
 struct Moment<'a> {
     recording: &'a Recording,
@@ -228,7 +228,7 @@ pub(crate) async fn ensure_namespace(kubectl: &Kubectl) {
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
-/// Does one action with the run's names; returns it as a command line, and what the server said.
+/// Does one action with the run's names; returns it as a command line, and the server's answer.
 pub(crate) async fn act(
     kubectl: &Kubectl,
     recording: &Recording,

@@ -55,7 +55,7 @@ pub type OnStep<'a> = &'a mut dyn FnMut(&StepOutcome);
 /// Plays a scenario on a backend; `snapshots` says whether each step must have one that nothing else judges.
 ///
 /// # Errors
-/// If the scenario itself is wrong. What the cluster does wrong is part of the outcome.
+/// If the scenario itself is wrong. Failures of the cluster are part of the outcome.
 pub async fn run(
     scenario: &Scenario,
     backend: &Backend,
@@ -178,7 +178,7 @@ fn scenario_error(scenario: &Scenario, why: &str) -> Error {
     }
 }
 
-/// Compares a step with what the recordings show, and with its snapshot.
+/// Compares a step with the recordings, and with its snapshot.
 fn judge(scenario: &Scenario, outcome: &mut StepOutcome, index: usize, judges: &[Judge], snapshots: bool) {
     for judge in judges {
         let Some(expected) = judge.steps.get(index) else {

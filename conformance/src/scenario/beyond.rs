@@ -1,6 +1,6 @@
-//! What of Chainsaw is not played: whatever needs a machine or another cluster.
+//! The parts of Chainsaw that are not played: those that need a machine or another cluster.
 //!
-//! A test that uses some of it is skipped, by its words. What only shows something to people is passed over, and so are programs
+//! A test that uses such a part is skipped, and the part named. Output for people is passed over, and so are programs
 //! that run when a test has failed or is over: the cluster goes with the test.
 
 use shared_json::Value;

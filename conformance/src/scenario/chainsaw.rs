@@ -1,4 +1,4 @@
-//! The form of a Chainsaw test, as far as Seatrial plays it. What it does not know it refuses by name.
+//! The form of a Chainsaw test, as far as Seatrial plays it. Unknown fields are refused by name.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Metadata {
     pub name: String,
     /// Accepted; tests are files here.
     pub namespace: Option<String>,
-    /// Accepted; what generators write.
+    /// Accepted; generators write it.
     pub creation_timestamp: Option<String>,
     /// See [`super::extras`].
     #[serde(default)]
@@ -43,16 +43,16 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
 }
 
-/// What a test does.
+/// The body of a test.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Spec {
-    /// What it is about.
+    /// The description.
     #[serde(default)]
     pub description: String,
     /// The namespace it runs in, instead of `default`; it is made unless it is there.
     pub namespace: Option<String>,
-    /// What that namespace is made of.
+    /// The template of that namespace.
     pub namespace_template: Option<Value>,
     /// The language of expressions in that.
     pub namespace_template_compiler: Option<Compiler>,
@@ -71,7 +71,7 @@ pub struct Spec {
     /// Done when a step fails.
     #[serde(default)]
     pub catch: Vec<Operation>,
-    /// Whether to leave what it made.
+    /// Whether to leave the objects that it made.
     #[serde(default)]
     pub skip_delete: bool,
     /// Whether not to run it.
@@ -87,9 +87,9 @@ pub struct Spec {
     pub fast_namespace_deletion: Option<bool>,
     /// Accepted; the cluster goes with the test.
     pub force_termination_grace_period: Option<GoDuration>,
-    /// Accepted; nothing looks at what is left.
+    /// Accepted, without effect.
     pub delay_before_cleanup: Option<GoDuration>,
-    /// What becomes of dependents of what is deleted.
+    /// The propagation policy of deletions.
     pub deletion_propagation_policy: Option<String>,
     /// The test is played once for each of these.
     #[serde(default)]
@@ -116,7 +116,7 @@ pub struct Timeouts {
     pub apply: Option<GoDuration>,
     /// For assert; 30 s unless given.
     pub assert: Option<GoDuration>,
-    /// For taking away what was made.
+    /// For deleting the objects that it made.
     pub cleanup: Option<GoDuration>,
     /// For delete; 15 s unless given.
     pub delete: Option<GoDuration>,
@@ -160,7 +160,7 @@ pub struct Step {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// What it is about.
+    /// The description.
     #[serde(default)]
     pub description: String,
     /// The language of expressions.
@@ -176,7 +176,7 @@ pub struct Step {
     /// A file that has the step's operations.
     #[serde(rename = "use")]
     pub template_of: Option<Use>,
-    /// What it does, in order.
+    /// The operations, in order.
     #[serde(default, rename = "try")]
     pub operations: Vec<Operation>,
     /// Done when it fails.
@@ -188,12 +188,12 @@ pub struct Step {
     /// Done when the test is over.
     #[serde(default)]
     pub cleanup: Vec<Operation>,
-    /// Whether to leave what it made.
+    /// Whether to leave the objects that it made.
     #[serde(default)]
     pub skip_delete: bool,
     /// Whether expressions in objects are evaluated.
     pub template: Option<bool>,
-    /// What becomes of dependents of what is deleted.
+    /// The propagation policy of deletions.
     pub deletion_propagation_policy: Option<String>,
 }
 
@@ -203,7 +203,7 @@ pub struct Step {
 pub struct Use {
     /// The file, beside the test.
     pub template: String,
-    /// What it is given.
+    /// The bindings that it gets.
     #[serde(default)]
     pub with: Variant,
 }
@@ -226,7 +226,7 @@ pub struct StepTemplate {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Operation {
-    /// What it is about.
+    /// The description.
     #[serde(default)]
     pub description: String,
     /// The language of expressions.
@@ -276,13 +276,13 @@ pub struct WriteAction {
     /// Values by name.
     #[serde(default)]
     pub bindings: Vec<Binding>,
-    /// What may come of it besides success.
+    /// The allowed outcomes besides success.
     #[serde(default)]
     pub expect: Vec<Expectation>,
     /// Values taken from the outcome, for later operations.
     #[serde(default)]
     pub outputs: Vec<Output>,
-    /// Whether the server is only asked what would come of it.
+    /// Whether the request is a dry run.
     #[serde(default)]
     pub dry_run: bool,
     /// Which subresource is patched.
@@ -293,7 +293,7 @@ pub struct WriteAction {
     pub template: Option<bool>,
 }
 
-/// What may come of an operation.
+/// An allowed outcome of an operation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "expectation")]
 pub struct Expectation {
@@ -330,9 +330,9 @@ pub struct DeleteAction {
     pub file: Option<String>,
     /// Whether expressions are evaluated.
     pub template: Option<bool>,
-    /// What becomes of dependents.
+    /// The propagation policy.
     pub deletion_propagation_policy: Option<String>,
-    /// What may come of it besides success.
+    /// The allowed outcomes besides success.
     #[serde(default)]
     pub expect: Vec<Expectation>,
     /// Values by name.
@@ -376,7 +376,7 @@ pub struct CheckAction {
     pub template: Option<bool>,
 }
 
-/// What to wait for.
+/// An operation that waits.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WaitAction {
@@ -392,14 +392,14 @@ pub struct WaitAction {
     pub selector: Option<String>,
     /// Accepted; nothing is printed.
     pub format: Option<String>,
-    /// What is waited for.
+    /// The condition to wait for.
     #[serde(rename = "for")]
     pub until: WaitFor,
     /// How long it may take.
     pub timeout: Option<GoDuration>,
 }
 
-/// What is waited for: one of these.
+/// The condition to wait for: one of these.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct WaitFor {

@@ -1,4 +1,4 @@
-//! `.chainsaw.yaml`: what is so for all tests of a folder.
+//! `.chainsaw.yaml`: the configuration of all tests of a folder.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::error::Error;
 
 /// The file's name.
 const FILE: &str = ".chainsaw.yaml";
-/// How files of tests are called if nothing is said, without what tells their form.
+/// The default name of test files, without the ending for their form.
 const TEST_FILE: &str = "chainsaw-test";
 
-/// What a folder's tests have in common. Both versions of Chainsaw's configuration are read; what is about clusters that live on
-/// when a test is over is passed over.
+/// The configuration of a folder's tests. Both versions of Chainsaw's configuration are read; settings about clusters that live
+/// on when a test is over is passed over.
 #[derive(Debug, Default)]
 pub(super) struct Configuration {
     timeouts: Timeouts,
@@ -34,7 +34,7 @@ impl Configuration {
     /// Reads the configuration in a file, or that of a folder, which need not have one.
     ///
     /// # Errors
-    /// If it cannot be read, or says what cannot be.
+    /// If it cannot be read, or is invalid.
     pub(super) fn read(root: &Path, file: Option<&Path>) -> Result<Self, Error> {
         let path = file.map_or_else(|| root.join(FILE), Path::to_owned);
         let text = match std::fs::read_to_string(&path) {
@@ -116,7 +116,7 @@ impl Configuration {
                 .is_some_and(|unwanted| unwanted.is_match(name))
     }
 
-    /// Fills in what a test does not say itself.
+    /// Fills in the settings that a test does not have itself.
     pub(super) fn fill(&self, spec: &mut Spec) {
         spec.timeouts = spec.timeouts.within(self.timeouts);
         if spec.namespace.is_none() && spec.namespace_template.is_none() {
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a test called `name` that says nothing: whether it is taken, and its file, namespace, labels of that,
+    /// The outcome for a test called `name` without settings: whether it is selected, and its file, namespace, labels of that,
     /// templating and policy of deletion.
     fn outcome(spec: &Value, name: &str) -> Value {
         let configuration = Configuration::of(&json!({"spec": spec.clone()})).expect("a configuration");

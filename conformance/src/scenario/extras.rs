@@ -1,4 +1,4 @@
-//! What Chainsaw has no word for, in annotations, so that a scenario stays a valid Chainsaw test.
+//! Seatrial's additions to Chainsaw, in annotations, so that a scenario stays a valid Chainsaw test.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ const SEED: &str = "seatrial.dev/seed";
 
 /// The digests of images, a line each: `nginx:1.25.3: sha256:…`. Two references may have one digest.
 const IMAGES: &str = "seatrial.dev/images";
-/// What goes wrong, in YAML: faults as `fake_apiserver::faults::Fault` reads them, by the name of the step that they begin with.
+/// Faults in YAML, as `fake_apiserver::faults::Fault` reads them, by the name of the step that they begin with.
 const FAULTS: &str = "seatrial.dev/faults";
 
-/// What the annotations say.
+/// The contents of the annotations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
     /// Suffixes by prefix.
     pub pod_names: Vec<(String, Vec<String>)>,
-    /// Recordings by name, each with what its pods are called here.
+    /// Recordings by name, each with the names of its pods here.
     pub recordings: Vec<(String, BTreeMap<String, String>)>,
     /// Feature gates.
     pub gates: String,
@@ -36,7 +36,7 @@ pub struct Extras {
     pub daemon: bool,
     /// The digests of images, by reference.
     pub images: BTreeMap<String, String>,
-    /// What goes wrong from a step on, by the step's name.
+    /// The faults from a step on, by the step's name.
     pub faults: BTreeMap<String, Vec<Fault>>,
     /// Whether the scenario is played first and shown step by step.
     pub shown_first: bool,

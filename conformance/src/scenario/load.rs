@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::files;
 use crate::manifest;
 
-/// A scenario: a test, where it is, and what its annotations say.
+/// A scenario: a test, its file, and its annotations.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// Its name: its folder's below the root.
@@ -22,9 +22,9 @@ pub struct Scenario {
     pub path: PathBuf,
     /// The test.
     pub test: Test,
-    /// What Chainsaw has no word for.
+    /// Seatrial's annotations.
     pub extras: Extras,
-    /// What of it is not played: then nothing is.
+    /// The parts that are not played: if there are any, the test is skipped.
     pub beyond: Vec<String>,
     /// Which of a test's scenarios it is, from 1.
     pub variant: usize,
@@ -43,7 +43,7 @@ impl Scenario {
     /// operations, their files. A file may hold several, and one that is played with several values is several.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error, and its place.
     pub fn read_all(root: &Path, path: &Path) -> Result<Vec<Self>, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
             path: path.to_owned(),
@@ -287,7 +287,7 @@ fn use_template(folder: &Path, step: &mut Step) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is known of a test that is not played: its name, and whether it is to be skipped anyway.
+/// The head of a test that is not played: its name, and whether it is to be skipped anyway.
 fn unplayed(path: &Path, document: &Value) -> Result<Test, Error> {
     let name = document.pointer("/metadata/name").cloned();
     let skip = document.pointer("/spec/skip").cloned();
@@ -302,7 +302,7 @@ fn unplayed(path: &Path, document: &Value) -> Result<Test, Error> {
     )
 }
 
-/// Reads a test, telling the field's path of what is wrong.
+/// Reads a test; an error has the field's path.
 fn of_tree(path: &Path, tree: &Value) -> Result<Test, Error> {
     let tree = k8s_openapi::serde_json::Value::from(tree.clone());
     serde_path_to_error::deserialize::<_, Test>(tree).map_err(|error| Error::Parse {
@@ -314,7 +314,7 @@ fn of_tree(path: &Path, tree: &Value) -> Result<Test, Error> {
     })
 }
 
-/// Reads a test, telling line, column and field path of what is wrong.
+/// Reads a test; an error has line, column and field path.
 fn parse(path: &Path, text: &str) -> Result<Test, Error> {
     let direct: Result<Test, serde_saphyr::Error> = serde_saphyr::from_str(text);
     let error = match direct {

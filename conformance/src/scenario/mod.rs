@@ -1,8 +1,8 @@
 //! Scenarios: Chainsaw `Test` files (`chainsaw.kyverno.io/v1alpha1`).
 //!
-//! [`chainsaw`] is the file's form, [`load`] reads it and what it refers to, [`configuration`] what all tests of a folder have in
-//! common, [`values`] what a person gives to tests, [`extras`] reads the annotations for what Chainsaw has no word for, [`beyond`]
-//! knows what of Chainsaw is not played.
+//! [`chainsaw`] is the file's form, [`load`] reads it and the files that it refers to, [`configuration`] the configuration of a
+//! folder's tests, [`values`] a person's values for tests, [`extras`] the annotations with Seatrial's additions, [`beyond`]
+//! the parts of Chainsaw that are not played.
 
 pub mod beyond;
 pub mod chainsaw;

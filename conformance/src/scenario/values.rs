@@ -1,4 +1,4 @@
-//! What a person gives to tests as `$values`: files, and settings such as `image.tag=1,args={a,b},ports[0]=80`, in Helm's grammar.
+//! A person's values for tests as `$values`: files, and settings such as `image.tag=1,args={a,b},ports[0]=80`, in Helm's grammar.
 
 use std::path::Path;
 
@@ -78,16 +78,16 @@ fn merge(into: &mut Value, from: Value) {
 /// Whether a setting's values are read for their type, or are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Typing {
-    /// `true`, `false`, `null` and whole numbers are what they look like.
+    /// `true`, `false`, `null` and whole numbers have their JSON types.
     Typed,
     /// All values are texts.
     Texts,
 }
 
-/// Does what a setting says to values.
+/// Applies a setting to values.
 ///
 /// # Errors
-/// What is wrong with the setting.
+/// The error in the setting.
 fn set(values: &mut Value, setting: &str, typing: Typing) -> Result<(), String> {
     let mut reader = Reader {
         rest: setting,
@@ -112,7 +112,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes text up to one of some characters, and that; a backslash takes away what a character means.
+    /// Takes text up to one of some characters, and that; a backslash escapes a character.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut text = String::new();
         let mut characters = self.rest.char_indices();
@@ -207,7 +207,7 @@ impl Reader<'_> {
     }
 }
 
-/// Puts a value where the path leads, making what is not there; takes the field away if there is no value.
+/// Puts a value where the path leads, making missing parts; removes the field if there is no value.
 fn put(values: &mut Value, path: &[Place], value: Option<Value>) {
     let Some((first, below)) = path.split_first() else {
         *values = value.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A soak: clients that send random requests, valid and not, while watches are open.
 //!
 //! [`requests`] draws the requests, [`replay`] follows a watch. In the end nothing has panicked, no answer was a failure of the server,
-//! every watch adds up to what a list shows, and memory has not grown after the first minute.
+//! every watch adds up to the objects of a list, and memory has not grown after the first minute.
 
 mod replay;
 mod requests;
@@ -20,33 +20,33 @@ use crate::report::stopwatch::Stopwatch;
 use replay::Replay;
 use requests::{COLLECTIONS, Requests};
 
-/// How long a watch may take to tell what is there, once nothing changes any more.
+/// How long a watch may take to deliver all events, once nothing changes any more.
 const QUIET: Duration = Duration::from_secs(20);
 /// From when on memory must not grow, how often it is looked at, and by how much it may differ all the same.
 const WARM: Duration = Duration::from_secs(60);
 const SAMPLE: Duration = Duration::from_secs(5);
 const GROWTH_MAX: f64 = 1.25;
-/// What controllers say of the objects stays for so long: with a real server's hour there would be more of it until the hour is over.
+/// How long events of the objects stay: with a real server's hour their number would grow until the hour is over.
 const EVENT_LIFE: Duration = Duration::from_secs(30);
 
-/// What the cluster's controllers make of the objects.
+/// The collections that the cluster's controllers write to.
 const MADE: [&str; 2] = [
     "/api/v1/namespaces/default/events",
     "/apis/apps/v1/namespaces/default/replicasets",
 ];
 
-/// What to do.
+/// The options.
 #[derive(Debug, Clone)]
 pub struct SoakOptions {
     /// For how long requests are sent, in real time.
     pub duration: Duration,
     /// How many clients send them.
     pub clients: u32,
-    /// What they send follows from this.
+    /// The seed of their requests.
     pub seed: u64,
 }
 
-/// What has come of it.
+/// The outcome.
 #[derive(Debug, Clone, Default)]
 pub struct SoakOutcome {
     /// How many answers there were of each status.
@@ -67,7 +67,7 @@ impl SoakOutcome {
     }
 }
 
-/// Sends requests to a cluster of this process and tells what came of them. Must be called within a runtime whose time is real.
+/// Sends requests to a cluster of this process and reports the outcome. Must be called within a runtime whose time is real.
 ///
 /// # Errors
 /// If the cluster does not start, or the report cannot be written.

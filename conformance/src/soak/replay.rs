@@ -1,4 +1,4 @@
-//! A watch, followed from its beginning: what its events add up to must be what a list shows.
+//! A watch, followed from its beginning: its events must add up to the objects of a list.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use shared_json::Value;
 /// Objects by namespace and name: their versions.
 type Versions = BTreeMap<String, String>;
 
-/// What the events of a watch add up to. Clones are the same watch.
+/// The objects that the events of a watch add up to. Clones are the same watch.
 #[derive(Clone)]
 pub(super) struct Replay {
     path: &'static str,
@@ -42,7 +42,7 @@ impl Replay {
         }
     }
 
-    /// Watches until dropped; ends with what went wrong.
+    /// Watches until dropped; ends with the error.
     pub(super) async fn follow(self, client: Client) -> String {
         match self.try_follow(&client).await {
             Ok(()) => format!("{}: the watch is over", self.path),
@@ -89,7 +89,7 @@ impl Replay {
         }
     }
 
-    /// Whether the watch agrees with a list, within some time: what still changes must be told first.
+    /// Whether the watch agrees with a list, within some time: later changes must be delivered first.
     pub(super) async fn agrees(&self, client: &Client, patience: Duration) -> Result<(), String> {
         let mut difference = String::new();
         let agreed = async {

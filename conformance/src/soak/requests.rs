@@ -1,11 +1,11 @@
-//! Random requests: some that a careful client sends, and some that nobody should.
+//! Random requests: some that a careful client sends, and some invalid ones.
 
 use client_kit::Random;
 use http::Method;
 use kube::Client;
 use shared_json::{Value, json};
 
-/// What is written to, and watched. Names are drawn from a few, so that there is never much.
+/// The collections that are written to, and watched. Names are drawn from a few, so that there are never many objects.
 pub(super) const COLLECTIONS: [&str; 8] = [
     "/api/v1/namespaces/default/configmaps",
     "/api/v1/namespaces/default/secrets",
@@ -40,7 +40,7 @@ const QUERIES: [&str; 14] = [
     "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
     "?watch=1&resourceVersion=-4",
 ];
-/// What `Accept` says.
+/// The values of `Accept`.
 const ACCEPTS: [&str; 6] = [
     "application/json",
     "application/vnd.kubernetes.protobuf",
@@ -71,7 +71,7 @@ impl Requests {
     /// Sends the next request and reads its answer; gives the status.
     ///
     /// # Errors
-    /// What is wrong if there is no answer, or one that says that the server has failed.
+    /// The problem if there is no answer, or one of a failed server.
     pub(super) async fn send(&mut self, client: &Client) -> Result<u16, String> {
         let request = self.draw();
         let told = format!(
@@ -251,7 +251,7 @@ impl Requests {
         self.one_of(&PATHS).unwrap_or_default().to_owned()
     }
 
-    /// What is no object: broken JSON, deep nesting, bytes of another kind.
+    /// An invalid object: broken JSON, deep nesting, bytes of another kind.
     fn garbage(&mut self) -> String {
         match self.random.below(6) {
             0 => "{\"metadata\": {\"name\": \"x\"".to_owned(),

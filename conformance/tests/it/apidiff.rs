@@ -1,4 +1,4 @@
-//! What the in-process server answers, against what a real kube-apiserver answered.
+//! The in-process server's answers, against those of a real kube-apiserver.
 
 use std::path::{Path, PathBuf};
 

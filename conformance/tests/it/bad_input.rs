@@ -1,4 +1,4 @@
-//! Bad input: a message that says what, where and what to do, and nothing half done.
+//! Bad input: a message with the error, the place and the advice, and nothing half done.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A broken controller fails a scenario, with a diff that tells what is wrong.
+//! A broken controller fails a scenario, with a diff that shows the error.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rstest::rstest;
 
 use crate::support::{run, scenarios};
 
-/// The real planner, and what is done to its input and output.
+/// The real planner, with a change of its input and output.
 struct Broken {
     real: CloneSetPlanner,
     how: How,

@@ -17,7 +17,7 @@ static SEEDS: OnceLock<Seeds> = OnceLock::new();
 /// So many inputs are made of the seeds of each target.
 const INPUTS: u64 = 150;
 
-/// What is put into inputs: what decoders, numbers and paths stumble over.
+/// Words that are put into inputs: decoders, numbers and paths stumble over them.
 const WORDS: [&str; 24] = [
     "null",
     "-1",

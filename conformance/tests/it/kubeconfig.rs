@@ -134,7 +134,7 @@ impl Served {
             .collect()
     }
 
-    /// What there is of OpenKruise.
+    /// The installed objects of OpenKruise.
     fn installed(&self) -> Vec<String> {
         const PLACES: [&str; 6] = [
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -1,4 +1,4 @@
-//! The harness as its users see it: it passes, it catches what is broken, it replays, it says what is wrong with its input.
+//! The harness as its users see it: it passes, it catches broken controllers, it replays, it explains errors in its input.
 
 mod apidiff;
 mod bad_input;

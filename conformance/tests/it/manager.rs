@@ -26,13 +26,13 @@ use tokio::time::Instant;
 
 const NAMESPACE: &str = "kruise-system";
 
-/// A port that nobody listens at.
+/// A port without a listener.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// The answer to a plain GET; empty while nobody listens.
+/// The answer to a plain GET; empty while there is no listener.
 async fn get(port: u16, path: &str) -> String {
     let Ok(mut stream) = tokio::net::TcpStream::connect(("127.0.0.1", port)).await else {
         return String::new();

@@ -1,4 +1,4 @@
-//! What is recorded of a run is a recording of it.
+//! The recording of a run is a recording of it.
 
 use conformance::record;
 use conformance::suite::SuiteOptions;

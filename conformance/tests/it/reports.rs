@@ -1,4 +1,4 @@
-//! What machines read.
+//! Reports for machines.
 
 use crate::support::{run, scenarios};
 

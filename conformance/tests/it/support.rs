@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared code of the tests.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) fn recordings(only: &str) -> SuiteOptions {
     }
 }
 
-/// Runs a suite; its totals, and what it printed.
+/// Runs a suite; its totals, and its output.
 pub(crate) fn run(options: &SuiteOptions) -> (Result<Totals, Error>, String) {
     let mut out = Vec::new();
     let totals = suite::run(options, &mut out, &|seed, job| {

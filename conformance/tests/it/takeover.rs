@@ -1,8 +1,8 @@
 //! Our manager goes on where a Go manager (1.0.1 or 1.5.0) stopped.
 //!
-//! A recording is cut at many moments: what was in the cluster then is put into an empty one, and our manager takes over,
-//! in the middle of updates in place, grace periods, recreations and scale-outs alike. Whatever the moment, nothing that was
-//! done is done again, and the set becomes what it should be.
+//! A recording is cut at many moments: the objects in the cluster then are put into an empty one, and our manager takes over,
+//! in the middle of updates in place, grace periods, recreations and scale-outs alike. Whatever the moment, no finished work
+//! is done again, and the set reaches its spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,7 +37,7 @@ const KINDS: [(&str, &str, &str, &str); 4] = [
     ("pods", "", "v1", "Pod"),
 ];
 
-/// What was in the cluster, by kind and name.
+/// The objects in the cluster, by kind and name.
 type State = BTreeMap<(usize, String), Value>;
 
 fn state_at(history: &[Change]) -> State {
@@ -106,7 +106,7 @@ async fn put(cluster: &Cluster, state: &State) {
     }
 }
 
-/// The volume of the service account's token, which names what another cluster has.
+/// The volume of the service account's token, which names objects of another cluster.
 fn drop_token(object: &mut Value) {
     let keep = |entry: &Value| !text(entry, "/name").starts_with("kube-api-access-");
     if let Some(volumes) = object.pointer_mut("/spec/volumes").and_then(Value::as_array_mut) {
@@ -133,7 +133,7 @@ fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.pointer("/metadata/labels")?.get(key)?.as_str()
 }
 
-/// What is wrong with how it ended; `before` is what our manager found, `gone` the pods that the real one gave up then.
+/// The errors in the end state; `before` are the objects that our manager found, `gone` the pods that the real one gave up then.
 fn faults(
     set: &Value,
     before: &[&Value],
@@ -267,7 +267,7 @@ fn given_up(recording: &Recording, at: usize) -> BTreeSet<String> {
         .collect()
 }
 
-/// When the recorder was started: the set's creation, less what the recorder's own clock said then.
+/// The start of the recorder: the set's creation, less the time on the recorder's own clock then.
 fn began(recording: &Recording) -> Timestamp {
     let set = recording
         .history
@@ -327,7 +327,7 @@ fn goes_on_where_it_stopped(#[case] name: &str) {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// What the checks are there for, they see.
+/// The checks see the errors that they are there for.
 #[test]
 fn a_needless_recreation_is_seen() {
     let set = json!({

@@ -25,7 +25,7 @@ fn named(object: &Value) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Adds the finalizer of those classes, and removes it when they are to go and nobody names them.
+/// Adds the finalizer of those classes, and removes it from deleted classes that no claim or volume names.
 pub(super) struct AttributesClasses;
 
 #[async_trait]

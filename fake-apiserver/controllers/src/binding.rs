@@ -1,4 +1,4 @@
-//! Which volume serves which claim, and who uses it: pure.
+//! The match of volumes and claims, and the users of claims: pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub(super) fn mismatch(volume: &Value, claim: &Value) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// What is said of a claim whose class waits for its first consumer: the pods that have none yet, if there are any.
+/// The event of a claim whose class waits for its first consumer: names the pods without a node, if there are any.
 pub(super) fn waiting(cache: &Cache, claim: &Value) -> (&'static str, String) {
     let mut pods: Vec<&str> = cache
         .in_namespace(Res::Pods, claim.namespace())

@@ -1,4 +1,4 @@
-//! Removes requests for certificates that are over, or that nobody answers.
+//! Removes requests for certificates that are over, or that were not answered in time.
 
 use std::time::Duration;
 

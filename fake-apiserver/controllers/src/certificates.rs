@@ -1,4 +1,4 @@
-//! Requests for certificates: approves those of kubelets, and signs what has been approved.
+//! Requests for certificates: approves those of kubelets, and signs approved ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const BACKDATE: Duration = Duration::from_secs(5 * 60);
 /// Those that live as long as this have that time taken off their end.
 const LONG: Duration = Duration::from_secs(8 * 3600);
 
-/// Approves requests of kubelets for certificates of clients, if whoever made them may ask for that.
+/// Approves kubelets' requests for client certificates, if the requesting user has the right to ask for them.
 pub(super) struct CertificateApproval;
 
 /// Signs requests that have been approved.

@@ -86,7 +86,7 @@ mod tests {
         Arc::new(json!({"metadata": {"name": name, "labels": labels}, "rules": rules}))
     }
 
-    /// What a role with these selectors gets of the roles below, as verbs.
+    /// The verbs that a role with these selectors gets from the roles below.
     #[track_caller]
     fn check(selectors: Value, expected: &str) {
         let roles = [

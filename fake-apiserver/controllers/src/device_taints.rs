@@ -32,7 +32,7 @@ fn tolerates(toleration: &Value, taint: &Value) -> bool {
         }
 }
 
-/// When those who use an allocated device have to go because of a taint: if it is tolerated for some time, after that.
+/// When the users of an allocated device have to leave because of a taint: if it is tolerated for some time, after that.
 fn leaves_at(result: &Value, taint: &Value) -> Option<Timestamp> {
     let since = time(taint, "timeAdded")?;
     let matching: Vec<&Value> = list(result, "tolerations")
@@ -49,7 +49,7 @@ fn leaves_at(result: &Value, taint: &Value) -> Option<Timestamp> {
     since.checked_add(seconds).ok()
 }
 
-/// The device that a claim has got, as the newest slices of its pool tell of it.
+/// The device that a claim has got, by the newest slices of its pool.
 fn device<'a>(slices: &[&'a Value], result: &Value) -> Option<&'a Value> {
     let of_pool = || {
         slices.iter().filter(|slice| {

@@ -1,4 +1,4 @@
-//! The status of disruption budgets: how many pods may be evicted.
+//! The status of disruption budgets: the number of allowed disruptions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::workloads::pods::{is_over, is_ready, scaled};
 const DISRUPTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a pod may be about to be disrupted without going (the real one's).
 const STALE_TIMEOUT: Duration = Duration::from_secs(120);
-/// What keys of pods begin with that may stay although they are about to be disrupted; no budget is called that.
+/// The prefix of keys of pods that may stay although their disruption has begun; no budget has such a name.
 const STALE: &str = "stale/";
-/// What keys of pods begin with that have several budgets.
+/// The prefix of keys of pods with several budgets.
 const MANY: &str = "many/";
 
 /// The controller. Its keys are budgets, and pods behind a prefix.
@@ -40,7 +40,7 @@ struct Evictions {
     overdue: Vec<Arc<Value>>,
 }
 
-/// What the workloads that control some pods come to.
+/// The sum of the scales of the workloads that control some pods.
 #[derive(Debug, Default, PartialEq)]
 struct Scales {
     /// How many pods there should be.
@@ -49,7 +49,7 @@ struct Scales {
     unmanaged: bool,
 }
 
-/// The size of a pod's controller, and its uid; or why it cannot be told.
+/// The size of a pod's controller, and its uid; or why it is unknown.
 async fn scale_of(cx: &Cx<'_>, pod: &Value, owner: &Value) -> Result<(String, i64), String> {
     let namespace = pod.namespace();
     let (kind, version, name) = (
@@ -104,7 +104,7 @@ async fn scale_of(cx: &Cx<'_>, pod: &Value, owner: &Value) -> Result<(String, i6
     }
 }
 
-/// What the controllers of pods come to, each counted once.
+/// The sum of the scales of the pods' controllers, each counted once.
 async fn scales(cx: &Cx<'_>, pods: &[Arc<Value>]) -> Result<Scales, String> {
     let mut seen: Vec<String> = Vec::new();
     let mut found: BTreeMap<String, i64> = BTreeMap::new();
@@ -126,7 +126,7 @@ async fn scales(cx: &Cx<'_>, pods: &[Arc<Value>]) -> Result<Scales, String> {
     Ok(out)
 }
 
-/// Whether the budget counts what there should be, and not what there is.
+/// Whether the budget counts the replicas of controllers instead of the existing pods.
 fn counts_controllers(budget: &Value) -> bool {
     at(budget, "spec.maxUnavailable").is_some()
         || at(budget, "spec.minAvailable").is_some_and(Value::is_string)
@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     /// A budget's spec and status; pods as `name` with `r` (ready), `t` (on its way out) and `f` (failed); how many their controllers ask
-    /// for; what is expected: how many there should be, are needed, are healthy, and may go; and the evictions that still count.
+    /// for; the expected numbers: pods in all, needed, healthy, allowed disruptions; and the evictions that still count.
     #[rstest]
     #[case(json!({"minAvailable": 1}), json!({}), &["a r", "b r"], 0, (2, 1, 2, 1), "")]
     // Pods that have failed are there as well.

@@ -1,4 +1,4 @@
-//! EndpointSlices and Endpoints: where the pods of a service are.
+//! EndpointSlices and Endpoints: the addresses of a service's pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// What says of Endpoints that not all addresses are among them.
+/// The annotation of Endpoints that lack addresses because there are too many.
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
 /// How often a pod whose node is not known is looked at again, and how long that takes at first (the real ones).
@@ -51,7 +51,7 @@ struct Triggers {
 }
 
 impl Triggers {
-    /// The earliest moment of what has changed since the last time, which is what the endpoints are told to be for; none if
+    /// The earliest time among the changes since the last call, for the endpoints' annotation; none if
     /// nothing tells when it changed. A service that is `new` counts from its creation.
     fn next(&mut self, service: &Value, pods: &[Arc<Value>], new: bool) -> Option<Timestamp> {
         let ready = |pod: &Value| condition(pod, "Ready").and_then(|ready| time(ready, "lastTransitionTime"));
@@ -378,7 +378,7 @@ fn shares(cache: &Cache) -> Option<Shares> {
 }
 
 impl EndpointSlices {
-    /// Hints by annotation, and what is to be told of them: reason and message.
+    /// Adds the hints that the annotation asks for; returns the reason and message of the event about them.
     fn give_hints(
         &mut self,
         service: &Value,
@@ -433,7 +433,7 @@ fn labels_of(service: &Value, own: Value) -> Value {
     labels
 }
 
-/// Writes for which moment the endpoints are, or that nothing tells.
+/// Writes the trigger time of the endpoints, or removes it if there is none.
 fn set_trigger(object: &mut Value, trigger: Option<Timestamp>) {
     annotate(object, TRIGGER, trigger.map(rfc3339));
 }

@@ -38,7 +38,7 @@ fn claim(pod: &Value, volume: &Value) -> Value {
     json!({"metadata": metadata, "spec": template.get("spec").cloned().unwrap_or_else(|| json!({}))})
 }
 
-/// The claims that a pod is to have and has not, by name, and whether somebody else has one of that name.
+/// The missing claims of a pod, by name, and whether a claim of another owner has that name.
 fn wanting(cache: &Cache, pod: &Value) -> Vec<(String, bool)> {
     let volumes = list(pod, "spec.volumes")
         .iter()
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What is wanting for a pod whose namespace has these claims: each a name, and the uid of its controller.
+    /// The missing claims of a pod whose namespace has these claims: each a name, and the uid of its controller.
     #[track_caller]
     fn check(pod: &Value, claims: &[(&str, &str)], expected: &str) {
         let mut cache = Cache::default();

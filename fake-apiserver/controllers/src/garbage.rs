@@ -1,4 +1,4 @@
-//! The garbage collector: deletes what has lost its owners, in the background or the foreground, or orphans it.
+//! The garbage collector: deletes objects whose owners are gone, in the background or the foreground, or orphans them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl GarbageCollector {
         }
     }
 
-    /// Does for one object what its present state asks for; tries again later if that fails.
+    /// Processes one object by its present state; tries again later if that fails.
     async fn look(&mut self, uid: &str) {
         let Some(node) = self.graph.get(uid).cloned() else {
             return;

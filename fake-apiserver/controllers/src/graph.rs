@@ -1,4 +1,4 @@
-//! Who owns whom: pure.
+//! The graph of owners and dependents: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kube::core::ApiResource;
 use machinery::meta::ObjectMeta;
 use shared_json::{Text, Value};
 
-/// What the collector knows of an object.
+/// The collector's knowledge of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub kind: Arc<ApiResource>,
@@ -43,7 +43,7 @@ impl Node {
 /// The uid of an object, and the entry of its owner that is in another namespace.
 pub(super) type Stranger = (String, Owner);
 
-/// Whether an owner in a namespace is none for what is in another one.
+/// Whether an owner in a namespace is invalid for a dependent in another one.
 fn is_elsewhere(owner: &str, dependent: &str) -> bool {
     !owner.is_empty() && owner != dependent
 }
@@ -81,7 +81,7 @@ pub(super) fn owners_of(object: &Value) -> Vec<Owner> {
 }
 
 impl Graph {
-    /// Takes in an object as it is now. Gives those who are seen for the first time to name an owner in another namespace.
+    /// Takes in an object's present version. Returns dependents whose owner turns out to be in another namespace.
     pub(super) fn put(&mut self, kind: &Arc<ApiResource>, object: &Value) -> Vec<Stranger> {
         let uid = object.uid().to_owned();
         self.unlink(&uid);
@@ -120,7 +120,7 @@ impl Graph {
         strangers
     }
 
-    /// Who named an owner before it was seen, and is not in its namespace.
+    /// The dependents outside of its namespace that named an owner before it was seen.
     fn strangers_to(&self, uid: &str, namespace: &str) -> Vec<Stranger> {
         let dependents = self.dependents_of(uid).into_iter().filter_map(|dependent| {
             let node = self.nodes.get(dependent.as_str())?;
@@ -142,7 +142,7 @@ impl Graph {
         }
     }
 
-    /// Forgets an object that is gone. Returns what depended on it.
+    /// Removes a deleted object. Returns its dependents.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<String> {
         self.unlink(uid);
         self.nodes.remove(uid);

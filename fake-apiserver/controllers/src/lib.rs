@@ -1,4 +1,4 @@
-//! The built-in controllers: what kube-controller-manager does.
+//! The built-in controllers, those of kube-controller-manager.
 //!
 //! Each is a client of the API and holds nothing but a `kube::Client`.
 
@@ -25,7 +25,7 @@ mod node_zones;
 mod packing;
 mod pod_garbage;
 mod policy_types;
-mod quota;
+mod quota_status;
 mod resource_claims;
 mod runtime;
 mod service_accounts;
@@ -63,7 +63,7 @@ fn builtin(which: BuiltIn) -> Box<dyn runtime::Controller> {
         BuiltIn::EndpointSlice => Box::new(endpoints::EndpointSlices::default()),
         BuiltIn::EndpointSliceMirroring => Box::new(mirroring::EndpointSliceMirroring),
         BuiltIn::Disruption => Box::new(disruption::Disruption),
-        BuiltIn::ResourceQuota => Box::new(quota::ResourceQuotas),
+        BuiltIn::ResourceQuota => Box::new(quota_status::ResourceQuotas),
         BuiltIn::PersistentVolume => Box::new(volumes::Volumes::default()),
         BuiltIn::NodeLifecycle => Box::new(node_lifecycle::NodeLifecycle::default()),
         BuiltIn::AttributesClassProtection => Box::new(attributes_classes::AttributesClasses),

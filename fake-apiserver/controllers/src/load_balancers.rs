@@ -1,4 +1,4 @@
-//! Load balancers: what a cloud provider's `service-lb-controller` does for Services of type `LoadBalancer`.
+//! Load balancers: a cloud provider's `service-lb-controller` for Services of type `LoadBalancer`.
 //!
 //! Events, the finalizer and the order of writes are those of Kubernetes' own service controller. The load balancer itself is an
 //! address of the benchmarking networks (RFC 2544, RFC 5180), at which nothing answers.

@@ -1,4 +1,4 @@
-//! EndpointSlices of Endpoints that somebody else keeps: of services without a selector.
+//! EndpointSlices that mirror Endpoints of services without a selector, which clients keep.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -20,15 +20,16 @@ use machinery::finalizers::NAMESPACE as FINALIZER;
 use machinery::meta::{ObjectMeta, at};
 use machinery::types::rfc3339;
 
-/// How long it waits after each change of a namespace that is being deleted (the real one's grace, for what is just being created there).
+/// The wait after each change of a namespace that is being deleted (the real one's grace, for objects that are just being
+/// created there).
 const GRACE: Duration = Duration::from_secs(5);
 /// How long objects with finalizers are thought to take (the real one's estimate).
 const FINALIZERS_SECONDS: u64 = 15;
 /// The longest wait after a failure.
 const FAILURE_DELAY_MAX: Duration = Duration::from_secs(60);
-/// The condition that tells whether all kinds were found.
+/// The condition about the discovery of all kinds.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
-/// Whom the writes are by.
+/// The user agent of the requests, from which their field manager follows.
 const USER_AGENT: &str = "kube-controller-manager";
 
 /// The namespace controller.
@@ -95,8 +96,8 @@ impl NamespaceController {
         }
     }
 
-    /// Deletes what is in the namespace, tells in its status what is left, and lets it go once nothing is. Gives for how many seconds what is
-    /// left may stay.
+    /// Deletes the content of the namespace, reports the rest in its status, and finalizes it once it is empty. Returns for how
+    /// many seconds the rest may stay.
     async fn pass(&self, name: &str) -> Result<Option<u64>, Failure> {
         let path = format!("/api/v1/namespaces/{name}");
         let namespace = match self.send("GET", &path, None).await {
@@ -233,21 +234,22 @@ enum Failure {
     Content(String),
 }
 
-/// Whether anybody still has to let a namespace go: for as long as that is so, it is emptied and told of, even if it is others.
+/// Whether a namespace still has finalizers: until they are gone, it is emptied and its status is written, even if they are
+/// others'.
 fn is_held(namespace: &Value) -> bool {
     let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
     finalizers.is_some_and(|list| !list.is_empty())
 }
 
-/// Who has to let a namespace go but for this controller: each once, in the order of the alphabet.
+/// The finalizers of others on a namespace: each once, in alphabetical order.
 fn without_own(namespace: &Value) -> BTreeSet<&str> {
     let finalizers = at(namespace, "spec.finalizers").and_then(Value::as_array);
     let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
     names.filter(|name| *name != FINALIZER).collect()
 }
 
-/// What came of a request, if what was asked for can be asked for at all: a kind that is not there has nothing to delete, and one that does not
-/// know the verb is asked otherwise.
+/// The result of a request, or none if it does not apply: a missing kind has nothing to delete, and one without the
+/// verb is asked in another way.
 fn supported<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match outcome {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(None),
@@ -255,7 +257,7 @@ fn supported<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Erro
     }
 }
 
-/// What is said if not all kinds could be found.
+/// The message if not all kinds could be discovered.
 fn undiscovered(served: &Result<Served, kube::Error>) -> Option<String> {
     match served {
         Err(error) => Some(words(error)),
@@ -296,7 +298,7 @@ fn time_since(namespace: &Value, now: Timestamp) -> u64 {
         .unwrap_or_default()
 }
 
-/// What is still in a namespace.
+/// The remaining content of a namespace.
 #[derive(Debug, Default)]
 struct Left {
     /// Why not all kinds were found.
@@ -307,7 +309,7 @@ struct Left {
     finalizers: BTreeMap<String, usize>,
     /// How long they may take.
     seconds: u64,
-    /// What went wrong.
+    /// The errors.
     errors: Vec<String>,
 }
 
@@ -315,7 +317,7 @@ struct Left {
 type Condition = (&'static str, &'static str, &'static str, String);
 
 impl Left {
-    /// Takes down what is left of a kind: the finalizers of each object, and for how many seconds they may stay (0: nothing is known of that).
+    /// Records the rest of a kind: the finalizers of each object, and for how many seconds they may stay (0: unknown).
     fn note(&mut self, namespace: &str, kind: &ServedKind, objects: &[Vec<String>], seconds: u64) {
         if objects.is_empty() {
             return;

@@ -1,10 +1,10 @@
-//! Rows of what is told of namespaces on their way out.
+//! Rows of the status of namespaces that are being deleted.
 
 use super::*;
 
 const FAILED: &str = "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: n for gvr: ";
 
-/// What is left of kinds (plural, group, the finalizers of each object, for how many seconds), the conditions `ContentFailure`,
+/// The rest of some kinds (plural, group, the finalizers of each object, for how many seconds), the conditions `ContentFailure`,
 /// `ContentRemaining` and `FinalizersRemaining`, and how long all that may take.
 #[track_caller]
 fn check(left: &[(&str, &str, &[&[&str]], u64)], expected: [&str; 3], seconds: u64) {

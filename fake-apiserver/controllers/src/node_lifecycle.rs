@@ -21,7 +21,7 @@ use super::workloads::pods::is_over;
 const GRACE: Duration = Duration::from_secs(50);
 /// The same for one that has never said how it is.
 const STARTUP_GRACE: Duration = Duration::from_secs(60);
-/// What nodes are asked about.
+/// The conditions of nodes that are probed.
 const PROBED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -45,7 +45,7 @@ const OLD_LABELS: [(&str, &str); 2] = [
 /// The controller.
 #[derive(Default)]
 pub(super) struct NodeLifecycle {
-    /// The nodes that were seen: uid, and until when what is new about them is not told.
+    /// The nodes that were seen: uid, and the time before which their first events are not recorded.
     known: BTreeMap<String, (String, Option<Timestamp>)>,
     /// The uids of nodes that were not ready when they were seen first.
     unready: Mutex<BTreeSet<String>>,
@@ -433,7 +433,7 @@ fn on_node(cache: &Cache, node: &str) -> Vec<std::sync::Arc<Value>> {
         .collect()
 }
 
-/// What became of a node's pods, by namespace and name: those that have to go now, and later, and when the next one has to.
+/// The pods of a node, by namespace and name: those to evict now, those to evict later, and the time of the next eviction.
 #[derive(Default)]
 struct Evicted {
     now: BTreeSet<(String, String)>,
@@ -572,7 +572,7 @@ mod tests {
         })
     }
 
-    /// Conditions of a node as `Type=Status`; what is known of it when it is silent: `-` for what it never said.
+    /// Conditions of a node as `Type=Status`; those that become unknown when it is silent: `-` for one that it never reported.
     #[rstest]
     #[case(
         "Ready=True MemoryPressure=False DiskPressure=False PIDPressure=False",

@@ -1,4 +1,4 @@
-//! How long the kubelet of a node may remember Secrets and ConfigMaps: an annotation of the node, by the number of nodes.
+//! The cache lifetime of Secrets and ConfigMaps on a node: an annotation of the node, by the number of nodes.
 
 use async_trait::async_trait;
 use machinery::meta::string_map;

@@ -1,4 +1,4 @@
-//! How fast nodes that are lost lose their pods, by the state of their zones: pure.
+//! Eviction rates of pods on lost nodes, by the state of their zones: pure.
 //!
 //! One node after the other in a zone; hardly any, or none, where most of it is lost; none where all nodes of all zones are, for
 //! then it is the controller that has lost them.

@@ -1,7 +1,7 @@
-//! Which endpoints of a service are in which of its slices: pure.
+//! Distribution of a service's endpoints over its slices: pure.
 //!
-//! As many as can stay where they are, and no more slices are written than must be; what comes with that, slices that are not
-//! full, is as with the real one.
+//! As many endpoints as possible stay where they are, and as few slices as possible are written. The resulting
+//! slices that are not full are those of the real one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Packed {
     pub endpoints: Vec<Value>,
 }
 
-/// What tells endpoints apart.
+/// The identity of an endpoint.
 fn identity(endpoint: &Value) -> (Vec<&str>, &str, &str) {
     let mut addresses: Vec<&str> = list(endpoint, "addresses")
         .iter()
@@ -74,7 +74,7 @@ impl Left {
     }
 }
 
-/// Puts the endpoints of some ports into the slices of these ports that are there, and into new ones: what there is to be, and
+/// Puts the endpoints of some ports into the existing slices of these ports, and into new ones: returns the slices to write, and
 /// which slices go. `relabelled`: whether a slice is written anyway.
 pub(super) fn pack(
     ports: &[Value],
@@ -149,7 +149,7 @@ pub(super) fn pack(
     (out, gone)
 }
 
-/// Slices that would go are made into those that would come: what has become new of each, and which still go. `reusable`: whether
+/// Reuses slices that would be deleted for those that would be created: updates both lists. `reusable`: whether
 /// a slice may.
 pub(super) fn reuse(packed: &mut [Packed], gone: &mut Vec<Arc<Value>>, reusable: impl Fn(&Value) -> bool) {
     for new in packed.iter_mut().rev().filter(|packed| packed.slice.is_none()) {

@@ -1,5 +1,5 @@
-//! Pods that nobody will remove otherwise: of nodes that are gone or out of service, those that go and never had a node, and finished
-//! ones beyond a limit.
+//! Pods that no kubelet will remove: those of nodes that are gone or out of service, deleted ones that never had a node, and
+//! finished ones beyond a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::workloads::pods::{is_over, sort_by_age};
 
 /// How long a pod's node may be unknown before its pods are removed (the real one's quarantine).
 const QUARANTINE: Duration = Duration::from_secs(40);
-/// After what time the others are removed (the real one looks this often).
+/// The period of the removal of the others (the real one's).
 const PERIOD: Duration = Duration::from_secs(20);
 /// How many finished pods there may be (the real default).
 const FINISHED_MAX: usize = 12_500;
@@ -30,7 +30,7 @@ fn is_out_of_service(node: &Value) -> bool {
     tainted && !is_true(node, "Ready")
 }
 
-/// Whether a pod goes and nobody will let it go: it has no node, or one that is out of service.
+/// Whether no kubelet will remove a deleted pod: it has no node, or one that is out of service.
 fn is_stuck(cache: &Cache, pod: &Value) -> bool {
     let node = text(pod, "spec.nodeName");
     let of = |node| {
@@ -52,7 +52,7 @@ fn surplus(mut finished: Vec<Arc<Value>>, at_most: usize) -> Vec<Arc<Value>> {
     finished
 }
 
-/// The status of a pod that has failed because nobody will run it any more; none if it has ended by itself.
+/// The status of a pod that has failed because its node is gone; none if it has ended by itself.
 fn failed(pod: &Value, condition: Option<Value>) -> Option<Value> {
     if is_over(pod) {
         return None;

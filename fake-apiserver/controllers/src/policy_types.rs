@@ -1,4 +1,4 @@
-//! The status of validating admission policies: what is wrong with their expressions, given the kinds that they are for.
+//! The status of validating admission policies: type errors in their expressions, given the kinds that they match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Controller for AdmissionPolicies {
     }
 }
 
-/// What the status is to warn of: expressions of the validations that are wrong for a kind.
+/// The warnings of the status: expressions of the validations with an error for a kind.
 async fn warnings(cx: &Cx<'_>, policy: &Value) -> Result<Vec<Value>, kube::Error> {
     let mut kinds = Vec::new();
     for gvk in matched(cx, policy).await? {
@@ -106,7 +106,7 @@ fn expressions(policy: &Value) -> Vec<(String, &str)> {
     out
 }
 
-/// What a rule of a policy names: groups, versions and resources in order; none of what stands for more than itself.
+/// The groups, versions and resources that a rule of a policy names, in order; none of a rule with wildcards.
 fn named(rule: &Value) -> Option<[Vec<&str>; 3]> {
     let texts = |field: &str| {
         let mut texts: Vec<&str> = list(rule, field).iter().filter_map(Value::as_str).collect();
@@ -186,7 +186,7 @@ async fn served(cx: &Cx<'_>, group: &str, version: &str) -> Result<Vec<(String, 
     Ok(out)
 }
 
-/// What describes a kind; none if nobody knows.
+/// The schema of a kind; none of an unknown one.
 async fn schema_of(cx: &Cx<'_>, gvk: &Gvk) -> Result<Option<Arc<Schema>>, kube::Error> {
     let (group, version, kind) = gvk;
     if let Some(schema) = builtin((group, version, kind)) {

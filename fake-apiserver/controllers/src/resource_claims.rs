@@ -1,4 +1,4 @@
-//! Claims of devices: those that pods have made from templates, and for whom claims are reserved.
+//! Claims of devices: creates those of pods' templates, and keeps their reservations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn is_done(pod: &Value) -> bool {
     is_over(pod) || (pod.is_terminating() && text(pod, "spec.nodeName").is_empty())
 }
 
-/// What the status of a pod says of one of its claims: none if nothing yet, and a name unless it needs no claim.
+/// The claim's name in a pod's status: none if the status has no entry yet, and no name if it needs no claim.
 fn made<'a>(pod: &'a Value, claim: &Value) -> Option<&'a str> {
     list(pod, "status.resourceClaimStatuses")
         .iter()
@@ -178,8 +178,8 @@ impl Controller for ResourceClaims {
     }
 }
 
-/// Makes the claims that a pod has by templates and writes their names into its status. Gives what stands in the way of
-/// one of them, if something does: its name in the pod, and why.
+/// Makes the claims that a pod has by templates and writes their names into its status. Returns the obstacle to
+/// one of them, if there is one: the claim's name in the pod, and the reason.
 async fn make(cx: &mut Cx<'_>, pod: &Value) -> Result<Option<(String, String)>, kube::Error> {
     let mut statuses = Vec::new();
     for claim in list(pod, "spec.resourceClaims") {
@@ -268,7 +268,7 @@ async fn needs(cx: &Cx<'_>, namespace: &str, reserved: &Value) -> Result<bool, k
     }
 }
 
-/// Takes a claim back from those who need it no longer, and deletes it if the pod that it was made for is done.
+/// Removes users that are done from a claim, and deletes it if the pod that it was made for is done.
 async fn sync_claim(cx: &mut Cx<'_>, mut claim: Arc<Value>) -> Result<(), kube::Error> {
     let namespace = claim.namespace().to_owned();
     let reserved = list(&claim, "status.reservedFor").to_vec();
@@ -316,7 +316,7 @@ async fn sync_claim(cx: &mut Cx<'_>, mut claim: Arc<Value>) -> Result<(), kube::
     Ok(())
 }
 
-/// Leaves those in a claim's status who need it; with nobody left it is allocated no longer.
+/// Sets the users in a claim's status to the remaining ones; without users its allocation is removed.
 fn release(status: &mut Map, remaining: Vec<Value>, unused: bool) {
     if remaining.is_empty() {
         status.remove("reservedFor");

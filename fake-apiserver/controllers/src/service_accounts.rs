@@ -17,7 +17,7 @@ use super::workloads::pod_control::is_namespace_going;
 use client_kit::timer;
 use machinery::meta::{ObjectMeta, string_map};
 
-/// How long what has failed waits at most before it is tried again (client-go's).
+/// The longest delay before a failed key is tried again (client-go's).
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);
 const CA_CONFIG_MAP: &str = "kube-root-ca.crt";
 const CA_FILE: &str = "ca.crt";
@@ -33,7 +33,7 @@ pub struct ServiceAccountController {
     bundle: String,
 }
 
-/// Whether the certificate authority's ConfigMap holds something else than it should, or does not say what it is for.
+/// Whether the certificate authority's ConfigMap has other data than it should, or lacks its description.
 fn is_altered(object: &Value, bundle: &str) -> bool {
     object.name() == CA_CONFIG_MAP
         && (object.get("data") != Some(&json!({CA_FILE: bundle}))
@@ -113,7 +113,7 @@ impl ServiceAccountController {
         }
     }
 
-    /// Does what a change asks for: the namespace that it concerns, and whether that is done.
+    /// Processes a change: the namespace that it concerns, and whether that succeeded.
     async fn heed(&self, change: Change) -> (String, bool) {
         match change {
             Change::Present(object) if !object.namespace().is_empty() => {
@@ -137,7 +137,7 @@ impl ServiceAccountController {
         }
     }
 
-    /// Gives a namespace what every one has.
+    /// Creates the objects that every namespace has.
     async fn fill(&self, namespace: &str) -> bool {
         let mut done = true;
         for object in self.wanted(namespace) {
@@ -158,7 +158,7 @@ impl ServiceAccountController {
         }
     }
 
-    /// Gives the certificate authority's ConfigMap back what it holds.
+    /// Restores the data of the certificate authority's ConfigMap.
     async fn restore(&self, object: &Value) -> bool {
         let mut object = object.clone();
         let namespace = object.namespace().to_owned();
@@ -173,7 +173,7 @@ impl ServiceAccountController {
         is_settled(replaced, &namespace)
     }
 
-    /// What a namespace is to have.
+    /// The objects that a namespace must have.
     fn wanted(&self, namespace: &str) -> [Value; 2] {
         [
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}),
@@ -208,7 +208,7 @@ fn is_settled(answer: Result<DynamicObject, kube::Error>, namespace: &str) -> bo
     is_there || is_not_found(&error) || is_namespace_going(&error)
 }
 
-/// What has failed is tried again, later each time.
+/// Failed namespaces are tried again, with growing delays.
 fn note(failed: &mut Queue<String>, namespace: String, done: bool) {
     if done {
         failed.succeeded(&namespace);

@@ -65,8 +65,8 @@ fn key(address: &Value) -> AddressKey {
     (text(address, "ip").to_owned(), uid.unwrap_or_default().to_owned())
 }
 
-/// Leaves as many addresses as there may be: those that are not ready go first, and of each subset its share of what is too much.
-/// Tells whether any went.
+/// Truncates the addresses to the capacity: those that are not ready are removed first, and each subset loses its share of the
+/// excess. Tells whether any went.
 pub(super) fn truncate(subsets: &mut [Value], capacity: usize) -> bool {
     let total = |field: &str| -> usize { subsets.iter().map(|subset| list(subset, field).len()).sum() };
     let (ready, others) = (total("addresses"), total("notReadyAddresses"));
@@ -124,7 +124,7 @@ mod tests {
         json!({"name": name, "port": 80, "protocol": "TCP"})
     }
 
-    /// Addresses by their last number, and the names of their ports; what comes out, one subset a text:
+    /// Addresses by their last number, and the names of their ports; the result, one subset a text:
     /// `ports: ready addresses - others`.
     fn check(entries: &[(&str, &str, bool)], expected: &[&str]) {
         let entries: Vec<(Vec<Value>, Vec<Address>)> = entries

@@ -36,7 +36,7 @@ pub(super) fn is_asked(service: &Value) -> bool {
         .is_some_and(|mode| matches!(mode, "Auto" | "auto"))
 }
 
-/// What decides of a node: whether it is ready, and its zone.
+/// The deciding properties of a node: whether it is ready, and its zone.
 pub(super) fn place(node: &Value) -> (bool, Option<&str>) {
     let zone = string_map(node, "labels").get(ZONE_LABEL).and_then(Value::as_str);
     (is_true(node, "Ready"), zone)

@@ -22,11 +22,11 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
 const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
-/// How long it takes until a finalizer that somebody has taken away is back.
+/// The time until a finalizer that a client has removed is back.
 const MOMENT: Duration = Duration::from_millis(100);
-/// What calls itself so tells of claims that grow.
+/// The source of events about growing claims.
 const EXPANDER: &str = "volume_expand";
-/// What says that a class makes no volumes.
+/// The provisioner of classes that make no volumes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// The controller. Its keys are claims; a volume's has no namespace.
@@ -176,8 +176,8 @@ impl Controller for Volumes {
 }
 
 impl Volumes {
-    /// Gives a finalizer back to what somebody has taken it from, a moment later: whoever deletes it at once is quicker, as with the real one.
-    /// Says how long that still is.
+    /// Restores a finalizer that a client has removed, a moment later: a client that deletes the object at once is quicker, as
+    /// with the real one. Says how long that still is.
     async fn protect(&mut self, cx: &mut Cx<'_>, key: &Key) -> Result<Option<Duration>, kube::Error> {
         let (res, finalizer) = if key.namespace.is_empty() {
             (Res::Volumes, VOLUME_FINALIZER)
@@ -542,7 +542,7 @@ async fn volume(cx: &mut Cx<'_>, key: &Key) -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// Brings a volume that a claim has been given in line with what the claim says.
+/// Updates a volume that a claim was bound to by the claim's spec.
 async fn agree(cx: &mut Cx<'_>, volume: &Value, claim: &Value) -> Result<(), kube::Error> {
     let phase = text(volume, "status.phase");
     match text(claim, "spec.volumeName") {
@@ -591,7 +591,7 @@ async fn unbind(cx: &mut Cx<'_>, volume: &Value) -> Result<(), kube::Error> {
     Ok(())
 }
 
-/// Deletes a released volume, if it can be: what is behind it must be the cluster's own.
+/// Deletes a released volume, if possible: its storage must be the cluster's own.
 async fn reclaim(cx: &mut Cx<'_>, volume: &Value) -> Result<(), kube::Error> {
     let path = text(volume, "spec.hostPath.path");
     let own = !annotation(volume, PROVISIONED_BY).is_empty();

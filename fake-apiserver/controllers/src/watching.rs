@@ -1,4 +1,4 @@
-//! What the built-in controllers share: watching a kind as JSON, and finding out which kinds there are.
+//! Shared code of the built-in controllers: watching a kind as JSON, and discovering the kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,16 +86,16 @@ pub(super) async fn kind_of(
     }))
 }
 
-/// The kinds of a server, as far as it tells of them.
+/// The kinds of a server, as far as discovery lists them.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// Every kind whose objects can be listed, watched and deleted, in the server's preferred version of each.
     pub kinds: Vec<ServedKind>,
-    /// What was said instead of the kinds in some versions of groups.
+    /// The errors of groups whose kinds could not be discovered, by version.
     pub failed: BTreeMap<String, String>,
 }
 
-/// What an API says of an error, or what happened on the way there.
+/// The message of an API error, or of a failed connection.
 pub(super) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server says of itself that has two versions of a group `e.com`; what is asked below `broken` it answers with an error.
+    /// The discovery of a server with two versions of a group `e.com`; requests below `broken` get an error.
     fn answer(path: &str, broken: &str) -> (StatusCode, Value) {
         let versions = |versions: &[&str]| -> Vec<Value> {
             let of = |version: &&str| json!({"groupVersion": format!("e.com/{version}"), "version": version});

@@ -1,8 +1,8 @@
-//! What is done with an input, and what must hold whatever it is: nothing panics, and what the server
+//! The use of an input, and the properties that must hold for each: no code panics, and the server's
 //! answers can be read.
 //!
-//! The fuzz targets call these functions with what libFuzzer makes up, and `tests/it/hostile.rs` with the seeds beside this file and
-//! with random changes of them.
+//! The fuzz targets call these functions with inputs from libFuzzer, and `tests/it/hostile.rs` with the seeds beside this file
+//! and with random changes of them.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use tower::ServiceExt;
 
-/// The name of a target, and what it does with an input.
+/// The name of a target, and its function of an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -45,7 +45,7 @@ const REQUESTS_MAX: usize = 12;
 /// A watch is followed for so long.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// A path with a query in the first line, and what is posted there as JSON.
+/// A path with a query in the first line, and a JSON body to post there.
 pub fn create_json(input: &[u8]) {
     create(JSON, input);
 }
@@ -55,7 +55,8 @@ pub fn create_yaml(input: &[u8]) {
     create("application/yaml", input);
 }
 
-/// The same as protobuf. What is JSON is created, and what the server tells of it in protobuf is created again, to the same effect.
+/// The same as protobuf. An object that parses as JSON is created, and the server's protobuf answer is created again, to the
+/// same effect.
 pub fn create_protobuf(input: &[u8]) {
     let (path, body) = halves(input, b"\n");
     let Some(path) = dry_path(path) else { return };
@@ -137,7 +138,7 @@ pub fn expression(input: &[u8]) {
     });
 }
 
-/// What somebody who wants a certificate sends, in DER.
+/// A client's request for a certificate, in DER.
 pub fn certificate_request(input: &[u8]) {
     let pem = format!(
         "-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST-----\n",
@@ -152,7 +153,7 @@ pub fn certificate_request(input: &[u8]) {
     });
 }
 
-/// A schema in the first line, and a value: what does not fit is told, what is left out and filled in is so for good.
+/// A schema in the first line, and a value: errors are reported, and pruning and defaulting are idempotent.
 pub fn schema(input: &[u8]) {
     let (described, value) = halves(input, b"\n");
     let (Ok(described), Ok(mut value)) = (from_slice::<Value>(described), from_slice::<Value>(value)) else {
@@ -197,7 +198,7 @@ pub fn sequence(input: &[u8]) {
     }
 }
 
-/// What is before the first of these, and what is behind it.
+/// The parts before and behind the first of these.
 fn halves<'a>(input: &'a [u8], mark: &[u8]) -> (&'a [u8], &'a [u8]) {
     match input.windows(mark.len()).position(|window| window == mark) {
         Some(place) => (
@@ -258,7 +259,7 @@ fn patch(content_type: &str, input: &[u8]) {
     }
 }
 
-/// An object without what is different each time it is created.
+/// An object without the fields that differ each time it is created.
 fn without_identity(body: &[u8]) -> Value {
     let mut object: Value = from_slice(body).unwrap_or_default();
     for field in ["metadata", "status"] {

@@ -1,11 +1,11 @@
-//! What things in the store are called by.
+//! The names of things in the store.
 
 use std::fmt;
 use std::str::FromStr;
 
 use shared_json::Text;
 
-/// A position in the global order of commits; what the API calls a resource version.
+/// A position in the global order of commits; the API's resource version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 
@@ -96,7 +96,7 @@ impl fmt::Display for ObjectKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("read revision {requested}: the log begins after {compacted}")]
 pub struct Compacted {
-    /// What was asked for.
+    /// The requested revision.
     pub requested: Revision,
     /// The newest revision whose events are gone.
     pub compacted: Revision,

@@ -1,4 +1,4 @@
-//! What an API server, its nodes and its controllers know of the Kubernetes API, each function pure.
+//! The Kubernetes API as an API server, its nodes and its controllers share it, each function pure.
 //!
 //! [`types`] describes kinds: schemas, defaults, canonical form, Go's decoder. [`patch`] holds the four patch engines and managed fields,
 //! [`cel`] expressions, [`selector`] label selectors, [`protobuf`] (by [`wire`]) the binary form, [`go_json`] JSON as Go reads it.

@@ -1,4 +1,4 @@
-//! What Go says of a regular expression that it does not take.
+//! Go's errors for invalid regular expressions.
 
 /// The complaint; `None` for one that it takes.
 pub fn problem(pattern: &str) -> Option<String> {

@@ -18,7 +18,7 @@ pub struct ApiError {
     pub message: String,
     /// Kind, name, group, uid and causes, where there are any.
     pub details: Option<Value>,
-    /// What else a webhook says of its refusal: `reason` and `metadata` in words that only it knows.
+    /// The further fields of a webhook's refusal: `reason` and `metadata` in its own words.
     pub said: Option<Box<Map>>,
 }
 
@@ -196,7 +196,7 @@ impl ApiError {
         )
     }
 
-    /// 410: the watch or the list asks for what has been compacted.
+    /// 410: the revision of the watch or the list has been compacted.
     #[must_use]
     pub fn expired(compacted: Compacted) -> Self {
         let message = format!(
@@ -206,7 +206,7 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 504: what was asked may have been done, or not.
+    /// 504: the request may have been carried out, or not.
     #[must_use]
     pub fn timed_out() -> Self {
         Self::timeout(

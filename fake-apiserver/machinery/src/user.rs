@@ -1,4 +1,4 @@
-//! A user, as authentication finds out and authorization and admission are told.
+//! A user, the result of authentication and an input of authorization and admission.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -7,26 +7,26 @@ use shared_json::{Map, Value, json};
 
 /// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
-/// The group of everyone who is known.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 /// Where a user's extra fields say which credential was shown.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Who asks.
+/// The user of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// What tells the user from others of that name; empty where nobody said.
+    /// Distinguishes the user from others of that name; empty where authentication gave none.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else authentication found out, by field.
+    /// The further results of authentication, by field.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// The user that clients in this process are: `system:admin`, who may do everything.
+    /// The user of clients in this process: `system:admin`, who may do everything.
     pub fn master() -> Arc<Self> {
         static MASTER: LazyLock<Arc<User>> = LazyLock::new(|| {
             Arc::new(User {

@@ -1,4 +1,4 @@
-//! Time zones by name, from data that comes with the program: what a zone is must not depend on the machine.
+//! Time zones by name, from data that comes with the program: a zone must not depend on the machine.
 
 use jiff::tz::TimeZone;
 

@@ -1,4 +1,4 @@
-//! What an API server asks of a node, and a kubelet answers on its own port: logs, commands and ports of pods.
+//! The requests of an API server to a node, as a kubelet answers them on its own port: logs, commands and ports of pods.
 //!
 //! Texts of refusals are the kubelet's own.
 
@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use shared_json::{Value, json};
 use tokio::io::DuplexStream;
 
-/// The way to what runs on a node.
+/// The way to the containers of a node.
 pub trait NodeAccess: Send + Sync {
-    /// What a container has printed, and with `follow` what it prints until it ends.
+    /// The output of a container, and with `follow` its further output until it ends.
     ///
     /// # Errors
     /// If it has not run yet, or not often enough.
@@ -96,7 +96,7 @@ pub struct LogQuery {
     pub previous: bool,
     /// Each line begins with its time.
     pub timestamps: bool,
-    /// Not what was written before.
+    /// Only lines written since then.
     pub since: Option<Timestamp>,
     /// So many lines from the end.
     pub tail: Option<usize>,
@@ -104,7 +104,7 @@ pub struct LogQuery {
     pub limit_bytes: Option<usize>,
 }
 
-/// Why a node does not do what it is asked for.
+/// Why a node refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// 400, with this text.
@@ -115,7 +115,7 @@ pub enum Refused {
     NoContainer(String),
 }
 
-/// A failure that is not the command's own, as the node tells the client.
+/// A failure that is not the command's own, as the node reports it to the client.
 pub fn failure(message: &str) -> Value {
     json!({
         "metadata": {},

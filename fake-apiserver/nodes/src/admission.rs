@@ -1,4 +1,4 @@
-//! Whether a node takes a pod: pure, in the kubelet's order and words.
+//! A kubelet's admission of pods: pure, in the kubelet's order and words.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use shared_json::{Array, Value};
 
 use super::scheduler::ports_clash;
 
-/// What simulated nodes run.
+/// The operating system of simulated nodes.
 const SYSTEM: &str = "linux";
 
 /// Reason and message.
@@ -54,7 +54,7 @@ pub(super) fn forbidden_sysctl(pod: &Value) -> Option<Refusal> {
     })
 }
 
-/// What no pod gets past, wherever it comes from: it is for another operating system.
+/// The refusal of a pod for another operating system, from wherever it comes.
 pub(super) fn other_system(pod: &Value) -> Option<Refusal> {
     let label = string_map(pod, "labels").get("kubernetes.io/os");
     if label.is_some_and(|label| label != SYSTEM) {
@@ -73,7 +73,8 @@ pub(super) fn other_system(pod: &Value) -> Option<Refusal> {
     None
 }
 
-/// Why a pod that no scheduler has placed cannot be on a node beside these others, if it cannot. `lacking`: what there is too little of.
+/// Why a pod that no scheduler has placed cannot be on a node beside these others, if it cannot. `lacking`: the lacking
+/// resources.
 pub(super) fn misfit(
     pod: &Value,
     node: &Value,

@@ -1,6 +1,6 @@
 //! A map of the few things that a pod has of a kind.
 
-/// What has a name, in the order of the names. A pod has one or two: a map's node would have room for eleven.
+/// A map by name, ordered by name. A pod has one or two entries: a map's node would have room for eleven.
 #[derive(Debug, Clone)]
 pub(crate) struct ByName<V>(Vec<(Box<str>, V)>);
 
@@ -24,7 +24,7 @@ impl<V> ByName<V> {
         self.place(name).is_ok()
     }
 
-    /// Gives what had the name before.
+    /// Returns the former value of the name.
     pub(crate) fn insert(&mut self, name: &str, value: V) -> Option<V> {
         match self.place(name) {
             Ok(place) => self

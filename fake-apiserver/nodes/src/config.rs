@@ -33,7 +33,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Kind {
-    /// The name; of several, what comes before their numbers.
+    /// The name; of several nodes, the prefix of their numbers.
     name: String,
     #[serde(default = "one")]
     count: u32,

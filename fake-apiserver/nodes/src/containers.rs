@@ -35,7 +35,7 @@ pub(crate) struct Handle {
     pub(crate) term: Option<watch::Sender<bool>>,
     /// How long one takes to end that simply serves.
     pub(crate) serves: Option<Duration>,
-    /// Where its end is told.
+    /// The channel for its end.
     pub(crate) exits: mpsc::UnboundedSender<((String, u32), Exit)>,
 }
 

@@ -1,4 +1,4 @@
-//! How a node says that it is alive: a Lease of its own, and its condition `Ready`.
+//! A node's heartbeat: a Lease of its own, and its condition `Ready`.
 
 use http::Request;
 use http::header::{CONTENT_TYPE, USER_AGENT};
@@ -70,7 +70,7 @@ pub(super) async fn give_up(client: &Client, node: &str) -> Result<(), kube::Err
     }
 }
 
-/// Says that the node is ready, and what it is short of (types of conditions), if its conditions say something else.
+/// Sets the node's conditions to ready, with its pressures (types of conditions), if they differ.
 ///
 /// # Errors
 /// If the server refuses.

@@ -15,7 +15,7 @@ pub enum PullFailure {
     NotFound,
 }
 
-/// What the registry says of an image.
+/// The registry's entry of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// `sha256:…`; two references may have one digest.
@@ -23,13 +23,13 @@ pub struct Image {
     /// How long a node that does not have it takes to get it. A node that has it and is to ask for it all the same
     /// (`imagePullPolicy: Always`) takes 20 ms at most.
     pub pull: Duration,
-    /// Its size, as the kubelet's `Pulled` event tells.
+    /// Its size, as the kubelet's `Pulled` event shows it.
     pub size_bytes: u64,
     /// Set if pulling fails.
     pub failure: Option<PullFailure>,
     /// Whether every node has it from the start.
     pub preloaded: bool,
-    /// What its containers do; by default they serve until they are stopped.
+    /// The program of its containers; by default they serve until they are stopped.
     pub program: Option<Program>,
 }
 
@@ -136,7 +136,7 @@ struct Inner {
 pub struct ImageRegistry(Arc<Mutex<Inner>>);
 
 impl ImageRegistry {
-    /// Says what a reference is.
+    /// Registers an image under a reference.
     pub fn set(&self, reference: &str, image: Image) {
         self.0
             .lock()
@@ -145,14 +145,14 @@ impl ImageRegistry {
             .insert(canonical(reference), image);
     }
 
-    /// What a reference was registered as, if it was.
+    /// The registered image of a reference, if there is one.
     #[must_use]
     pub fn registered(&self, reference: &str) -> Option<Image> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.known.get(&canonical(reference)).cloned()
     }
 
-    /// What a reference is.
+    /// The image of a reference.
     #[must_use]
     pub fn get(&self, reference: &str) -> Image {
         self.registered(reference)

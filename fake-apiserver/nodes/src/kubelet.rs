@@ -22,13 +22,13 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::access::KubeletPort;
 use super::admission::{self, Refusal};
 use super::containers::Containers;
+use super::critical_pods;
 use super::heartbeat;
 use super::images::ImageRegistry;
 use super::link::{Connected, Switch};
 use super::mail::Mailbox;
 use super::node::NodeSpec;
 use super::pod::PodWorker;
-use super::preemption;
 use super::pressure::{self, Shortage};
 use super::status::condition_of;
 use super::timing::Timing;
@@ -44,17 +44,17 @@ pub struct Kubelet {
     timing: Timing,
     pod_timings: Arc<BTreeMap<String, Timing>>,
     pub(super) recorder: EventRecorder,
-    /// What runs here, for those who ask.
+    /// The node's port: its containers' logs, commands and ports.
     pub(super) access: KubeletPort,
-    /// Where others may look at what runs here, if anybody does.
+    /// The view of the node's containers for programs beside the kubelet, if there are such programs.
     pub(super) containers: Option<Containers>,
-    /// When it came up: what it does every second beats from here.
+    /// The start; the periods of its regular work count from here.
     pub(super) started: Instant,
     seed: Seed,
-    /// How often it says that it is alive; none if nobody has to be told.
+    /// The period of its heartbeat; none if it needs none.
     heartbeat: Option<Duration>,
     connected: Connected,
-    /// What it is short of, as its conditions show it.
+    /// Its shortages, as its conditions show them.
     shortage: Mutex<Shown>,
     /// The pods here, by uid.
     pods: Mutex<BTreeMap<Text, Mailbox>>,
@@ -67,7 +67,7 @@ pub struct Kubelet {
 /// The shortages of a node.
 #[derive(Default)]
 struct Shown {
-    /// What it is short of now, as the Node's annotations say.
+    /// The present shortages, by the Node's annotations.
     now: Vec<Shortage>,
     /// When each was last seen, by the condition's type; it is shown for some time after that.
     seen: BTreeMap<&'static str, Instant>,
@@ -135,13 +135,13 @@ impl Kubelet {
         self.pod_timings.get(pod).unwrap_or(&self.timing)
     }
 
-    /// The way to what runs on the node: logs, commands, ports. What a real kubelet serves on its own port.
+    /// The node's port: logs, commands, ports of its containers, as on a real kubelet's own port.
     #[must_use]
     pub fn access(&self) -> KubeletPort {
         self.access.clone()
     }
 
-    /// The same kubelet, which tells `containers` what runs.
+    /// The same kubelet, which registers its containers with `containers`.
     #[must_use]
     pub fn with_containers(mut self, containers: Option<Containers>) -> Self {
         self.containers = containers;
@@ -207,7 +207,7 @@ impl Kubelet {
         }
     }
 
-    /// Says that the node is alive; the next heartbeat mends what fails.
+    /// Sends a heartbeat; the next heartbeat makes up for a failed one.
     async fn alive(&self) {
         let (client, node, now) = (&self.client, &self.spec.name, self.clock.now());
         let lease = match self.heartbeat {
@@ -227,14 +227,14 @@ impl Kubelet {
         self.shortage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the node's conditions say that it is short of.
+    /// The types of the node's pressure conditions.
     pub(super) fn pressures(&self) -> Vec<&'static str> {
         let shown = self.shortage();
         let known = pressure::SIGNALS.iter().map(|signal| signal.condition);
         known.filter(|kind| shown.seen.contains_key(kind)).collect()
     }
 
-    /// Waits until the node looks what it has left, if there is anything to see.
+    /// Waits for the next check of the node's resources, if it has or had a shortage.
     async fn monitoring(&self) {
         let is_well = {
             let shown = self.shortage();
@@ -248,7 +248,7 @@ impl Kubelet {
         tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(1))).await;
     }
 
-    /// Shows what the node is short of, and evicts a pod for it.
+    /// Shows the node's shortages in its conditions, and evicts a pod for them.
     async fn relieve(&self) {
         let shortages = self.shortage().now.clone();
         let before = self.pressures();
@@ -309,7 +309,7 @@ impl Kubelet {
         active
     }
 
-    /// What the node has too little of for a pod first, beside the others here; none if there is room.
+    /// The first resource that the node lacks for a pod, beside the others here; none if there is room.
     pub(super) fn room_for(&self, pod: &Value) -> Option<Insufficient> {
         self.lacking(pod).into_iter().next()
     }
@@ -330,7 +330,7 @@ impl Kubelet {
         insufficient(&requests(pod, Count::Asked), &allocatable, &others)
     }
 
-    /// Why a pod that nobody has scheduled cannot be here, if it cannot: reason and message.
+    /// Why a pod that no scheduler has placed cannot be here, if it cannot: reason and message.
     pub(super) async fn misfit(&self, pod: &Value) -> Option<Refusal> {
         let name = &self.spec.name;
         let request = http::Request::get(format!("/api/v1/nodes/{name}"))
@@ -349,7 +349,7 @@ impl Kubelet {
             .filter(|other| other.uid() != pod.uid() && !is_over(other))
             .collect();
         let lacking = self.lacking(pod);
-        if lacking.is_empty() || !preemption::is_critical(pod) {
+        if lacking.is_empty() || !critical_pods::is_critical(pod) {
             return admission::misfit(pod, &node, &others, lacking.into_iter().next());
         }
         if let Some(refusal) = admission::misfit(pod, &node, &others, None) {
@@ -357,7 +357,7 @@ impl Kubelet {
         }
         let mut others = self.active();
         others.retain(|other| other.uid() != pod.uid());
-        match preemption::victims(pod, &others, &lacking) {
+        match critical_pods::victims(pod, &others, &lacking) {
             Ok(victims) => {
                 for victim in &victims {
                     self.preempt(victim.uid()).await;
@@ -374,7 +374,7 @@ impl Kubelet {
     /// Has a pod end, and waits for that.
     async fn preempt(&self, uid: &str) {
         let Some(mut inbox) = lock(&self.pods).get(uid).map(|mailbox| {
-            mailbox.send_modify(|mail| mail.eviction = Some(Arc::new(preemption::eviction())));
+            mailbox.send_modify(|mail| mail.eviction = Some(Arc::new(critical_pods::eviction())));
             mailbox.subscribe()
         }) else {
             return;

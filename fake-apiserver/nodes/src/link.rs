@@ -55,7 +55,7 @@ impl Switch {
 /// Whether a node is connected.
 pub(super) struct Connected {
     state: Option<watch::Receiver<bool>>,
-    /// Whether it was seen cut, and nobody has been told yet that it is restored.
+    /// Whether it was seen cut, and its restoration has not been reported yet.
     was_cut: bool,
 }
 

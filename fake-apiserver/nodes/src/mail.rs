@@ -1,4 +1,4 @@
-//! What a node tells the worker of a pod.
+//! The mailbox from a node to the worker of a pod.
 //!
 //! (tokio's `watch` would do, and takes a third of a kibibyte for many receivers at once.)
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::pressure::Eviction;
 
-/// What a pod's worker is told.
+/// The contents of a pod worker's mailbox.
 #[derive(Clone)]
 pub(super) struct Mail {
     /// The newest pod.
@@ -23,7 +23,7 @@ pub(super) struct Mail {
 /// The node's side. When it is dropped the worker has nothing more to do.
 pub(super) struct Mailbox(Arc<Shared>);
 
-/// The side of who reads it.
+/// The reader's side.
 pub(super) struct Inbox {
     shared: Arc<Shared>,
     /// The newest version that was read.
@@ -52,7 +52,7 @@ impl Shared {
 }
 
 impl Mailbox {
-    /// A mailbox with a pod in it, and who reads it.
+    /// A mailbox with a pod in it, and its reader.
     pub(super) fn new(pod: Arc<Value>) -> (Self, Inbox) {
         let state = State {
             mail: Mail {
@@ -71,7 +71,7 @@ impl Mailbox {
         (mailbox, inbox)
     }
 
-    /// Another reader, who has read what is there.
+    /// Another reader, which has read the present contents.
     pub(super) fn subscribe(&self) -> Inbox {
         Inbox {
             shared: Arc::clone(&self.0),
@@ -79,7 +79,7 @@ impl Mailbox {
         }
     }
 
-    /// Looks at what is there.
+    /// Gives the contents to `look`.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Mail) -> T) -> T {
         look(&self.0.lock().mail)
     }

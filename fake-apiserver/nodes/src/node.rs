@@ -1,4 +1,4 @@
-//! What a simulated node is.
+//! The Node object of a simulated node.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use shared_json::{Value, json};
 
 use super::pressure::SIGNALS;
 
-/// How much room a node has for what pods write, unless said otherwise.
+/// A node's default capacity of ephemeral storage.
 const STORAGE: &str = "100Gi";
-/// What its kubelet can do (the real one's of this version, as it comes).
+/// The declared features of its kubelet (those of the real one of this version, by default).
 const DECLARED_FEATURES: [&str; 4] = [
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
@@ -42,7 +42,7 @@ impl Taint {
     }
 }
 
-/// The conditions of a node that is up, and short of what `pressures` names (types of conditions).
+/// The conditions of a node that is up, with these pressures (types of conditions).
 pub(super) fn ready_conditions(now: &str, pressures: &[&str]) -> Vec<Value> {
     const CONDITIONS: [(&str, &str, &str, &str); 4] = [
         (
@@ -92,7 +92,7 @@ pub struct NodeSpec {
     pub taints: Vec<Taint>,
     /// Whether it begins cordoned.
     pub unschedulable: bool,
-    /// Amounts by resource; what is not in here is what the next three fields say.
+    /// Amounts by resource; a resource that is not in here follows from the next three fields.
     pub capacity: BTreeMap<String, String>,
     /// Cores.
     pub cpu: u32,
@@ -136,7 +136,7 @@ impl NodeSpec {
         }
     }
 
-    /// What it has, in units, by resource.
+    /// Its capacity, in units, by resource.
     pub(super) fn capacities(&self) -> BTreeMap<String, i128> {
         let plain = [
             ("memory", format!("{}Gi", self.memory_gib)),

@@ -1,9 +1,10 @@
-//! What a node does when it runs short of something: which condition it shows, and which pod has to go. Pure.
+//! Node pressure: the conditions that a node shows when it runs short of a resource, and the pod that it evicts. Pure.
 //!
-//! Thresholds, order and texts are those of the kubelet's eviction manager (`pkg/kubelet/eviction`) with its defaults. What is
-//! left on a node, nobody measures: a test says it, as an annotation of the Node (`metrics.fake-apiserver/memory.available: 50Mi`,
-//! `metrics.fake-apiserver/nodefs.available: 5Gi`), and what a pod uses as one of the pod (`metrics.fake-apiserver/memory: 300Mi`, of a
-//! container `metrics.fake-apiserver/main.memory`).
+//! Thresholds, order and texts are those of the kubelet's eviction manager (`pkg/kubelet/eviction`) with its defaults. The
+//! available resources of a node are not measured: a test sets them, as an annotation of the Node
+//! (`metrics.fake-apiserver/memory.available: 50Mi`,
+//! `metrics.fake-apiserver/nodefs.available: 5Gi`), and the usage of a pod as one of the pod (`metrics.fake-apiserver/memory:
+//! 300Mi`, of a container `metrics.fake-apiserver/main.memory`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use machinery::meta::{ObjectMeta as _, at};
 use machinery::types::Quantity;
 use shared_json::Value;
 
-/// How often a node looks what it has left.
+/// The period of a node's checks of its available resources.
 pub(super) const MONITORING_PERIOD: Duration = Duration::from_secs(10);
-/// How long a condition stays after what it is about has passed.
+/// The time that a condition stays after its shortage has passed.
 pub(super) const TRANSITION_PERIOD: Duration = Duration::from_secs(300);
 /// How long an evicted pod has to end.
 const EVICTION_GRACE: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ pub(super) struct Signal {
     pub resource: &'static str,
     /// The node's condition.
     pub condition: &'static str,
-    /// Reason and message of the condition, and the events that tell of its coming and going.
+    /// Reason and message of the condition, and the events about its coming and going.
     pub shown: (&'static str, &'static str),
     pub events: (&'static str, &'static str),
     threshold: Threshold,
@@ -105,7 +106,7 @@ fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
         .get(format!("{ANNOTATION}{key}"))
 }
 
-/// What a node is short of, by its annotations. `capacity`: bytes by resource, asked for where a share of it counts.
+/// The shortages of a node, by its annotations. `capacity`: bytes by resource, computed where a threshold is a share of it.
 pub(super) fn shortages(node: &Value, capacity: impl Fn() -> BTreeMap<String, i128>) -> Vec<Shortage> {
     let met = SIGNALS.iter().filter_map(|signal| {
         let available = bytes(annotation(node, signal.key)?)?;
@@ -143,7 +144,7 @@ fn request(container: &Value, resource: &str) -> i128 {
         .unwrap_or_default()
 }
 
-/// What a container uses; what is said of the pod is its first container's.
+/// The usage of a container; an annotation for the pod is its first container's.
 fn used(pod: &Value, index: usize, container: &Value, resource: &str) -> Option<i128> {
     let own = annotation(pod, &format!("{}.{resource}", name(container)));
     let of_pod = || annotation(pod, resource).filter(|_| index == 0);
@@ -183,11 +184,11 @@ pub(super) struct Eviction {
     pub reason: &'static str,
     /// In the kubelet's words.
     pub message: String,
-    /// What the condition says that tells of it.
+    /// The message of the condition `DisruptionTarget`.
     pub disruption: String,
     /// How long the pod may take to end, if not as long as it says itself.
     pub grace: Option<Duration>,
-    /// The annotations of the event that tells of it.
+    /// The annotations of the event about it.
     pub annotations: BTreeMap<String, String>,
 }
 

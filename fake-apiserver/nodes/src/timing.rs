@@ -1,12 +1,12 @@
-//! How long things take on a simulated node.
+//! Durations on a simulated node.
 
 use std::time::Duration;
 
 use client_kit::Random;
 
-/// How long a node takes for what it does.
+/// The durations of a node's work.
 ///
-/// The defaults are what a kubelet 1.36 with containerd took in the recordings, rounded.
+/// The defaults are those of a kubelet 1.36 with containerd in the recordings, rounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
     /// From noticing a pod to telling so in its status.
@@ -30,10 +30,10 @@ pub struct Timing {
     /// Whether each use varies by up to a fifth, by the seed.
     pub varies: bool,
     /// How long it took, each time, from the change of a running container's definition until its pod's status showed the new
-    /// one. Without them, or where it is not known, it takes what stopping, creating and starting take.
+    /// one. Without them, or where it is not known, it is the time for stopping, creating and starting.
     pub redefinitions: Vec<Option<Duration>>,
     /// How long it took, each time, from the reopening of a pod's readiness gates until the pod was ready. Without them, or where
-    /// it is not known, that waits for the node's next list of what runs.
+    /// it is not known, that waits for the node's next list of containers.
     pub reopenings: Vec<Option<Duration>>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// A node that waits for nothing but what a pod itself asks for (probes, grace periods, commands): for a cluster in real
+    /// A node that waits only for a pod's own times (probes, grace periods, commands): for a cluster in real
     /// time, which is to be as quick as the machine. Every step takes a millisecond.
     #[must_use]
     pub fn quick() -> Self {

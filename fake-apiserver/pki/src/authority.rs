@@ -29,7 +29,7 @@ const WITH_ECDSA_SHA256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const UTF8_STRING: u8 = 0x0c;
 
-/// What keys are for, by the bit that says it.
+/// The usages of keys, by their bits.
 const USAGES: [(&str, u32); 10] = [
     ("signing", 0),
     ("digital signature", 0),
@@ -42,7 +42,7 @@ const USAGES: [(&str, u32); 10] = [
     ("encipher only", 7),
     ("decipher only", 8),
 ];
-/// What certificates are for, by the number of the purpose.
+/// The purposes of certificates, by their numbers.
 const EXTENDED_USAGES: [(&str, u8); 10] = [
     ("server auth", 1),
     ("client auth", 2),
@@ -66,7 +66,7 @@ pub struct Authority {
     /// Its name as it is written.
     name: Vec<u8>,
     key: Key,
-    /// Its own certificate, where somebody is to trust it.
+    /// Its own certificate, where it is to be trusted.
     pem: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// What a certificate is to say beside what its request says.
+/// The contents of a certificate besides those of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// As `spec.usages` names them.
@@ -114,7 +114,7 @@ impl Authority {
         })
     }
 
-    /// Its certificate; none of one that nobody trusts.
+    /// Its certificate; none of an untrusted one.
     pub fn pem(&self) -> Option<&str> {
         self.pem.as_deref()
     }
@@ -180,7 +180,7 @@ fn extension(kind: &[u8], critical: bool, value: &[u8]) -> Vec<u8> {
     sequence(&parts)
 }
 
-/// What the key is for, as a string of bits; none if nothing is said of that.
+/// The usages of the key, as a string of bits; none without usages.
 fn key_usage(usages: &[&str]) -> Option<Vec<u8>> {
     let named = |usage: &&str| USAGES.iter().find(|(name, _)| name == usage);
     let bits = usages

@@ -9,12 +9,12 @@ pub(super) const UTC_TIME: u8 = 0x17;
 pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
-/// The tag of a field that is told by its number.
+/// The tag of a field with this number.
 pub(super) const fn numbered(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// The first element of some bytes: its tag, its contents, and what comes after it.
+/// The first element of some bytes: its tag, its contents, and the rest.
 pub(super) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
@@ -35,13 +35,13 @@ pub(super) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, contents, after))
 }
 
-/// The first element of some bytes as it is written, and what comes after it.
+/// The first element of some bytes as it is written, and the rest.
 pub(super) fn whole(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (_, _, after) = element(bytes)?;
     bytes.split_at_checked(bytes.len() - after.len())
 }
 
-/// The first element of some bytes, which must have this tag: its contents, and what comes after it.
+/// The first element of some bytes, which must have this tag: its contents, and the rest.
 pub(super) fn expect(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (found, contents, after) = element(bytes)?;
     (found == tag).then_some((contents, after))

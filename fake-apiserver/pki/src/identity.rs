@@ -116,13 +116,13 @@ impl Identity {
         Arc::clone(&self.server)
     }
 
-    /// The authority, for those who sign certificates that the server is to believe.
+    /// The authority, for signers of certificates that the server is to trust.
     #[must_use]
     pub fn authority(&self) -> Option<Arc<Authority>> {
         self.authority.clone()
     }
 
-    /// The authority's certificate, for those who call the server.
+    /// The authority's certificate, for clients of the server.
     #[must_use]
     pub fn authority_pem(&self) -> &str {
         &self.authority_pem

@@ -1,7 +1,7 @@
-//! Certificates: those of a server and its administrator, whom a certificate is for, requests for certificates (PKCS #10), and an
+//! Certificates: those of a server and its administrator, subjects of certificates, requests for certificates (PKCS #10), and an
 //! authority that signs them (X.509).
 //!
-//! What a request says of its subject, key and names is carried over byte by byte; everything else is written here.
+//! A request's subject, key and names are carried over byte by byte; everything else is written here.
 
 mod authority;
 mod der;

@@ -13,7 +13,7 @@ use super::der::{
 };
 use super::subject::{Subject, read};
 
-/// 1.2.840.113549.1.9.14: what the certificate is to say beside its subject.
+/// 1.2.840.113549.1.9.14: the requested extensions of the certificate.
 const EXTENSION_REQUEST: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e];
 /// 2.5.29.17: the names beside the subject.
 pub(super) const ALTERNATIVE_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
@@ -91,7 +91,7 @@ impl Request {
         })
     }
 
-    /// One that says so much and no more: nobody can sign it.
+    /// One with these contents alone, without a key: it cannot be signed.
     pub fn of(subject: Subject, names: Names) -> Self {
         Self {
             subject,
@@ -105,7 +105,7 @@ impl Request {
         }
     }
 
-    /// Whether whoever made the request has the key that it is for.
+    /// Whether the request is signed by the key that it is for.
     pub fn is_signed(&self) -> bool {
         self.verify().is_some()
     }

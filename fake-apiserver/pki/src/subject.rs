@@ -1,4 +1,4 @@
-//! Whom certificates are for.
+//! The subjects of certificates.
 
 use super::der::{OBJECT_IDENTIFIER, SEQUENCE, SET, element, elements, expect, numbered, whole};
 
@@ -7,7 +7,7 @@ const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 /// 2.5.4.10
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The common name: the user.
@@ -16,7 +16,7 @@ pub struct Subject {
     pub organizations: Vec<String>,
 }
 
-/// The subject of a certificate whose signature has been checked; `None` for what is none.
+/// The subject of a certificate whose signature has been checked; `None` for an invalid one.
 pub fn subject(certificate: &[u8]) -> Option<Subject> {
     read(subject_name(certificate)?)
 }

@@ -1,4 +1,4 @@
-//! Requests that openssl has made, and what comes of them.
+//! Requests that openssl has made, and their contents and certificates.
 
 use client_kit::Seed;
 use rcgen::KeyPair;
@@ -111,7 +111,7 @@ fn certificates_are_for_whom_the_requests_are() {
     }
 }
 
-/// The server believes what its own authority has signed, while it is good, and nothing else.
+/// The server trusts certificates of its own authority, while they are valid, and no others.
 #[rstest]
 #[case(&["client auth"], "2026-06-01T00:00:00Z", true)]
 #[case(&["client auth", "digital signature", "key encipherment"], "2026-06-01T00:00:00Z", true)]

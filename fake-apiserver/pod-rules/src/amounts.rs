@@ -48,10 +48,10 @@ pub fn basic(path: &Path<'_>, value: &Value, errors: &mut Errors) {
 const HUGE_PAGES: &str = "hugepages-";
 const QUOTA_HUGE_PAGES: &str = "requests.hugepages-";
 
-/// Resources that a container may ask for, besides huge pages and what is qualified by a domain.
+/// Resources that a container may ask for, besides huge pages and resources with a domain.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// Resources that a quota may limit, besides huge pages, counts and what is qualified by a domain.
+/// Resources that a quota may limit, besides huge pages, counts and resources with a domain.
 const OF_QUOTAS: [&str; 21] = [
     "cpu",
     "memory",
@@ -102,7 +102,7 @@ pub fn is_native(resource: &str) -> bool {
     !resource.contains('/') || resource.contains("kubernetes.io/")
 }
 
-/// Whether a resource is someone else's: devices and the like.
+/// Whether a resource is extended: devices and the like.
 pub fn is_extended(resource: &str) -> bool {
     !is_native(resource)
         && !resource.starts_with("requests.")
@@ -168,7 +168,7 @@ pub fn quota_amounts(amounts: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with an amount of huge pages: it is so many whole pages.
+/// An amount of huge pages must be a multiple of their size.
 fn huge_pages(name: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) {
     let page = name.strip_prefix(HUGE_PAGES).and_then(Quantity::parse);
     let divisible = page.is_some_and(|page| {
@@ -184,7 +184,7 @@ fn huge_pages(name: &str, amount: &Value, path: &Path<'_>, errors: &mut Errors) 
 /// How the name of a resource is judged.
 pub type NameRule = fn(&str, &Path<'_>, &mut Errors);
 
-/// What a container or a pod may ask for: `requests` and `limits`.
+/// The `requests` and `limits` of a container or a pod.
 pub fn requirements(requests: &Map, limits: &Map, name_rule: NameRule, path: &Path<'_>, errors: &mut Errors) {
     let (limits_path, requests_path) = (path.field("limits"), path.field("requests"));
     let (mut compute, mut pages) = (false, false);

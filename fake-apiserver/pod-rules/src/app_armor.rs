@@ -4,7 +4,7 @@ use shared_json::{Map, Value, json};
 
 use crate::fields::{Fields, NOTHING};
 
-/// What the names of such annotations begin with; the container's name follows.
+/// The prefix of the names of such annotations; the container's name follows.
 pub const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 fn annotations_of(object: &Value) -> &Map {
@@ -45,7 +45,7 @@ pub fn apply(pod: &mut Value) {
     }
 }
 
-/// What is said of the annotations of a pod, or of a template that stands at `prefix`: those that no field repeats.
+/// The warnings about such annotations of a pod, or of a template that stands at `prefix`: those that no field repeats.
 pub fn warnings(holder: &Value, prefix: &str) -> Vec<String> {
     let annotations = annotations_of(holder);
     let is_pod = prefix.is_empty();
@@ -78,7 +78,7 @@ pub fn warnings(holder: &Value, prefix: &str) -> Vec<String> {
     out
 }
 
-/// The field that says what an annotation says.
+/// The field that corresponds to an annotation.
 pub fn profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),

@@ -18,7 +18,7 @@ pub const ACCESS_MODES: [&str; 4] = [
     "ReadWriteOnce",
     "ReadWriteOncePod",
 ];
-/// What volumes may be mounted as.
+/// The modes of volumes.
 pub const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 
 /// Modes of access: known ones, and the exclusive one alone.
@@ -242,7 +242,7 @@ const RESIZE_STATES: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// Whether a claim can have so much of this resource: storage, or what is not Kubernetes' own.
+/// Whether a claim can request an amount of this resource: storage, or a resource that is not Kubernetes' own.
 fn is_storage(name: &str, path: &Path<'_>, errors: &mut Errors) -> bool {
     let problems = names::qualified_problems(name);
     let is_named = problems.is_empty();

@@ -150,12 +150,12 @@ impl Errors {
     }
 }
 
-/// What a negative number is told.
+/// The message for a negative number.
 pub const NEGATIVE: &str = "must be greater than or equal to 0";
-/// What a change of an immutable field is told.
+/// The message for a change of an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
-/// What a number out of range is told.
+/// The message for a number out of range.
 pub fn range_text(least: i64, most: i64) -> String {
     format!("must be between {least} and {most}, inclusive")
 }

@@ -3,12 +3,12 @@
 use shared_json::{Value, json};
 use std::fmt;
 
-/// What is wrong with a field; decides the `reason` of the cause and the first words of its message.
+/// The kind of an error in a field; decides the `reason` of the cause and the first words of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldErrorKind {
     /// A value is missing.
     Required,
-    /// A value is not allowed for what it says.
+    /// The form of a value is not allowed.
     Invalid,
     /// The same of a value that is not shown.
     InvalidUnshown,
@@ -77,7 +77,7 @@ impl FieldErrorKind {
 
 /// A complaint about one field.
 ///
-/// `Display` is what Go's `field.Error` prints:
+/// `Display` gives the text of Go's `field.Error`:
 ///
 /// ```
 /// use pod_rules::FieldError;
@@ -86,7 +86,7 @@ impl FieldErrorKind {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: FieldErrorKind,
     /// The field, as `spec.containers[0].name` or `metadata.labels[app]`; empty for the object itself.
     pub path: String,
@@ -94,7 +94,7 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// The value as it is to be printed, where JSON cannot say it (fields in an order of their own).
     pub shown: Option<String>,
-    /// What would be right.
+    /// The details: the valid values, or the rule.
     pub detail: String,
 }
 

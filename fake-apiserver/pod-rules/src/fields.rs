@@ -1,4 +1,4 @@
-//! Reading the fields of JSON objects: what is absent, null or of another type reads as Go's zero value.
+//! Reading the fields of JSON objects: a field that is absent, null or of another type reads as Go's zero value.
 
 use std::sync::LazyLock;
 
@@ -69,7 +69,7 @@ impl Fields for Map {
 /// A value that stands where there is none.
 pub static NOTHING: Value = Value::Null;
 
-/// What stands at a pointer, unless that is nothing or null.
+/// The value at a pointer, unless it is absent or null.
 pub fn path<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     object.pointer(pointer).filter(|value| !value.is_null())
 }
@@ -119,7 +119,7 @@ mod tests {
     use rstest::rstest;
     use shared_json::{Value, json};
 
-    /// So deep that whoever looks at each part twice never comes to an end.
+    /// So deep that a walk that visits each part twice never comes to an end.
     fn deep(innermost: Value) -> Value {
         (0..100).fold(innermost, |inner, _| json!({"a": inner}))
     }

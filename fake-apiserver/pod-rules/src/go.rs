@@ -8,7 +8,7 @@ use shared_json::{Map, Value};
 use super::fields::Fields;
 use super::unified;
 
-/// What a struct's fields look like.
+/// The types of a struct's fields.
 #[derive(Clone, Copy)]
 enum Shape {
     Text,
@@ -267,7 +267,7 @@ pub fn list_text(name: &str, values: &[Value]) -> String {
     out
 }
 
-/// What differs between two values, as structs of this name, line by line.
+/// The difference of two values, as structs of this name, line by line.
 pub fn difference(name: &str, old: &Value, new: &Value) -> String {
     let pretty = |value: &Value| {
         let mut out = String::new();

@@ -1,7 +1,7 @@
 //! The rules of Kubernetes' API server for pods and templates of pods.
 //!
 //! [`pod::template`] checks a template wherever it stands: in the built-in workloads, of which `fake-apiserver` is the server, and
-//! in OpenKruise's, whose webhooks `controller` answers. All functions are pure: they take JSON values and add what is wrong to
+//! in OpenKruise's, whose webhooks `controller` answers. All functions are pure: they take JSON values and add the errors to
 //! [`errors::Errors`], in the order and in the words of the real server.
 //!
 //! ```

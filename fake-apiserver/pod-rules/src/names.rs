@@ -1,4 +1,4 @@
-//! What names, label keys and label values may look like, and what the real server says of those that do not.
+//! The forms of names, label keys and label values, and the real server's errors for invalid ones.
 
 /// The longest name of an object that is a DNS subdomain.
 pub const SUBDOMAIN_BYTES_MAX: usize = 253;
@@ -61,7 +61,7 @@ fn is_qualified_part(text: &str) -> bool {
         && edge(text.bytes().last())
 }
 
-/// What label keys and values are told; those of names are told of characters.
+/// The message about the length of label keys and values; that of names counts characters.
 fn too_many_bytes(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
@@ -70,7 +70,7 @@ fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
 
-/// What is wrong with a DNS subdomain.
+/// The errors in a DNS subdomain.
 pub fn subdomain_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_BYTES_MAX {
@@ -82,7 +82,7 @@ pub fn subdomain_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS subdomain that may have underscores, as search domains may.
+/// The errors in a DNS subdomain that may have underscores, as search domains may.
 pub fn subdomain_with_underscore_problems(name: &str) -> Vec<String> {
     let part = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
@@ -103,7 +103,7 @@ pub fn subdomain_with_underscore_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS label.
+/// The errors in a DNS label.
 pub fn label_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LABEL_BYTES_MAX {
@@ -119,7 +119,7 @@ pub fn label_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a label of the older kind, which begins with a letter.
+/// The errors in a label of the older kind, which begins with a letter.
 pub fn old_label_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LABEL_BYTES_MAX {
@@ -131,7 +131,7 @@ pub fn old_label_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a subdomain below a wildcard, `*.example.com`.
+/// The errors in a subdomain below a wildcard, `*.example.com`.
 pub fn wildcard_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_BYTES_MAX {
@@ -143,7 +143,7 @@ pub fn wildcard_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the name of a port.
+/// The errors in the name of a port.
 pub fn port_name_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > PORT_NAME_BYTES_MAX {
@@ -165,7 +165,7 @@ pub fn port_name_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a key of a ConfigMap or a Secret.
+/// The errors in a key of a ConfigMap or a Secret.
 pub fn config_key_problems(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if key.len() > SUBDOMAIN_BYTES_MAX {
@@ -184,7 +184,7 @@ pub fn config_key_problems(key: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the name of an environment variable.
+/// The errors in the name of an environment variable.
 pub fn variable_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.is_empty() {
@@ -196,7 +196,7 @@ pub fn variable_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the name of an environment variable by the rules before 1.34 (`IsEnvVarName`).
+/// The errors in the name of an environment variable by the rules before 1.34 (`IsEnvVarName`).
 pub fn strict_variable_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -212,7 +212,7 @@ pub fn strict_variable_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the name of an HTTP header.
+/// The errors in the name of an HTTP header.
 pub fn header_problems(name: &str) -> Vec<String> {
     let fits = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if fits {
@@ -222,7 +222,7 @@ pub fn header_problems(name: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with a share in percent, `25%`.
+/// The errors in a share in percent, `25%`.
 pub fn percent_problems(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').unwrap_or_default();
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -232,7 +232,7 @@ pub fn percent_problems(text: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with a name that is a segment of a path, the loosest kind.
+/// The errors in a name that is a segment of a path, the loosest kind.
 pub fn path_segment_problems(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -244,7 +244,7 @@ pub fn path_segment_problems(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a label key: a name with an optional prefix, `example.com/name`.
+/// The errors in a label key: a name with an optional prefix, `example.com/name`.
 pub fn qualified_problems(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split('/').collect::<Vec<_>>().as_slice() {
         [name] => (None, *name),
@@ -277,7 +277,7 @@ pub fn qualified_problems(key: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a label's value.
+/// The errors in a label's value.
 pub fn label_value_problems(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > LABEL_BYTES_MAX {

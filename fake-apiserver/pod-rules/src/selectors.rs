@@ -58,14 +58,14 @@ pub fn is_empty(selector: &Value) -> bool {
     selector.map("matchLabels").is_empty() && selector.list("matchExpressions").is_empty()
 }
 
-/// Whether Go can make a selector of it; what cannot be made matches nothing.
+/// Whether Go can make a selector of it; an invalid one matches nothing.
 pub fn is_usable(selector: &Value) -> bool {
     let mut errors = Errors::default();
     self::selector(Some(selector), &Path::new(""), &mut errors);
     errors.is_empty()
 }
 
-/// A selector as complaints print it: what is unset is not shown, as in its JSON.
+/// A selector as complaints print it: unset fields are not shown, as in its JSON.
 pub fn shown(selector: &Value) -> Value {
     let mut out = Map::new();
     for field in ["matchLabels", "matchExpressions"] {

@@ -1,4 +1,4 @@
-//! Where a volume's content comes from; what pods and persistent volumes have in common.
+//! The sources of a volume's content; the rules that pods and persistent volumes share.
 
 use shared_json::Value;
 
@@ -162,7 +162,7 @@ fn is_iscsi_name(name: &str) -> Option<bool> {
     None
 }
 
-/// What pods (`of_pod`) and persistent volumes say of an iSCSI disk.
+/// An iSCSI disk of pods (`of_pod`) and of persistent volumes.
 pub fn iscsi(source: &Value, of_pod: bool, path: &Path<'_>, errors: &mut Errors) {
     required(source, &["targetPortal", "iqn"], path, errors);
     let unknown = if of_pod {

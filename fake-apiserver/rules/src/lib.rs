@@ -1,7 +1,8 @@
-//! What the API server accepts of each built-in kind, and what it writes into it.
+//! The API server's rules for each built-in kind: the valid objects, and the fields that the server writes.
 //!
-//! [`strategy`] is what the schema cannot say of a resource and the server itself does: what is set at birth, what may change, how a
-//! deletion goes. [`validation`] is what is wrong with an object, in the real server's order and words, and what clients are warned of.
+//! [`strategy`] is the server's own code for a resource beyond its schema: fields set at creation, fields that may change, the
+//! way of a deletion. [`validation`] finds the errors in an object, in the real server's order and words, and the warnings for
+//! clients.
 //!
 //! **Invariant:** functions see the object, its former state and the time. A rule that needs other objects is admission, in the server.
 

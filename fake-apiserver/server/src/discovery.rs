@@ -1,4 +1,4 @@
-//! What is served, as clients discover it.
+//! Discovery: the served groups, versions and resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

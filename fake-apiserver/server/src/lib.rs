@@ -2,8 +2,8 @@
 //!
 //! # The way of a request
 //!
-//! `http::service` → `http::request` (what is asked) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) → `admission` →
-//! types (defaults, schema) → rules → store → `encode`.
+//! `http::service` → `http::request` (the target) → `faults` (if a test asked) → `http::decode` → `rest` (the verb) →
+//! `admission` → types (defaults, schema) → rules → store → `encode`.
 //!
 //! **Invariant:** it knows no kubelet, no scheduler and no controller: they are clients. It reaches a node by a trait
 //! ([`node_access::NodeAccess`]).

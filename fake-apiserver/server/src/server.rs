@@ -26,11 +26,11 @@ pub use crate::rest::expiry::EVENT_LIFE;
 #[derive(Clone)]
 pub struct Server {
     pub(crate) state: Arc<ServerState>,
-    /// What clients of this process say that they are, if they say nothing.
+    /// The default user agent of clients of this process.
     pub(crate) user_agent: Option<&'static str>,
 }
 
-/// What the requests of one server share.
+/// The state that all requests of one server share.
 pub(crate) struct ServerState {
     pub(crate) store: Arc<Store>,
     pub(crate) registry: Registry,
@@ -92,8 +92,8 @@ impl Server {
         kube::Client::new(self.clone(), "default")
     }
 
-    /// The same for a program of this name: its requests say so in their user agent, which is also the field manager of what it
-    /// writes, and whom [faults](Self::faults) can be meant for.
+    /// The same for a program of this name: its requests have it as their user agent, which is also the field manager of its
+    /// writes, and by which [faults](Self::faults) can be meant for it.
     #[must_use]
     pub fn client_named(&self, user_agent: &'static str) -> kube::Client {
         kube::Client::new(self.named(user_agent), "default")
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// What goes wrong when a test asks for it.
+    /// The faults that a test adds.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.state.faults
@@ -146,7 +146,7 @@ impl Server {
     /// Serves the custom resources of a CustomResourceDefinition that the store holds.
     ///
     /// # Errors
-    /// What is wrong with the definition.
+    /// The errors in the definition.
     pub fn define(&self, definition: &Value) -> Result<(), Vec<FieldError>> {
         let revision = self.state.store.revision();
         self.state.registry.define(definition, revision)

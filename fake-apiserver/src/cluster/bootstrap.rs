@@ -1,4 +1,4 @@
-//! What is there before anyone asks: the namespaces and priority classes of a fresh server.
+//! The initial objects: the namespaces and priority classes of a fresh server.
 
 use std::collections::BTreeMap;
 
@@ -49,8 +49,8 @@ pub(super) fn default_storage_class() -> Value {
     })
 }
 
-/// Creates the objects of a fresh server, and then `more`. A server that goes on with what it had (`again`) has the former, and
-/// gets the latter as they are now.
+/// Creates the objects of a fresh server, and then `more`. A server that continues with stored objects (`again`) has the former,
+/// and gets the latter as they are now.
 pub(super) async fn bootstrap(client: &Client, more: &[Value], again: bool) -> Result<(), ClusterError> {
     for object in objects().iter().filter(|_| !again) {
         create(client, object, Some("kube-apiserver"), false).await?;
@@ -120,7 +120,7 @@ async fn create(
     })
 }
 
-/// What a real server makes for itself besides: roles and their bindings, flow control, the `kubernetes` service.
+/// The further objects that a real server makes: roles and their bindings, flow control, the `kubernetes` service.
 const SYSTEM_OBJECTS: &str = include_str!("system-objects.json");
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Says what a cluster is to be.
+//! Builds a cluster.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use super::bootstrap::{bootstrap, default_storage_class, define_custom_resources
 use super::error::ClusterError;
 use super::{Cluster, ControllerSet, Trace};
 
-/// When a cluster's clock begins, unless it is told otherwise: 2026-01-01T00:00:00Z.
+/// The default start of a cluster's clock: 2026-01-01T00:00:00Z.
 const DEFAULT_START_SECOND: i64 = 1_767_225_600;
 
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -111,7 +111,7 @@ impl ClusterBuilder {
         self
     }
 
-    /// Where to tell what runs on the nodes, for a program that talks to their container runtime.
+    /// Registers the nodes' containers with `containers`, for a program that talks to their container runtime.
     pub fn containers(mut self, containers: Containers) -> Self {
         self.containers = Some(containers);
         self
@@ -129,15 +129,15 @@ impl ClusterBuilder {
         self
     }
 
-    /// How long things take for pods of these names, where that is not what the nodes take usually.
+    /// The timings of pods of these names, where they differ from their nodes'.
     pub fn pod_timings(mut self, timings: BTreeMap<String, Timing>) -> Self {
         self.pod_timings = timings;
         self
     }
 
-    /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes take what
-    /// [`Timing::quick`] says (call [`timing`](Self::timing) after this for others), and namespaces are emptied at once. For a cluster in real time, as `serve` has it; in virtual time
-    /// these waits cost nothing.
+    /// Whether nodes and controllers leave out the waits that real ones make for reasons of their own: nodes have the timing
+    /// [`Timing::quick`] (call [`timing`](Self::timing) after this for another), and namespaces are emptied at once. For a
+    /// cluster in real time, as `serve` has it; in virtual time these waits cost nothing.
     pub fn quick(mut self, quick: bool) -> Self {
         self.quick = quick;
         if quick {
@@ -159,7 +159,7 @@ impl ClusterBuilder {
         self
     }
 
-    /// Who signs certificates; by default an authority of this cluster's own.
+    /// The signer of certificates; by default an authority of this cluster's own.
     pub fn authority(mut self, authority: Option<Arc<Authority>>) -> Self {
         self.authority = authority.or(self.authority);
         self
@@ -205,7 +205,7 @@ impl ClusterBuilder {
         self
     }
 
-    /// Keeps the objects in a directory: a cluster that is started with it again goes on with what it had.
+    /// Keeps the objects in a directory: a cluster that is started with it again continues with them.
     pub fn data_dir(mut self, directory: PathBuf) -> Self {
         self.data_dir = Some(directory);
         self

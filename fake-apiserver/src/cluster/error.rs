@@ -39,7 +39,7 @@ pub enum ClusterError {
     Definition {
         /// The definition's name.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// An object that the builder was given is not one.

@@ -85,7 +85,7 @@ impl Cluster {
         &self.server
     }
 
-    /// What goes wrong when a test asks for it.
+    /// The faults that a test adds.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -196,7 +196,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Connects a node again: it says that it is ready, and hears what it has missed.
+    /// Connects a node again: it becomes ready, and gets the events that it has missed.
     ///
     /// # Errors
     /// If there is no such simulated node.

@@ -1,4 +1,4 @@
-//! Which built-in controllers run, by the names that kube-controller-manager gives them.
+//! The selection of built-in controllers, by the names that kube-controller-manager gives them.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ enum Choice {
     BuiltIn(BuiltIn),
 }
 
-/// What a cloud provider runs: it is chosen by its name only.
+/// The controllers of a cloud provider: chosen by name only.
 const CLOUD: Choice = Choice::BuiltIn(BuiltIn::LoadBalancer);
 
 /// By name, in alphabetical order.

@@ -1,4 +1,4 @@
-//! What a run did: every commit, in order.
+//! The record of a run: every commit, in order.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use client_kit::SharedClock;
 use machinery::types::rfc3339;
 use store::{Event, GroupResource, Store};
 
-/// The commits of a run as text, one line each: time, revision, what happened, the object.
+/// The commits of a run as text, one line each: time, revision, kind of commit, the object.
 pub struct Trace {
     clock: SharedClock,
     lines: Mutex<String>,

@@ -1,7 +1,7 @@
 //! Served mode: the same service behind a socket.
 //!
 //! TLS with a certificate authority of the server's own ([`Identity`]), HTTP/1.1 and HTTP/2, client certificates and bearer
-//! tokens; or plain HTTP, which trusts whoever shows no token and is meant for loopback. A served cluster runs on an ordinary
+//! tokens; or plain HTTP, which trusts a client without a token and is meant for loopback. A served cluster runs on an ordinary
 //! runtime, so its time is real: let its clock begin now, as the binary does.
 
 mod kubeconfig;
@@ -34,7 +34,7 @@ use machinery::user::{AUTHENTICATED, CREDENTIAL_ID, MASTERS, User};
 use patience::Prompt;
 use server::{Peer, Server};
 
-/// How long requests under way may take once the server is told to stop.
+/// The time for requests under way once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long a client may take to agree on a connection's encryption.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(5);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How a server is reached and whom it believes.
+/// How a server is reached and the clients that it trusts.
 #[derive(Clone, Default)]
 pub struct Transport {
     /// The server's certificates; plain HTTP without them.

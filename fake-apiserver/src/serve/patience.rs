@@ -1,8 +1,8 @@
-//! How long a client may take to begin.
+//! The time limit for a client to begin a request.
 //!
 //! The real server waits 32 seconds for the head of a request and 90 for the next one on the same connection. hyper counts both
 //! together, from the end of the request before; and it does not count before it knows which version of HTTP a connection speaks.
-//! That is what [`Prompt`] looks after: whoever connects and says nothing is let go.
+//! [`Prompt`] does: it closes a connection whose client says nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 /// How long a client may take for the head of a request, and between two of them.
 pub(super) const HEAD_WAIT_MAX: Duration = Duration::from_secs(90);
-/// So many bytes tell the version of HTTP: the preface of HTTP/2.
+/// The number of bytes that identify the version of HTTP: the preface of HTTP/2.
 const PREFACE_BYTES: usize = 24;
 
 /// A connection that fails if its client does not begin in time.

@@ -1,4 +1,4 @@
-//! What a request sends and nobody has read when its answer is ready.
+//! The bytes of a request that are unread when its answer is ready.
 //!
 //! Many a refusal is known from a request's head. Were the connection closed while the client still sends, the client's system
 //! would throw the answer away with it (a reset). Go's `net/http` therefore reads up to 256 KiB more, after which the connection
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
-/// How much is read of what nobody needs.
+/// The most bytes that are read and dropped.
 const UNREAD_BYTES_MAX: usize = 256 << 10;
 /// How long a client may take to send that.
 const UNREAD_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// Reads what is left of `body`; if that is too much or takes too long, waits a little before it lets go of it.
+/// Reads the rest of `body`; if that is too much or takes too long, waits a little before it drops it.
 async fn finish<B>(mut body: B)
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,

@@ -18,7 +18,7 @@ struct Shared {
     notify: Notify,
 }
 
-/// Who waits for a bell.
+/// A waiter on a bell.
 #[derive(Debug)]
 pub(super) struct Listener {
     bell: Arc<Shared>,
@@ -31,7 +31,7 @@ impl Bell {
         self.0.notify.notify_waiters();
     }
 
-    /// Somebody who has heard all so far.
+    /// A new listener that has seen every ring so far.
     pub(super) fn listener(&self) -> Listener {
         Listener {
             heard: self.0.rung.load(Ordering::Acquire),
@@ -46,7 +46,8 @@ impl Listener {
         self.heard = self.bell.rung.load(Ordering::Acquire);
     }
 
-    /// Waits until it is rung, or was since the last time. For ever, if nobody can ring it any more. Cancel-safe.
+    /// Waits until the bell rings, or returns at once if it rang since the last wait. Never returns once every ringer is dropped.
+    /// Cancel-safe.
     pub(super) async fn rung(&mut self) {
         let waiting = self.bell.notify.notified();
         tokio::pin!(waiting);

@@ -1,7 +1,8 @@
 //! Parts that objects have in common, kept once.
 //!
-//! The pods of one template differ in a few fields, and so do their statuses: what is equal is the same memory in all of them. Whoever looks
-//! at one after the other then finds it where it was, and what compares them sees at a glance that it is equal.
+//! The pods of one template differ in a few fields, and so do their statuses. Equal parts share one memory across all of them.
+//! A reader of several objects finds the shared part in the processor's cache, and a comparison by address sees that parts are
+//! equal.
 
 use shared_json::Value;
 
@@ -11,23 +12,23 @@ use super::size::Size;
 const PLACES: usize = 4096;
 /// A longer text has memory of its own, a shorter one is within its value.
 const TEXT_MIN: usize = 16;
-/// Who has longer texts, or more fields or elements, is hardly like another.
+/// Objects with longer texts, or with more fields or elements, are rarely similar to others.
 const TEXT_MAX: usize = 1024;
 const PARTS_MAX: usize = 64;
 
-/// What objects have in common. Only what was met twice is kept.
+/// Interns the parts that objects have in common. Only values that were met twice are kept.
 #[derive(Default)]
 pub(super) struct Common {
     places: Vec<Place>,
     /// Which place an object or an array at an address has, if it is one that is kept.
     by_address: Vec<usize>,
-    /// What becomes of the values that are being looked at.
+    /// The planned change of each value under inspection.
     steps: Vec<Step>,
 }
 
 #[derive(Default, Clone)]
 struct Place {
-    /// The number of what was met here last.
+    /// The number of the value that was last met in this slot.
     met: u64,
     number: u64,
     part: Value,
@@ -35,10 +36,10 @@ struct Place {
     json: usize,
 }
 
-/// What becomes of a value.
+/// The change of one value.
 enum Change {
     Nothing,
-    /// It is replaced by what is equal.
+    /// The value is replaced by an equal one.
     Whole(Value),
     /// Some of its values change: the steps that were noted last.
     Within,
@@ -48,13 +49,13 @@ enum Change {
 struct Step {
     /// The place of the value that changes.
     index: usize,
-    /// What it becomes; without it, so many of the steps that follow are about what is within.
+    /// The new value; on `Err`, the number of following steps that are about its parts.
     part: Result<Value, usize>,
 }
 
-/// What was seen of a value.
+/// The result of looking at a value.
 struct Seen {
-    /// The same for what is equal and kept.
+    /// The same number for the equal value that is kept.
     number: u64,
     change: Change,
     size: Size,
@@ -111,7 +112,7 @@ fn is_within_its_value(value: &Value) -> bool {
     }
 }
 
-/// A number of a value as it is: of what has parts, by where these are.
+/// A number that identifies a value: one with parts is identified by the addresses of the parts.
 fn number_of(value: &Value) -> u64 {
     match value {
         Value::Null => 1,
@@ -132,7 +133,7 @@ fn number_of(value: &Value) -> u64 {
     }
 }
 
-/// Whether `known` is what `value` becomes by these steps.
+/// Whether applying these steps to `value` gives `known`.
 fn is_outcome(known: &Value, value: &Value, steps: &[Step]) -> bool {
     let mut steps = steps.iter().peekable();
     let mut same =
@@ -183,7 +184,7 @@ fn take(value: &mut Value, steps: &mut impl Iterator<Item = Step>, count: usize)
 }
 
 impl Common {
-    /// Makes what is equal to a part that is kept that part. What is the same memory in `old`, the version before, is not looked at.
+    /// Replaces each part by an equal interned one. Parts that share memory with `old`, the previous version, are skipped.
     pub(super) fn share(&mut self, value: &mut Value, old: Option<&Value>) -> Size {
         self.places.resize(PLACES, Place::default());
         self.by_address.resize(PLACES, 0);
@@ -291,7 +292,8 @@ impl Common {
         number
     }
 
-    /// What is equal to a value and kept; the value itself is kept if it was met before. `start`: where the steps within it begin.
+    /// Finds the interned value that equals this one; interns the value itself if it was met before. `start`: the first step
+    /// inside it.
     fn find(&mut self, value: &Value, number: u64, start: usize, size: Size) -> Seen {
         let is_common = match value {
             Value::String(text) => (TEXT_MIN..=TEXT_MAX).contains(&text.len()),

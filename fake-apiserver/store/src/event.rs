@@ -19,7 +19,7 @@ pub struct Held {
     encoded: OnceLock<Encoded>,
     /// The object as all watchers of this process are given it, without its owners.
     local: OnceLock<Arc<Value>>,
-    /// What that lacks, for when the fields are not kept as a whole.
+    /// The managed fields that `lean` lacks, for when the fields are not kept as a whole.
     owners: Option<Value>,
 }
 
@@ -49,7 +49,8 @@ impl Held {
         Self::of_encoded(self.encoded().clone())
     }
 
-    /// As watchers of this process have it, and what that lacks: nothing is in memory twice. None if it is so, or has no watchers.
+    /// The form for watchers of this process: the lean fields and the managed fields, so that nothing is in memory twice. None
+    /// if the event has this form already, or if it has no such watchers.
     fn settled(&self) -> Option<Self> {
         let (value, local) = (self.value.get()?, self.local.get()?);
         Some(Self {
@@ -95,7 +96,7 @@ impl Held {
         })
     }
 
-    /// The fields, of what there is of them.
+    /// The whole fields, put together from the parts that are kept.
     fn make(&self) -> Value {
         let Some(local) = self.local.get() else {
             // What was encoded from a value decodes.
@@ -125,7 +126,7 @@ impl Held {
         self.is_in_memory().then(|| &**self)
     }
 
-    /// Looks at the fields, but for who owns them, without keeping them if they are not there.
+    /// Gives the fields without `managedFields` to `look`; does not keep them if they had to be decoded.
     pub fn with<T>(&self, look: impl FnOnce(&Value) -> T) -> T {
         match self
             .value
@@ -171,7 +172,7 @@ pub(super) struct Encoded {
     pub(super) rest: usize,
 }
 
-/// What the buffer for encoding keeps of the memory that a large object needed.
+/// The capacity that the encoding buffer keeps after a large object.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 thread_local! {
@@ -182,7 +183,7 @@ impl Encoded {
     /// Encodes an object with `kind` and `apiVersion` first, as the real server does, so that they can be left out or
     /// replaced without encoding the rest again.
     ///
-    /// It is written into a buffer that is used again, and copied: what is kept is as large as the encoding, where a vector that
+    /// The value is written into a reused buffer and then copied. A copy has the size of the encoding, where a vector that
     /// has grown is up to twice that.
     fn new(value: &Value) -> Self {
         BUFFER.with_borrow_mut(|out| {
@@ -340,7 +341,7 @@ impl Stored {
     }
 }
 
-/// What a commit did to an object.
+/// The kind of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// It did not exist before.
@@ -368,13 +369,13 @@ impl EventKind {
 pub struct Event {
     /// The commit's place in the global order.
     pub revision: Revision,
-    /// What happened.
+    /// The kind of the commit.
     pub kind: EventKind,
     /// The object after the commit; for a deletion its last state, under the deletion's revision.
     pub object: Arc<Stored>,
     /// The object before the commit.
     pub previous: Option<Arc<Stored>>,
-    /// About how many bytes of memory the object's fields take that it does not share with what was before.
+    /// The approximate memory in bytes of the object's fields that are not shared with the previous version.
     pub(super) fresh_bytes: usize,
     frame: OnceLock<Bytes>,
 }

@@ -1,4 +1,4 @@
-//! Which objects of a table have which text in a field: who asks for those of one text looks at no others.
+//! Indexes of a table by the text in a field: a list or watch of one text looks at no other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ impl Scope {
         }
     }
 
-    /// What has this text in the field by which there is an index.
+    /// The objects with this text in the indexed field.
     pub(super) fn of_index(text: &str) -> Self {
         Self::Field(INDEXED, text.to_owned())
     }
@@ -92,8 +92,8 @@ mod tests {
     use super::super::store_impl::{Change, Store};
     use super::*;
 
-    /// Whatever comes, goes and moves: what is found without a look at others is what a look at all of them finds, and a watch that
-    /// begins again is told what has happened since.
+    /// After any mix of creates, deletes and moves an indexed list equals a full scan, and a watch that
+    /// begins again gets the events it missed.
     #[test]
     fn finds_what_a_look_at_all_finds() {
         let pods = GroupResource::new("", "pods");

@@ -1,4 +1,4 @@
-//! A store's commits on disk: what was acknowledged is there after the process was killed.
+//! A store's commits on disk: an acknowledged write survives when the process is killed.
 //!
 //! The journal is one file of lines, each a checksum and a JSON record of one commit. A commit is written before it is
 //! acknowledged, and handed to the operating system, not to the disk: it survives the end of the process, not that of the
@@ -32,13 +32,13 @@ pub enum JournalError {
     File {
         /// Which file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: io::Error,
     },
     /// Another server uses it.
     #[error("use {0}: another server has it open")]
     InUse(PathBuf),
-    /// A line that is not the last is not what was written.
+    /// A line before the last one is damaged.
     #[error("read {path}: line {line} is damaged")]
     Damaged {
         /// Which file.
@@ -85,7 +85,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a directory, which is made if it is not there, and fills an empty store with what it holds. From
+    /// Opens the journal of a directory, creating the directory if needed, and fills an empty store with its records. From
     /// then on the store's commits are written down. Returns the journal, and whether it held anything.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The multi-version store.
 //!
 //! One global [`Revision`] counts commits. Each commit is one [`Event`] in the log of its table (a table is one
-//! resource, such as `apps/deployments`). A list is a snapshot at a revision; a watch is a position in the log. What
+//! resource, such as `apps/deployments`). A list is a snapshot at a revision; a watch is a position in the log. A position that
 //! has been compacted away answers [`Compacted`], which the API turns into `410 Gone`.
 //!
 //! **Invariant:** the store knows no HTTP, no schema and no policy. It keeps JSON objects under keys, writes
@@ -15,7 +15,7 @@ mod common;
 mod event;
 mod index;
 mod journal;
-mod kept;
+mod packing;
 mod scope;
 mod size;
 mod store_impl;

@@ -1,4 +1,4 @@
-//! What part of a table a watcher is about, so that the others' events cost it nothing.
+//! The part of a table that a watcher covers, so that events elsewhere cost it nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use shared_json::Value;
 use super::bell::{Bell, Listener};
 use super::event::Event;
 
-/// The part of a table that a watcher is about. It is told of every change there, and of few elsewhere.
+/// The part of a table that a watcher covers. A watcher gets every change there, and few from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// Every object.
@@ -76,7 +76,7 @@ impl Parts {
         }
     }
 
-    /// Another watcher of a part. `known`: the revisions of its changes so far, asked for if nobody watched it.
+    /// Adds a watcher of a part. `known`: the revisions of the part's changes so far, computed only if the part had no watcher.
     pub(super) fn join(
         &mut self,
         scope: &Scope,
@@ -97,7 +97,7 @@ impl Parts {
         Some(part.bell.listener())
     }
 
-    /// A watcher of a part is gone. One that is to `stay` is known without watchers, too: the next finds what has happened there.
+    /// Removes a watcher of a part. With `stay` the part's changes are still recorded, so that the next watcher finds them.
     pub(super) fn leave(&mut self, scope: &Scope, stay: bool) {
         if let Some(part) = self.part_mut(scope) {
             part.watchers = part.watchers.saturating_sub(1);
@@ -107,7 +107,7 @@ impl Parts {
         }
     }
 
-    /// Forgets a part, unless somebody watches it.
+    /// Forgets a part, unless it has a watcher.
     pub(super) fn forget(&mut self, scope: &Scope) {
         if self.part(scope).is_none_or(|part| part.watchers > 0) {
             return;
@@ -128,7 +128,7 @@ impl Parts {
         }
     }
 
-    /// Tells those whom a change concerns. `compacted`: up to where the log is gone.
+    /// Wakes the watchers that a change concerns. `compacted`: the end of the compacted log.
     pub(super) fn tell(&mut self, event: &Event, compacted: Revision) {
         if let Some(part) = self.by_namespace.get_mut(event.object.key.namespace.as_str()) {
             part.tell(event.revision, compacted);
@@ -216,7 +216,7 @@ mod tests {
             .expect("a commit");
     }
 
-    /// Revisions 1 to 6; whoever watches from 0, from the start or only after it all, sees the same.
+    /// Revisions 1 to 6; a watcher from 0, from the start or only after it all, sees the same.
     #[rstest]
     #[case(Scope::All, &[1, 2, 3, 4, 5, 6])]
     #[case(Scope::Namespace("a".to_owned()), &[1, 3, 4, 6])]

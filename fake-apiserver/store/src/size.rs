@@ -1,4 +1,4 @@
-//! How large objects are, and may be.
+//! Sizes of objects, and their limits.
 
 use std::mem::size_of;
 
@@ -10,7 +10,7 @@ use super::store_impl::CommitError;
 /// The largest object that the real server's store takes, in bytes.
 const STORED_BYTES_MAX: usize = 1024 * 1024 * 3 / 2;
 
-/// What a value takes that is not the same memory in the version before.
+/// The memory of a value that it does not share with the previous version.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
     /// About so many bytes of memory that it shares with nothing.
@@ -43,7 +43,7 @@ impl Size {
         self.json += other.json;
     }
 
-    /// Only what is new is looked at.
+    /// Counts only the parts that are not shared with `old`.
     pub(super) fn of(value: &Value, old: Option<&Value>) -> Self {
         if old.is_some_and(|old| old.is_same(value)) {
             return Self::default();

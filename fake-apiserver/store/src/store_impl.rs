@@ -10,13 +10,13 @@ use shared_json::Value;
 use super::batches::{Batch, Batches};
 use super::common::Common;
 use super::event::{Event, EventKind, Stored};
-use super::kept::Kept;
+use super::packing::Kept;
 use super::scope::Scope;
 use super::size::Size;
 use super::table::Table;
 use super::watcher::Watcher;
 
-/// What a commit writes.
+/// The write that a commit makes.
 #[derive(Debug)]
 pub enum Change {
     /// Creates or replaces the object.
@@ -105,13 +105,13 @@ impl Store {
         self.lock().observers.push(observer);
     }
 
-    /// Puts back an object that was there before; nobody is told.
+    /// Restores an object from the journal; watchers get no event.
     pub(super) fn restore(&self, table: &GroupResource, stored: Stored) {
         let mut inner = self.lock();
         inner.table(table).put_back(stored);
     }
 
-    /// Goes on after `revision`. What was before it is known as objects, and not as events.
+    /// Continues after `revision`. Objects from before it exist, and events from before it do not.
     pub(super) fn resume_at(&self, revision: Revision) {
         self.lock().revision = revision;
         self.compact(revision);
@@ -219,7 +219,7 @@ impl Store {
         })
     }
 
-    /// [`Store::list`], for who may stop before the end: gives the revision, and each object when it is its turn.
+    /// [`Store::list`] for callers that may stop early: gives the revision, and then each object in turn.
     ///
     /// # Errors
     /// As of [`Store::list`].

@@ -9,28 +9,29 @@ use machinery::keys::{ObjectKey, Revision};
 use super::bell::{Bell, Listener};
 use super::event::{Event, EventKind, Stored};
 use super::index::Index;
-use super::kept::{Kept, Packer, Small};
+use super::packing::{Kept, Packer, Small};
 use super::scope::{Parts, Scope};
 
 /// How many events a table's log keeps. A real server compacts etcd every five minutes and keeps a window of some
-/// thousands of events in its watch cache; a watcher that is further behind is told `410 Gone`.
+/// thousands of events in its watch cache; a watcher that is further behind gets `410 Gone`.
 pub(super) const LOG_EVENTS_MAX: usize = 100_000;
-/// And how many for each object that there is: who creates or removes many at once leaves everybody behind by that much.
+/// The additional events for each existing object: a client that creates or removes many objects at once puts every watcher
+/// behind by that much.
 const LOG_EVENTS_PER_OBJECT: usize = 4;
-/// How many bytes the objects of a table's log may take, and how many more for each object that there is: who falls behind has
-/// to list, and that costs what there is.
+/// The bytes that a table's logged objects may take, and the additional bytes for each existing object. A watcher that falls
+/// behind must list, and a list costs as much as the existing objects.
 const LOG_BYTES_MAX: usize = 3 << 20;
 const LOG_BYTES_PER_OBJECT: usize = 1 << 10;
-/// How many of the newest events of a table are kept as they are. Of older ones, which hardly any watcher asks for, what takes less memory is
-/// kept: the fields, most of which an object shares with its next version, or the encoding, if there is one.
+/// The number of a table's newest events that are kept whole. Older ones, which few watchers ask for, are kept in the smaller
+/// form: the fields, most of which an object shares with its next version, or the encoding, if there is one.
 pub(super) const LOG_WHOLE_EVENTS: usize = 64;
-/// A table of more objects than these, which nobody of this process watches, keeps only the encodings of those that have not changed for so
-/// many events. Where somebody does, the fields are in memory anyway.
+/// A table of more objects than these without watchers of this process keeps only the encodings of objects that have not changed
+/// for so many events. With such a watcher the fields are in memory anyway.
 const WHOLE_OBJECTS: usize = 1000;
 /// Of more objects than these the encodings are packed.
 const UNPACKED_OBJECTS: usize = 4096;
 
-/// An event that nobody is expected to ask for soon.
+/// An event that no watcher is expected to ask for soon.
 struct Packed {
     kind: EventKind,
     object: Kept,
@@ -38,14 +39,14 @@ struct Packed {
 }
 
 enum Form {
-    /// And what was before it, if that was packed.
+    /// An event as it is, and its previous object if that was packed.
     Whole(Arc<Event>, Option<Arc<Small>>),
     Packed(Box<Packed>),
 }
 
 struct Logged {
     revision: Revision,
-    /// About how much memory is its alone, in bytes. What was before is another event's object.
+    /// The approximate memory of this event alone, in bytes. The previous object is counted for its own event.
     bytes: usize,
     form: Form,
 }
@@ -94,9 +95,9 @@ pub(super) struct Table {
     objects: BTreeMap<ObjectKey, Kept>,
     packer: Packer,
     log: VecDeque<Logged>,
-    /// What the events of the log take together.
+    /// The total size of the log's events, in bytes.
     log_bytes: usize,
-    /// Whether anybody of this process has watched it.
+    /// Whether a client of this process has watched it.
     is_watched_here: bool,
     /// Every event after this revision is in the log.
     pub(super) compacted: Revision,
@@ -157,7 +158,7 @@ impl Table {
     }
 
     /// The objects of a scope that is one name or [indexed](Scope::indexed), of a namespace if one is given, ordered by key. None if they
-    /// cannot be told without a look at others.
+    /// cannot be found without a full scan.
     pub(super) fn indexed(&mut self, scope: &Scope, namespace: Option<&str>) -> Option<Vec<Kept>> {
         if let Scope::Field("metadata.name", name) = scope {
             let in_none = || {
@@ -177,7 +178,7 @@ impl Table {
         Some(keys.filter_map(|key| self.objects.get(key)).cloned().collect())
     }
 
-    /// Somebody of this process watches it, and is given the objects themselves.
+    /// A client of this process watches it, and gets the objects themselves.
     pub(super) fn watch_here(&mut self) {
         self.is_watched_here = true;
     }
@@ -291,7 +292,7 @@ impl Table {
         }
     }
 
-    /// A version that another has followed, as the log has it. Whoever wrote the next one has looked at its fields: they are let go.
+    /// The log's form of a version that has a successor. The writer of the successor has read its fields: they are dropped.
     fn kept_before(&mut self, previous: &Arc<Stored>) -> Kept {
         let place = self
             .log

@@ -43,7 +43,7 @@ impl Watcher {
         }
     }
 
-    /// The revision up to which everything has been delivered: what a bookmark may say.
+    /// The revision up to which everything has been delivered: the revision for a bookmark.
     #[must_use]
     pub fn position(&self) -> Revision {
         self.taken.front().map_or(self.position, |event| {
@@ -54,7 +54,7 @@ impl Watcher {
     /// The next event that is already there.
     ///
     /// # Errors
-    /// [`Compacted`] if the watcher fell behind what the log keeps.
+    /// [`Compacted`] if the watcher fell behind the start of the log.
     pub fn try_next(&mut self) -> Result<Option<Arc<Event>>, Compacted> {
         if self.taken.is_empty() {
             self.bell.hush();
@@ -71,11 +71,11 @@ impl Watcher {
         Ok(self.taken.pop_front())
     }
 
-    /// The next events that are already there, as a watch of everything sends them: a text that all share who are where this
-    /// watcher is. Must not be asked for while events [are taken](Self::has_taken).
+    /// The available next events, as a watch of everything sends them: one text shared by all watchers at this
+    /// watcher's position. Must not be called while events [are taken](Self::has_taken).
     ///
     /// # Errors
-    /// [`Compacted`] if the watcher fell behind what the log keeps.
+    /// [`Compacted`] if the watcher fell behind the start of the log.
     pub fn try_text(&mut self) -> Result<Option<Bytes>, Compacted> {
         self.bell.hush();
         let (batch, now) = self

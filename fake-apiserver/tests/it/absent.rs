@@ -1,4 +1,4 @@
-//! What a whole cluster does and this one does not yet.
+//! Features of a whole cluster that this one lacks so far.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn what_is_taken_as_it_comes() {
     });
 }
 
-/// The real server says whether such a service answers, and forwards to it what is asked of the group.
+/// The real server shows whether such a service answers, and forwards requests for the group to it.
 #[test]
 fn servers_behind_services_are_not_asked() {
     simulate(|| async {

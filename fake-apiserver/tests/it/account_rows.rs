@@ -1,4 +1,4 @@
-//! Rows of what every namespace has, and of the tokens that are kept in Secrets.
+//! Rows of the objects of every namespace, and of the tokens in Secrets.
 
 use shared_json::{Value, json};
 
@@ -8,7 +8,7 @@ const ACCOUNTS: &str = "/api/v1/namespaces/n/serviceaccounts";
 const MAPS: &str = "/api/v1/namespaces/n/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/n/secrets";
 
-/// A namespace `n`, what is done there, and what is asked for some seconds later: a path and what is expected at pointers of it.
+/// A namespace `n`, requests there, and a read some seconds later: a path and the expected values at pointers of it.
 #[track_caller]
 fn check(steps: &[Value], path: &str, code: u16, has: Value) {
     let mut all =

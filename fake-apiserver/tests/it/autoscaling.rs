@@ -171,7 +171,8 @@ fn what_cannot_be_scaled_is_told() {
     });
 }
 
-/// How often the target's new size is refused because somebody else has changed the target, and what comes of it: it is tried five times.
+/// How often the target's new size is refused because another client has changed the target, and the result: the controller
+/// tries five times.
 #[test]
 fn a_target_that_others_change() {
     for (times, size, reason) in [

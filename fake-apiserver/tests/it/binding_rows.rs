@@ -1,4 +1,4 @@
-//! Rows of claims and volumes that somebody else has bound or unbound: what is made or changed, and what is there then.
+//! Rows of claims and volumes that a client has bound or unbound: objects made or changed, and the result.
 
 use shared_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(crate) fn check(steps: &[Value], path: &str, code: u16, has: Value) {
     play(true, Value::from(all));
 }
 
-/// What says that a claim has been bound.
+/// The annotation of a completed binding.
 fn completed(volume: Value) -> Value {
     json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": volume}})
 }
@@ -146,8 +146,8 @@ fn volumes_whose_claim_has_another() {
     );
 }
 
-/// A volume that is kept for a claim and too small for it, and what becomes of it once the claim has another. (The real one finds out with its
-/// next look at all volumes, within fifteen seconds.)
+/// A volume that is kept for a claim and too small for it, and its state once the claim has another. (The real controller
+/// notices at its next look at all volumes, within fifteen seconds.)
 #[test]
 fn volumes_whose_claim_takes_another() {
     let mut waiting = claim("d", json!({"spec": {"storageClassName": "t"}}));

@@ -1,4 +1,4 @@
-//! Rows of disruption budgets: a budget, what happens to its pods, and what budget, pods and events say then.
+//! Rows of disruption budgets: a budget, changes of its pods, and the resulting status, pods and events.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ async fn make(cluster: &Cluster, name: &str, mut spec: Value) {
     assert_eq!(code, 201, "{answer}");
 }
 
-/// `allowed healthy/desired/expected`, evictions that count, what pods say of their disruption (`-` after those that go), and the events.
+/// `allowed healthy/desired/expected`, evictions that count, the pods' conditions of disruption (`-` after deleted ones), and
+/// the events.
 async fn shown(cluster: &Cluster) -> String {
     let (_, budget) = request(cluster, "GET", &format!("{BUDGETS}/b"), &Value::Null).await;
     let status = &budget["status"];
@@ -320,8 +321,8 @@ fn several_budgets() {
     );
 }
 
-/// A change of a pod concerns all of its budgets; that there are several is told of while it is there. (In the real one it concerns one of them, and all are
-/// told of when it is deleted, too.)
+/// A change of a pod concerns all of its budgets; an event says that there are several while the pod exists. (In the real one it
+/// concerns one of them, and all get the event when it is deleted, too.)
 #[test]
 fn budgets_that_share_a_pod() {
     simulate(|| async {

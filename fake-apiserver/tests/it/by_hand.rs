@@ -1,4 +1,4 @@
-//! Pods that somebody has bound to a node without a scheduler: what they wait for, and who makes room for them.
+//! Pods that a client has bound to a node without a scheduler: the causes of their waiting, and the pods that make room for them.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn bind(cluster: &Cluster, name: &str, more: Value) {
     post(cluster, PODS, pod).await;
 }
 
-/// The phase of a pod, why it has failed or its container waits, and what its condition of disruption says.
+/// The phase of a pod, the reason of its failure or of its container's waiting, and its condition of disruption.
 async fn shown(cluster: &Cluster, name: &str) -> String {
     let (_, pod) = request(cluster, "GET", &format!("{PODS}/{name}"), &Value::Null).await;
     let text = |path: &str| {

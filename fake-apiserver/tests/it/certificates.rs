@@ -14,7 +14,7 @@ const REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlITk1IU
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-/// A request to a signer for usages, the condition that it is given, and what becomes of it: its conditions, and whether there is a certificate.
+/// A request to a signer for usages, its approval or denial, and the result: its conditions, and whether there is a certificate.
 #[track_caller]
 fn check(signer: &str, usages: &[&str], decision: &str, expected: &str) {
     let mut found = String::new();
@@ -75,7 +75,7 @@ fn what_is_approved_is_signed() {
     check("e.com/signer", &["client auth"], "Approved", "Approved");
 }
 
-/// What is left of a request after so many seconds: it goes an hour after it has been answered, a day after it has not.
+/// Whether a request still exists after so many hours: it goes an hour after it has been answered, a day after it has not.
 #[track_caller]
 fn stays(decision: &str, usage: &str, hours: u64, expected: bool) {
     let mut found = false;

@@ -14,7 +14,7 @@ fn pod(policy: &str, containers: &[Value]) -> Value {
     json!({"restartPolicy": policy, "terminationGracePeriodSeconds": 1, "containers": containers})
 }
 
-/// The status after these steps, and what was said by then.
+/// The status after these steps, and the events by then.
 #[track_caller]
 fn check(spec: &Value, steps: &[Step], status: &str, said: &[&str]) {
     let (found, events) = play(spec, &[], steps);

@@ -1,4 +1,4 @@
-//! Rows of what the garbage collector leaves: objects and who owns whom, what is done, and what is there then.
+//! Rows of the garbage collector: objects and their owners, actions, and the remaining objects.
 
 use fake_apiserver::Cluster;
 use shared_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Rows of ReplicaSets and of the ReplicationControllers that were before them: pods that are there, what is done, and which pods are whose
-//! then. Both follow the same rules. Source: the real controller's `replica_set_test.go`.
+//! Rows of ReplicaSets and of their predecessors, ReplicationControllers: existing pods, actions, and the resulting owners of
+//! the pods. Both follow the same rules. Source: the real controller's `replica_set_test.go`.
 
 use std::time::Duration;
 

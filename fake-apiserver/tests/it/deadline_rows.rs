@@ -1,5 +1,5 @@
-//! Rows of pods that may be active for so long only (`activeDeadlineSeconds`): from when the time counts, whom it ends, and what is shown and
-//! said then. Source: the kubelet's `active_deadline.go`, and how it makes a pod's status.
+//! Rows of pods that may be active for a limited time (`activeDeadlineSeconds`): the start of the time, the pods that it ends,
+//! and their status and events then. Source: the kubelet's `active_deadline.go`, and how it makes a pod's status.
 
 use shared_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn pod(deadline: u64, policy: &str, containers: Value) -> Value {
     })
 }
 
-/// What is shown of a pod after some steps, and whether its end was said for the deadline's sake.
+/// The state of a pod after some steps, and whether its end was reported as that of its deadline.
 #[track_caller]
 fn check(spec: Value, steps: &[Step], expected: &str) {
     let (status, events) = play(&spec, &[], steps);

@@ -1,4 +1,4 @@
-//! What kube-scheduler did with a pod, for many pods and nodes, and what ours does (`fixtures/scheduler`).
+//! Decisions of kube-scheduler for many pods and nodes, and ours (`fixtures/scheduler`).
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ async fn set_up(cluster: &Cluster, row: &Value) {
     }
 }
 
-/// The status of a claim of devices without what is drawn at random or taken from the clock.
+/// The status of a claim of devices without random values and times.
 fn devices(status: &Value) -> Value {
     let mut out = if status.is_object() {
         status.clone()
@@ -140,7 +140,7 @@ fn devices(status: &Value) -> Value {
     out
 }
 
-/// The name of a claim for extended resources without what was drawn at random.
+/// The name of a claim for extended resources without its random part.
 fn short(name: &str) -> &str {
     let made = ["p-extended-resources-", "q-extended-resources-"];
     made.into_iter()
@@ -148,7 +148,7 @@ fn short(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// What was made for the pod's extended resources: what its status says, and the claim.
+/// The claim for the pod's extended resources: the pod's status of it, and the claim.
 fn extended(status: &Value, claim: &Value) -> Value {
     let mut status = status.clone();
     let name = status["resourceClaimName"]
@@ -167,7 +167,7 @@ fn extended(status: &Value, claim: &Value) -> Value {
     })
 }
 
-/// What has become of the pod `p`, in the form of the recordings.
+/// The outcome of the pod `p`, in the form of the recordings.
 async fn found(cluster: &Cluster, row: &Value) -> Value {
     let (_, p) = request(cluster, "GET", &format!("{PODS}/p"), &Value::Null).await;
     let mut out = json!({});

@@ -1,4 +1,4 @@
-//! Rows of how pods end when they are deleted, and of containers that are put into pods to look at them.
+//! Rows of pods that are deleted, and of ephemeral containers.
 
 use shared_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How long events live: an hour after they were last written, unless somebody says otherwise.
+//! The lifetime of events: an hour after their last write, unless configured otherwise.
 
 use std::time::Duration;
 

@@ -221,7 +221,7 @@ async fn a_namespace_goes_with_one_of_every_kind_in_it() {
     }
 }
 
-/// The plurals of what can be made and deleted in a namespace, by a list of resources.
+/// The plurals of the resources that can be created and deleted in a namespace, by a list of resources.
 fn kinds_of(list: &Value) -> Vec<String> {
     let can = |resource: &Value, verb: &str| {
         let verbs = resource["verbs"].as_array();

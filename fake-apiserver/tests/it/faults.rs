@@ -1,4 +1,4 @@
-//! Faults: what clients see of them.
+//! Faults as clients see them.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn a_request(
     });
 }
 
-/// What a watch tells, and when, in seconds: `a` is made, changed and deleted, a second apart, then `b` is made.
+/// The events of a watch, with their times in seconds: `a` is made, changed and deleted, a second apart, then `b` is made.
 #[rstest]
 #[case::none("[]", "0 ADDED a, 1 MODIFIED a, 2 DELETED a, 3 ADDED b")]
 #[case::missed(
@@ -212,7 +212,7 @@ fn a_deployment_comes_up(#[case] text: &str) {
     });
 }
 
-/// A deleted pod goes in the end, whatever its kubelet is told when it lets it go.
+/// A deleted pod goes in the end, whatever answer its kubelet gets to the last deletion.
 #[rstest]
 #[case::conflicts("{refuse: {code: 409}}")]
 #[case::failures("{refuse: {code: 500}}")]

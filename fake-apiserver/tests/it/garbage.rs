@@ -1,11 +1,11 @@
-//! What the built-in controllers clean up: dependents by propagation policy, the content of namespaces.
+//! The clean-up by built-in controllers: dependents by propagation policy, the content of namespaces.
 
 use rstest::rstest;
 use shared_json::{Value, json};
 
 use crate::support::play;
 
-/// An owner `o` and its dependent `d` with these finalizers; then the owner's deletion under `policy`, and what follows.
+/// An owner `o` and its dependent `d` with these finalizers; then the owner's deletion under `policy`, and the expected steps.
 fn owned(finalizers: &[&str], policy: &str, then: &[Value]) -> Value {
     let mut steps = vec![
         json!({"do": "POST /api/v1/namespaces/default/configmaps", "body": {"metadata": {"name": "o"}}, "code": 201, "save": {"uid": "/metadata/uid"}}),

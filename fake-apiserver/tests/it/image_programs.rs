@@ -12,7 +12,7 @@ const SECRET: &str = "/api/v1/namespaces/default/secrets/s";
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 /// Runs certgen in pods, one after the other, beside a webhook configuration. Gives the phase of each pod, the keys of the Secret and
-/// what the configuration says: whether its authority is the Secret's, and its failure policy.
+/// the values in the configuration: whether its authority is the Secret's, and its failure policy.
 fn runs(lines: &[(&str, &str)]) -> (Vec<String>, Vec<String>, (bool, String)) {
     let mut found = None;
     let slot = &mut found;

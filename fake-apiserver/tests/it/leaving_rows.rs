@@ -1,4 +1,4 @@
-//! Rows of pods that are to go while something takes its time: what is done to a pod, and what is shown of it then.
+//! Rows of pods that are deleted while some work takes its time: the actions on a pod, and its state then.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const POD: &str = "/api/v1/namespaces/default/pods/p";
 const STUBBORN: &str = "sleep 1000";
 const PROMPT: &str = "trap exit TERM; while true; do sleep 1; done";
 
-/// What is done to the pod.
+/// The actions on the pod.
 #[derive(Clone)]
 pub(crate) enum Step {
     /// So many seconds pass.
@@ -28,7 +28,7 @@ pub(crate) enum Step {
 }
 use Step::{Delete, Patch, Wait};
 
-/// What is shown of the pod after some steps, and what its kubelet has said by then. `before`: objects that are there first, by path.
+/// The pod's state after some steps, and the kubelet's events by then. `before`: objects that are there first, by path.
 pub(crate) fn play(spec: &Value, before: &[(&'static str, Value)], steps: &[Step]) -> (String, Vec<String>) {
     let (spec, before, steps) = (spec.clone(), before.to_vec(), steps.to_vec());
     let mut result = None;
@@ -88,7 +88,7 @@ const RUNS: &str = "Running ready a:running";
 const KILLED: &str = "Failed PodFailed a:terminated(Error 137)";
 const LOST: &str = "Failed PodFailed a:terminated(ContainerStatusUnknown 137)";
 
-/// What a node has begun it ends: whoever deletes a pod again with less time finds that nothing changes.
+/// A node ends a stop that it has begun: a client that deletes a pod again with less time changes nothing.
 #[test]
 fn less_time_than_before() {
     let stubborn = || pod(json!([sh("a", STUBBORN)]));
@@ -181,7 +181,7 @@ fn hooks_and_less_time() {
     );
 }
 
-/// What a pass has begun is done even if the pod is to go meanwhile.
+/// A pass ends its work even if the pod is deleted meanwhile.
 #[test]
 fn while_it_starts() {
     let image = |name: &str, image: &str| json!({"name": name, "image": image});

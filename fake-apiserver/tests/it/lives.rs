@@ -1,4 +1,4 @@
-//! Lives of pods: what a kubelet shows and says of a pod after some time, a row each.
+//! Lives of pods: the status and the events from a kubelet after some time, a row each.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{request, send, simulate};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// What is done to the pod, and after how many seconds.
+/// The actions on the pod, and their times in seconds.
 #[derive(Clone, Default)]
 pub(crate) struct Life {
     pub(crate) spec: Value,

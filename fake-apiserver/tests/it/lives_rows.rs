@@ -1,4 +1,4 @@
-//! Rows of lives: a pod, so many seconds, what its status is then, and something that its kubelet has said by then.
+//! Rows of lives: a pod, so many seconds, its status then, and an event of its kubelet by then.
 
 use shared_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Services of type `LoadBalancer`: what a cloud provider's controller does, a row each.
+//! Services of type `LoadBalancer`: the work of a cloud provider's controller, a row each.
 
 use std::time::Duration;
 

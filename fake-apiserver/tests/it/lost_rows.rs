@@ -1,4 +1,4 @@
-//! Rows of nodes that are lost: what a pod on one tolerates, what happens, and what is told of node and pod then.
+//! Rows of lost nodes: the tolerations of a pod on one, the events, and the state of node and pod then.
 
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ fn what_is_done_to_pods_of_lost_nodes() {
     );
 }
 
-/// A pod that somebody deletes while it waits to be evicted. (The real one says then that its deletion is cancelled.)
+/// A pod that a client deletes while it waits to be evicted. (The real controller then reports that its deletion is cancelled.)
 #[test]
 fn what_is_said_of_pods_that_are_deleted_meanwhile() {
     simulate(|| async {

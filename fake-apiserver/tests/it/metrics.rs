@@ -1,4 +1,4 @@
-//! What the server tells of itself.
+//! The server's metrics.
 
 use fake_apiserver::Cluster;
 use shared_json::json;

@@ -1,5 +1,5 @@
-//! Rows of pods that stand for one of a node's own (mirrors of static pods): what may be made and changed of them, and what a node does with one
-//! that it knows nothing of. Source: the admission of service accounts, the validation of pods, the kubelet's tidying up.
+//! Rows of mirror pods (of static pods): the allowed creations and changes, and a node's treatment of one
+//! that it does not know. Source: the admission of service accounts, the validation of pods, the kubelet's tidying up.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn pod(is_mirror: bool, more: Value) -> Value {
     json!({"metadata": {"name": "p", "annotations": annotations}, "spec": spec})
 }
 
-/// What making a mirror like this comes to: the code, and a part of what is said.
+/// The answer to the creation of a mirror like this: the code, and a part of the message.
 #[track_caller]
 fn making(more: Value, code: u16, said: &str) {
     let (told, said) = (more.to_string(), said.to_owned());
@@ -101,7 +101,7 @@ fn what_mirrors_are_not_given() {
     play(true, json!([make(true), show(mirror)]));
 }
 
-/// What becomes of a change of a pod: the code, and what is said.
+/// The answer to a change of a pod: the code, and the message.
 #[track_caller]
 fn changing(is_mirror: bool, part: &str, body: Value, code: u16, said: &str) {
     let mut change =
@@ -143,7 +143,7 @@ fn what_changes_of_mirrors() {
     changing(true, "/resize", more(), 422, "static pods cannot be resized");
 }
 
-/// What is there of a mirror so many seconds after it was made on a node: `gone`, or its phase (`-` after one that goes).
+/// The state of a mirror so many seconds after it was made on a node: `gone`, or its phase (`-` after a deleted one).
 #[track_caller]
 fn after(node: &str, finalizers: Value, more: Value, seconds: u64, expected: &str) {
     let told = format!("{node} {finalizers} {more} {seconds}");

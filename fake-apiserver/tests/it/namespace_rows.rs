@@ -1,4 +1,4 @@
-//! Rows of namespaces on their way out: who has to let one go, what is in it, what goes wrong meanwhile, and what is told of it after some
+//! Rows of namespaces that are being deleted: their finalizers, their content, failures meanwhile, and their status after some
 //! seconds.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::{request, send, simulate};
 
 const NAMESPACE: &str = "/api/v1/namespaces/n";
 
-/// Who still has to let the namespace go, and what does not go well: the conditions that are true (`told` if there are only others).
+/// The finalizers left, and the conditions that are true (`told` if there are only false ones).
 async fn shown(cluster: &Cluster) -> String {
     let (code, namespace) = request(cluster, "GET", NAMESPACE, &Value::Null).await;
     if code == 404 {

@@ -1,4 +1,5 @@
-//! Rows of what containers ask for: parts of volumes, files of variables, users, settings of the kernel; and of what is said when they are killed.
+//! Rows of the needs of containers: parts of volumes, files of variables, users, settings of the kernel; and of the events when
+//! they are killed.
 
 use shared_json::{Value, json};
 

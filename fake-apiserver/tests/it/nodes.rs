@@ -166,8 +166,8 @@ fn an_unknown_node_is_an_error_that_lists_the_known() {
     });
 }
 
-/// A node that runs short of memory sheds one pod every ten seconds, those above their requests first, says so, and takes nobody
-/// who guarantees nothing until five minutes after it has recovered.
+/// A node that runs short of memory evicts one pod every ten seconds, those above their requests first, reports it, and takes no
+/// BestEffort pod until five minutes after it has recovered.
 #[test]
 fn a_node_short_of_memory_evicts() {
     simulate(move || async move {

@@ -1,4 +1,4 @@
-//! Pods for which room is kept on a node, by their own status: where they go, and who waits for that room.
+//! Pods for which room is kept on a node, by their own status: the nodes that they get, and the pods that wait for that room.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn where_room_is_kept(#[case] nominated: Value, #[case] expected: &str) {
     });
 }
 
-/// What becomes of a pod that waits because room is kept on the only node for another, once that changes.
+/// The result for a pod that waits because room is kept on the only node for another, once that changes.
 #[rstest]
 #[case::kept(json!({"status": {"phase": "Pending"}}), "low", false)]
 #[case::given_up(json!({"status": {"nominatedNodeName": null}}), "low", true)]
@@ -122,7 +122,7 @@ fn who_waits_for_that_room(#[case] change: Value, #[case] priority: &'static str
     });
 }
 
-/// One that can drive nobody away keeps no room, whatever its status said before.
+/// A pod that can preempt no others keeps no room, whatever its status said before.
 #[test]
 fn in_vain() {
     simulate(move || async move {

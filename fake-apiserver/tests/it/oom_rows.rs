@@ -279,7 +279,7 @@ fn and_then() {
     );
 }
 
-/// What is told of the last end while the next run goes on, and the message that it left.
+/// The last state while the next run goes on, and the message that it left.
 #[test]
 fn what_is_told_of_the_last_end() {
     use crate::support::{request, simulate};

@@ -1,4 +1,4 @@
-//! Rows of probes: when they are asked, what counts, and what follows, as the kubelet's probe workers do it.
+//! Rows of probes: their times, the counted results, and the consequences, as the kubelet's probe workers do it.
 
 use shared_json::{Value, json};
 

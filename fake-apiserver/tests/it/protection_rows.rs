@@ -1,5 +1,5 @@
-//! Rows of claims and volumes that are protected while they are used: who uses them, what is done, and what is left then. Source: the tables of
-//! the real controllers (`pvc_protection_controller_test.go`, `pv_protection_controller_test.go`).
+//! Rows of claims and volumes that are protected while they are used: their users, actions, and the remaining objects. Source:
+//! the tables of the real controllers (`pvc_protection_controller_test.go`, `pv_protection_controller_test.go`).
 
 use shared_json::{Value, json};
 
@@ -11,7 +11,7 @@ const VOLUME: &str = "/api/v1/persistentvolumes/v";
 const OWN: &str = "kubernetes.io/pvc-protection";
 const OWN_OF_VOLUMES: &str = "kubernetes.io/pv-protection";
 
-/// A pod `name` on this node (that nobody runs), whose volume is this.
+/// A pod `name` on this node (which no kubelet runs), with this volume.
 fn pod(name: &str, node: &str, volume: Value) -> Value {
     let volume = crate::support::with(json!({"name": "v"}), volume);
     let mut spec = json!({"containers": [{"name": "a", "image": "nginx:1"}], "volumes": [volume, {"name": "e", "emptyDir": {}}]});

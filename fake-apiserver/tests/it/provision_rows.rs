@@ -1,5 +1,5 @@
-//! Rows of volumes that are made for claims, and of claims that grow: a class, a claim of it, what is done, and what is there then. Source: what
-//! provisioners do by the library that all of them use, `pv_controller.go`, and the recordings of the real controllers.
+//! Rows of volumes that are made for claims, and of claims that grow: a class, a claim of it, actions, and the result. Source:
+//! the library of all provisioners, `pv_controller.go`, and the recordings of the real controllers.
 
 use shared_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rows of images: what a pod's containers run, so many seconds, its status then, and something that its kubelet has said by then.
+//! Rows of images: the images of a pod's containers, so many seconds, its status then, and an event of its kubelet by then.
 
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ fn many_ask_for_what_is_there() {
     }
 }
 
-/// A node gets one image after the other, whoever's pods want them.
+/// A node pulls one image after the other, for all of its pods.
 #[test]
 fn images_come_in_turn() {
     simulate(|| async {

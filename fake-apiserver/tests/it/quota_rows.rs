@@ -1,4 +1,4 @@
-//! Rows of resource quotas: what a quota limits, what happens in its namespace, and what its status counts then.
+//! Rows of resource quotas: the limits, the changes in the namespace, and the counts of the status then.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn made(kind: &str, name: &str) -> (String, Value) {
 }
 
 /// * `KIND NAME`: such an object is made (`KIND NAME CODE`: or refused); `- KIND NAME`: it is deleted;
-/// * `patch KIND NAME PATCH`, `status KIND NAME PATCH`: something of it changes; `used NAME AMOUNT`: somebody writes this into the quota;
+/// * `patch KIND NAME PATCH`, `status KIND NAME PATCH`: a part of it changes; `used NAME AMOUNT`: a client sets the status;
 /// * `hard NAME AMOUNT`: the quota limits this, too; or seconds that pass.
 async fn act(cluster: &Cluster, step: &str) {
     let words: Vec<&str> = step.splitn(4, ' ').collect();
@@ -96,7 +96,7 @@ async fn act(cluster: &Cluster, step: &str) {
     assert_eq!(code, expected, "{step}: {answer}");
 }
 
-/// A quota (what it limits, `NAME=AMOUNT`, and its scopes after a `/`), what happens, and what it counts in the end.
+/// A quota (its limits, `NAME=AMOUNT`, and its scopes after a `/`), the steps, and its counts in the end.
 #[track_caller]
 fn check(quota: &str, steps: &[&str], expected: &str) {
     let (quota, steps) = (
@@ -188,7 +188,8 @@ fn scopes() {
     check("pods=5/NotBestEffort", &["pod a", "1"], "pods=1");
 }
 
-/// What others write into its status stays until something is counted: what it is about, or all of it after five minutes.
+/// Another client's values in its status stay until the next count: that of the resources in question, or of all after five
+/// minutes.
 #[test]
 fn what_others_write() {
     check("pods=5", &["pod a", "used pods 4", "100"], "pods=4");
@@ -241,7 +242,7 @@ fn what_others_write() {
     );
 }
 
-/// Who keeps a pod longer than twice its time is not charged for it any more.
+/// A pod that exists for longer than twice its time is not charged any more.
 #[test]
 fn pods_that_do_not_go() {
     let pods = "pods=5 count|pods=5";

@@ -1,4 +1,4 @@
-//! What requests are refused for first, and in which words: rows from the source of 1.36.2.
+//! The first error of refused requests, and its wording: rows from the source of 1.36.2.
 
 use http::Method;
 use rstest::rstest;
@@ -53,7 +53,7 @@ fn refused(request: &str, code: u16, message: &str) -> Value {
     json!({"do": request, "code": code, "has": {"/message": message}})
 }
 
-/// `crdHandler` asks nobody which methods there are: whatever is no verb is none of the resource's.
+/// `crdHandler` does not look at the existing methods: a method without a verb is none of the resource's.
 #[test]
 fn methods_of_custom_resources() {
     let unsupported = " is not supported on resources of kind \"widgets.e.com\"";
@@ -98,7 +98,7 @@ fn changes_of_no_custom_resource() {
     widgets(json!([unnamed, patch, strategic]));
 }
 
-/// A name in the path says nothing of what is created.
+/// A name in the path has no meaning for the created object.
 #[test]
 fn what_is_posted_to_a_name() {
     widgets(json!([
@@ -112,7 +112,7 @@ fn what_is_posted_to_a_name() {
     ]));
 }
 
-/// What is wrong with the metadata counts for the rules if it is of a kind that leaves them open: what is missing or too long.
+/// Errors in the metadata count for the rules if they are of a kind that leaves them open: missing or too long values.
 #[test]
 fn rules_beside_wrong_metadata() {
     let long = "a".repeat(256 * 1024 + 1);
@@ -141,7 +141,7 @@ fn rules_beside_wrong_metadata() {
     ]));
 }
 
-/// A custom resource is read, its metadata included, before anybody compares its kind.
+/// A custom resource is read, its metadata included, before its kind is compared.
 #[rstest]
 #[case::no_version(json!({"apiVersion": null, "kind": "Widget", "metadata": {"name": "v"}}),
     "Object 'apiVersion' is missing in 'object has no apiVersion field'")]
@@ -243,7 +243,7 @@ fn what_is_told_beside_a_refusal() {
     });
 }
 
-/// Whoever asks a patch not to be looked at closely is told by the library that applies it.
+/// A client that turns off field validation of a patch gets the error of the library that applies it.
 #[test]
 fn operations_that_are_none() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
@@ -273,7 +273,7 @@ fn account() -> Value {
         "body": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}})
 }
 
-/// What a scale says of its kind must be text before anybody asks which it is.
+/// The `kind` and `apiVersion` of a scale must be text before they are looked up.
 #[test]
 fn kinds_of_scales() {
     simulate(|| async {
@@ -352,7 +352,7 @@ fn limits_without_a_name() {
     });
 }
 
-/// The options of who creates an eviction say nothing of the pod.
+/// The query of an eviction's creation sets no preconditions for the deletion of the pod.
 #[test]
 fn evictions_have_no_preconditions_in_their_query() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
@@ -401,7 +401,7 @@ fn deletions_of_many_are_read_in_order() {
     );
 }
 
-/// Admission knows no name of what has none.
+/// Admission knows no name of an object without one.
 #[test]
 fn refusals_of_what_has_no_name() {
     let pod = |spec: Value| {

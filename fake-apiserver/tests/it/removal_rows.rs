@@ -1,5 +1,6 @@
-//! Rows of pods that nobody removes otherwise: what happens to pods and their nodes, and what is there some seconds later. The real
-//! controller looks around every 20 s: what is here after 40 s is there after 40 to 60, and what is here after 20 s within that time.
+//! Rows of pods that no kubelet removes: changes of pods and their nodes, and the remaining pods some seconds later. The real
+//! controller looks around every 20 s: pods that are here after 40 s are there after 40 to 60, and those after 20 s within that
+//! time.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::support::{request, send, simulate};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const NODES: &str = "/api/v1/nodes";
 
-/// The pods: name, phase, what has disrupted it; `-` after one that goes.
+/// The pods: name, phase, the reason of its disruption; `-` after a deleted one.
 async fn shown(cluster: &Cluster) -> String {
     let (_, list) = request(cluster, "GET", PODS, &Value::Null).await;
     let pods = list["items"].as_array().cloned().unwrap_or_default();

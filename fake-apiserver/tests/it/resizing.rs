@@ -1,4 +1,4 @@
-//! Pods that are resized in place on a node of 8 cores: what is asked for, what the node gives, and what it tells of that.
+//! Pods that are resized in place on a node of 8 cores: requested and allocated resources, and the conditions.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ async fn act(cluster: &Cluster, step: &str) {
     cluster.run_for(Duration::from_secs(5)).await;
 }
 
-/// `a: 2 given 2 runs 2 x0`, with what is told of a resize.
+/// `a: 2 given 2 runs 2 x0`, with the conditions of a resize.
 fn line(pod: &Value) -> String {
     let cpu = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let status = &pod["status"]["containerStatuses"][0];
@@ -125,7 +125,7 @@ fn line(pod: &Value) -> String {
     out
 }
 
-/// Does the steps; then the pods are as `pods` says, and these events of resizes were told, in that order.
+/// Plays the steps; then the pods are as in `pods`, and there were these events of resizes, in that order.
 fn check(steps: &[&str], pods: &[&str], events: &[&str]) {
     let (mut found, mut said) = (Vec::new(), Vec::new());
     let (lines, told) = (&mut found, &mut said);
@@ -163,7 +163,7 @@ fn check(steps: &[&str], pods: &[&str], events: &[&str]) {
     assert_eq!(short, events, "{steps:?}");
 }
 
-/// Of an event's message, what it says before the containers, and the generation.
+/// The part of an event's message before the containers, and the generation.
 fn shortened(text: &str) -> String {
     let (head, rest) = text.split_once(": {").expect("a summary");
     let generation = rest.split("\"generation\":").nth(1).unwrap_or_default();
@@ -339,7 +339,7 @@ fn room_that_others_leave_is_given() {
     );
 }
 
-/// A pod that is put on the node by name: its phase, the reason that it shows and what it says.
+/// A pod that is put on the node by name: its phase, its reason and its message.
 fn placed(steps: &[&str], spec: Value, expected: &str) {
     let mut found = String::new();
     let slot = &mut found;

@@ -1,5 +1,6 @@
-//! Rows of DaemonSets that have a revision twice: which one stays, and what its pods are labelled with. Source: the real controller's `update.go`
-//! (of several revisions that are its present template only the newest stays, and all of its pods get that one's label).
+//! Rows of DaemonSets that have a revision twice: the one that stays, and the labels of its pods. Source: the real controller's
+//! `update.go` (of several revisions that are its present template only the newest stays, and all of its pods get that one's
+//! label).
 
 use std::time::Duration;
 

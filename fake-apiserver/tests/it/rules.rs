@@ -124,7 +124,7 @@ fn create(kind: &str, body: Value, code: u16, has: Value) -> Value {
     json!({"do": format!("POST {CORE}/{kind}"), "body": body, "code": code, "has": has})
 }
 
-/// What pods run as.
+/// The account that pods run as.
 fn account() -> Value {
     json!({"do": format!("POST {CORE}/serviceaccounts"), "body": {"metadata": {"name": "default"}}, "code": 201})
 }
@@ -274,7 +274,7 @@ fn a_policy_asks_who_may_do_what() {
     );
 }
 
-/// Whoever decides says why: which binding allows it, or which role is missing.
+/// The authorizer gives its reason: the binding that allows it, or the missing role.
 #[test]
 fn a_policy_asks_why() {
     let asked = |verb: &str| {

@@ -21,7 +21,7 @@ fn config_map(name: &str, copied: bool) -> ConfigMap {
     shared_json::from_value(object).expect("a config map")
 }
 
-/// However a watcher begins (with pages of a list, or a stream of what is there), a reflector ends with what the server has.
+/// However a watcher begins (with pages of a list, or a stream of initial events), a reflector ends with the server's objects.
 #[test]
 fn a_reflector_has_what_the_server_has() {
     let forms = ["pages", "one list", "stream"];

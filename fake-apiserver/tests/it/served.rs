@@ -1,4 +1,4 @@
-//! A server behind a socket: encryption, certificates, tokens, and what they allow.
+//! A server behind a socket: encryption, certificates, tokens, and the rights that they give.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -334,7 +334,7 @@ async fn a_server_that_is_stopped_ends_though_a_watch_is_open() {
     ended.expect("an end").expect("no panic").expect("no error");
 }
 
-/// Sends `head`, and `length` bytes of a body in pieces with a pause between them, and gives back what is answered until the
+/// Sends `head`, and `length` bytes of a body in pieces with a pause between them, and gives back the answers until the
 /// connection ends or has answered twice.
 async fn refused_while_sending(address: SocketAddr, length: usize) -> std::io::Result<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -385,7 +385,7 @@ async fn a_refusal_does_not_end_the_connection_of_who_still_sends() {
 /// A PKCS #10 request for `O=system:nodes, CN=system:node:n`, in PEM, in base64.
 const NODE_REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIcE1JR1JBZ0VBTUM4eEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjekVXTUJRR0ExVUVBd3dOYzNsegpkR1Z0T201dlpHVTZiakJaTUJNR0J5cUdTTTQ5QWdFR0NDcUdTTTQ5QXdFSEEwSUFCTGhjdlVOZXBPWVVPa0QxCmhhSTRnbnRGRk44US9hVW8zVm9NbFVjWGhDcTQ3VFJZMUxzVHhtbGgrSWtCRXJ3K1hrTmt5MFlqYU8reGFlSjkKakkzUlY1dWdBREFLQmdncWhrak9QUVFEQWdOSEFEQkVBaUE5SjlpYkhtMWVVQ29ud3RCTjR6MjRqczcrdGhCTAp2anBwL09ZT3FVdzIxQUlnRU9GbC9NOXZ2enQrNXBlOXQ0SWdCelUvYU1Oano4ZnBodHkzTUE5d28yUT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
-/// Asks until an answer has a value at a pointer, or has none if that is what is waited for.
+/// Repeats a request until the answer has a value at a pointer and gives that value.
 async fn wait_for(client: &Client, path: &str, pointer: &str) -> Value {
     for _ in 0..100 {
         let (_, answer) = ask(client, "GET", path, Value::Null, &[]).await;

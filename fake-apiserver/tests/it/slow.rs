@@ -1,4 +1,5 @@
-//! Clients that are slow, that stop, or that are too many: nobody else waits for them, and nothing is kept for them without end.
+//! Clients that are slow, that stop, or that are too many: no other client waits for them, and nothing is kept for them without
+//! end.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ async fn begun(served: &Served, head: &str) -> TcpStream {
     stream
 }
 
-/// What is read until the connection ends.
+/// The bytes until the connection ends.
 async fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     // A connection that is reset has ended, too.
@@ -77,7 +78,7 @@ async fn nobody_waits_for_who_does_not_go_on() {
     drop(waiting);
 }
 
-/// A watch that nobody reads is sent what its connection takes; what comes later is forgotten, and it is told so.
+/// A watch without a reader gets as many events as its connection takes; later ones are dropped, and it gets 410.
 #[tokio::test]
 async fn a_watch_that_falls_behind_is_cut_off() {
     const WRITES: usize = 600;

@@ -1,4 +1,4 @@
-//! What the tests share: requests as JSON, and a cluster on virtual time.
+//! Shared code of the tests: requests as JSON, and a cluster on virtual time.
 
 use fake_apiserver::Cluster;
 use shared_json::{Array, Value, json};
@@ -50,9 +50,9 @@ pub(crate) async fn send(
 
 /// Plays requests against a fresh cluster and checks each answer. A step is an object:
 ///
-/// * `do`: method and path; a `$name` in it, in the body or in what is expected stands for what was saved under that name;
+/// * `do`: method and path; a `$name` in it, in the body or in an expected value stands for the value saved under that name;
 /// * `body`, and its content `type` if it is not JSON (`json`, `merge`, `strategic`, `apply` are the kinds of patches);
-/// * `code`: the status that is expected; `has`: values by pointer, `null` for what must not be there;
+/// * `code`: the expected status; `has`: values by pointer, `null` for values that must be absent;
 /// * `events`: for a watch, the lines expected of it, as `ADDED name`;
 /// * `save`: names for values of the answer, by pointer; `wait`: seconds to run before the request.
 pub(crate) fn play(controllers: bool, steps: Value) {

@@ -1,4 +1,4 @@
-//! Rows of volumes: a volume `v`, what there is and what comes, what the container looks for, and what becomes of the pod.
+//! Rows of volumes: a volume `v`, existing and new objects, the files that the container looks for, and the state of the pod.
 
 use shared_json::{Value, json};
 

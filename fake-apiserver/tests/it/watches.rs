@@ -1,4 +1,4 @@
-//! Watches: what they replay, select, bookmark and refuse. Each ends by its own timeout.
+//! Watches: replayed events, selectors, bookmarks and refusals. Each ends by its own timeout.
 
 use rstest::rstest;
 use shared_json::{Value, json};

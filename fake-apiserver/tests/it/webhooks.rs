@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 
 use super::support::request;
 
-/// A webhook that gives the same answer to everyone and remembers what it was asked.
+/// A webhook that gives the same answer to every request and remembers the requests.
 struct Hook {
     address: SocketAddr,
     bundle: String,
@@ -252,7 +252,7 @@ async fn a_service_is_where_its_endpoints_are() {
     assert!(message.ends_with("denied the request: not today"), "{message}");
 }
 
-/// As Go does it: a certificate in the bundle is trusted when a server shows it, whoever has issued it. Its name still counts.
+/// As Go does it: a certificate in the bundle is trusted when a server shows it, regardless of its issuer. Its name still counts.
 #[tokio::test]
 async fn a_bundle_may_be_the_serving_certificate_itself() {
     for (name, is_authority, expected) in [

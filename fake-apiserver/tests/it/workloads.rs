@@ -1,4 +1,4 @@
-//! Workloads: what the built-in controllers make of them, on virtual time.
+//! Workloads: the objects that the built-in controllers make of them, on virtual time.
 
 use std::time::Duration;
 

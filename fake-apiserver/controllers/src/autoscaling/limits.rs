@@ -1,4 +1,4 @@
-//! How fast an autoscaler may follow what is proposed. Pure.
+//! How fast an autoscaler may follow the proposed size. Pure.
 //!
 //! Rules and texts are those of kube-controller-manager's `horizontal.go`.
 
@@ -15,10 +15,10 @@ const DOWN_STABILIZATION_S: i64 = 300;
 /// Without rules of its own a workload may double, or reach this.
 const UP_MINIMUM: i64 = 4;
 
-/// What an autoscaler remembers of its passes.
+/// An autoscaler's memory of its passes.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// What was proposed when.
+    /// The proposed sizes, with their times.
     proposals: Vec<(Timestamp, i64)>,
     /// By how much the workload has grown (shrunk, if negative) when.
     changes: Vec<(Timestamp, i64)>,
@@ -44,7 +44,7 @@ fn within(events: &[(Timestamp, i64)], now: Timestamp, seconds: i64) -> impl Ite
 }
 
 impl Memory {
-    /// A workload is looked at for the first time: its size counts as what was proposed.
+    /// A workload is looked at for the first time: its size counts as a proposal.
     pub(super) fn first_look(&mut self, now: Timestamp, current: i64) {
         if self.proposals.is_empty() {
             self.proposals.push((now, current));
@@ -58,7 +58,7 @@ impl Memory {
         }
     }
 
-    /// Forgets what no rule asks for: the longest window is an hour.
+    /// Forgets events older than the longest window, an hour.
     pub(super) fn forget(&mut self, now: Timestamp) {
         let since = now.saturating_sub(Duration::from_secs(3600)).unwrap_or(now);
         self.proposals.retain(|(at, _)| *at > since);

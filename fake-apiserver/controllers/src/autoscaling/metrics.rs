@@ -1,7 +1,7 @@
-//! What an autoscaler's metrics ask for. Pure.
+//! The number of replicas that an autoscaler's metrics ask for. Pure.
 //!
 //! Where the figures come from, as there is no metrics server: annotations `metrics.fake-apiserver/<metric>`, on the pods for
-//! what they use (`Resource`, `Pods`; with `<container>.<metric>` for `ContainerResource`), on the autoscaler itself for what is
+//! their usage (`Resource`, `Pods`; with `<container>.<metric>` for `ContainerResource`), on the autoscaler itself for values
 //! measured elsewhere (`Object`, `External`).
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::disruption::printed;
 use crate::runtime::{list, number, text};
 use crate::workloads::pods::is_ready;
 
-/// What all metrics together ask for.
+/// The result of all metrics together.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub replicas: i64,
@@ -77,7 +77,7 @@ fn written_as(metric: &str, thousandths: i64) -> String {
     format!("{whole}{unit}")
 }
 
-/// What all metrics of an autoscaler are held against.
+/// The context in which all metrics of an autoscaler are evaluated.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     autoscaler: &'a Value,
@@ -293,7 +293,7 @@ fn elsewhere(scene: Scene<'_>, spec: &Value, field: &str) -> Result<One, String>
     })
 }
 
-/// What the autoscaler's metrics ask for, over the pods of its target, of which there are to be `wanted` and are `current`.
+/// The result of the autoscaler's metrics, over the pods of its target, of which there are to be `wanted` and are `current`.
 ///
 /// # Errors
 /// If all metrics fail, or some and the others ask for fewer pods than there are.
@@ -352,7 +352,7 @@ pub(super) fn evaluate(
     (outcome, Unknown { why, failed })
 }
 
-/// The reason of a failed metric, and what the summary calls it.
+/// The reason of a failed metric, and its name in the summary.
 fn texts(kind: &str, spec: &Value) -> (&'static str, String) {
     match kind {
         "Resource" => (

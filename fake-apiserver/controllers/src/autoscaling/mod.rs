@@ -35,7 +35,7 @@ pub(super) struct Autoscalers {
     selectors: BTreeMap<Key, String>,
 }
 
-/// A pass over one autoscaler: what its status will be.
+/// A pass over one autoscaler: its next status.
 struct Pass {
     conditions: Vec<Condition>,
     current: i64,
@@ -58,7 +58,7 @@ fn told(error: &kube::Error) -> String {
     }
 }
 
-/// Sets a target's size. Where somebody else has changed the target meanwhile it is looked at again.
+/// Sets a target's size. If another client has changed the target meanwhile, reads it again.
 async fn resize(cx: &Cx<'_>, path: &str, mut scale: Value, size: i64) -> Result<(), kube::Error> {
     let mut left = WRITES_MAX;
     loop {

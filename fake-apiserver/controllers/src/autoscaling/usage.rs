@@ -1,4 +1,4 @@
-//! How many replicas what the pods use asks for. Pure.
+//! The number of replicas that the usage of the pods asks for. Pure.
 //!
 //! Rules and texts are those of kube-controller-manager's `replica_calculator.go`.
 
@@ -13,7 +13,7 @@ use shared_json::Value;
 
 use crate::runtime::{condition, list, text, time};
 
-/// Where a test says what a pod uses: `metrics.fake-apiserver/cpu: 250m`.
+/// The annotation by which a test sets the usage of a pod: `metrics.fake-apiserver/cpu: 250m`.
 pub(super) const ANNOTATION: &str = "metrics.fake-apiserver/";
 /// A ratio this near to one changes nothing, unless an autoscaler says otherwise.
 const TOLERANCE: f64 = 0.1;
@@ -21,10 +21,10 @@ const TOLERANCE: f64 = 0.1;
 const CPU_INITIALIZATION_S: i64 = 300;
 /// How soon after its start a pod that is not ready has never been (30 s).
 const INITIAL_READINESS_S: i64 = 30;
-/// What a pod without figures is taken to use at least when it is about fewer replicas, in percent of its request.
+/// The assumed least usage of a pod without figures when the target is to shrink, in percent of its request.
 const MISSING_PERCENT: i64 = 100;
 
-/// What a metric is held against.
+/// The target of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Target {
     /// A percentage of the pods' requests.
@@ -63,7 +63,7 @@ impl Tolerances {
     }
 }
 
-/// What came out.
+/// The proposed number of replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Proposal {
     pub replicas: i64,
@@ -87,21 +87,21 @@ pub(super) fn thousandths(quantity: Quantity) -> i64 {
     i64::try_from((nanos + 999_999).div_euclid(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// What a pod says that it uses, in thousandths. `key`: the annotation's name after its prefix.
+/// The usage in a pod's annotation, in thousandths. `key`: the annotation's name after its prefix.
 fn used(pod: &Value, key: &str) -> Option<i64> {
     let annotations = at(pod, "metadata.annotations")?;
     let said = annotations.get(format!("{ANNOTATION}{key}"))?.as_str()?;
     Quantity::parse(said).map(thousandths)
 }
 
-/// Whether any of the pods says what it uses of anything.
+/// Whether any of the pods has an annotation of its usage.
 pub(super) fn is_measured(pods: &[Arc<Value>]) -> bool {
     pods.iter()
         .filter_map(|pod| at(pod, "metadata.annotations")?.as_object())
         .any(|annotations| annotations.keys().any(|key| key.starts_with(ANNOTATION)))
 }
 
-/// Whether figures of a pod say nothing of what it will use.
+/// Whether the figures of a pod are too early to count.
 fn is_unready(pod: &Value, metric: &str, now: Timestamp) -> bool {
     if metric != "cpu" {
         return false;
@@ -195,7 +195,7 @@ fn requests_of_containers(pod: &Value, metric: &str) -> Result<i64, String> {
     Ok(sum)
 }
 
-/// The ratio of what is used to what should be, the utilization in percent if that is the measure, and the average.
+/// The ratio of the usage to its target, the utilization in percent if that is the measure, and the average.
 fn ratio(
     used: &BTreeMap<String, i64>,
     requests: Option<&BTreeMap<String, i64>>,
@@ -225,13 +225,13 @@ pub(super) fn ceil(value: f64) -> i64 {
     value.ceil() as i64
 }
 
-/// What is said where there are figures, but none of these pods.
+/// The message where there are figures, but none of these pods.
 pub(super) const NONE_RECEIVED: &str = "did not receive metrics for targeted pods (pods might be unready)";
 
 /// How many replicas the use of `metric` by `pods` asks for, when there are `current`. `key`: the name of their annotation.
 ///
 /// # Errors
-/// The real controller's text when that cannot be told.
+/// The real controller's text when the number cannot be computed.
 pub(super) fn propose(
     current: i64,
     pods: &[Arc<Value>],
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(got, expected.map_err(str::to_owned));
     }
 
-    /// What a pod asks for where that is what its use is held against, or what is said of it. `$` stands for a container of 100m.
+    /// A pod's request against which its usage is measured, or the error. `$` stands for a container of 100m.
     #[rstest]
     #[case::of_its_containers(json!({"containers": ["$", "$"]}), Ok(200))]
     #[case::and_of_sidecars(json!({"containers": ["$"], "initContainers": [{"name": "s", "restartPolicy": "Always",

@@ -1,8 +1,8 @@
 //! Hashes over Go's structs: the names of ReplicaSets, and the order of a service's ports.
 //!
 //! The real controllers print a struct with the library spew, as `dump.ForHash` of `k8s.io/utils` configures it, and hash
-//! that text. So the text must be what Go would print: every field in its order, those that are not set included, with the
-//! names of types. `types.txt` has what there is to know of the structs (`generators/go-structs` makes it); it is read when
+//! that text. So the text must be Go's own: every field in its order, unset ones included, with the
+//! names of types. `types.txt` describes the structs (`generators/go-structs` makes it); it is read when
 //! the first hash is asked for.
 
 mod quantity;
@@ -28,17 +28,17 @@ pub(super) fn template_hash(template: &Value, collisions: Option<i64>) -> String
     client_kit::safe_encode(&hash.to_string())
 }
 
-/// What the ports of EndpointSlices are sorted by.
+/// The sort key of the ports of EndpointSlices.
 pub(super) fn slice_port_hash(port: &Value) -> u128 {
     hash128("v1.EndpointPort@discovery", port)
 }
 
-/// What the ports of Endpoints are sorted by.
+/// The sort key of the ports of Endpoints.
 pub(super) fn port_hash(port: &Value) -> u128 {
     hash128("v1.EndpointPort", port)
 }
 
-/// What the subsets of Endpoints are sorted by.
+/// The sort key of the subsets of Endpoints.
 pub(super) fn subset_hash(subset: &Value) -> u128 {
     hash128("v1.EndpointSubset", subset)
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Most digits that the parser keeps in 64 bits.
 const DIGITS_MAX: usize = 18;
 
-/// What the parser makes of a text.
+/// The parser's form of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
     /// `value * 10^scale`, and whether the text is kept beside it.

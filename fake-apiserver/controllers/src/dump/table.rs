@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 const TYPES: &str = include_str!("types.txt");
 
-/// What a type is.
+/// The definition of a type.
 #[derive(Debug)]
 pub(super) enum Definition {
     /// A struct with its fields, in order.
@@ -21,11 +21,11 @@ pub(super) struct Field {
     pub name: &'static str,
     /// Its name in JSON; none if its own fields stand there in its place.
     pub json: Option<String>,
-    /// Its type, as Go prints it but for the mark that tells types of one name apart.
+    /// Its type, as Go prints it but for the mark that distinguishes types of one name.
     pub ty: &'static str,
 }
 
-/// What is known of a type; none of those without a name (`[]string`), of basic ones and of those that print themselves.
+/// The definition of a type; none of types without a name (`[]string`), of basic ones and of those that print themselves.
 pub(super) fn definition(ty: &str) -> Option<&'static Definition> {
     static ALL: LazyLock<BTreeMap<&'static str, Definition>> = LazyLock::new(|| {
         let lines = TYPES.lines().filter(|line| !line.starts_with('#'));

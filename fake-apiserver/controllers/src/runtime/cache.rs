@@ -1,4 +1,4 @@
-//! The objects as far as the watches, and our own writes, have told of them.
+//! The objects as the watches and our own writes show them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(crate) struct Cache {
     /// By a claim of devices: the pods that use it.
     users: BTreeMap<Key, BTreeSet<Key>>,
     tallies: Tallies,
-    /// Uids that were deleted by us and that the watch still has to tell as gone.
+    /// Uids of objects that we have deleted and whose deletion the watch has not delivered yet.
     buried: BTreeSet<String>,
-    /// By uid: what was known before our own writes that the watch still has to tell.
+    /// By uid: the version from before our own writes that the watch has not delivered yet.
     before: BTreeMap<String, Arc<Value>>,
 }
 
@@ -74,7 +74,7 @@ impl Cache {
         owned.into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
 
-    /// The objects of a namespace that nobody controls, by name.
+    /// The objects of a namespace that have no controller, by name.
     pub(crate) fn orphans(&self, res: Res, namespace: &str) -> Vec<Arc<Value>> {
         let orphans = self.owned.get(&(res, String::new())).into_iter();
         orphans
@@ -89,7 +89,7 @@ impl Cache {
         self.tallies.owned(uid)
     }
 
-    /// How many pods of a namespace nobody controls, by their labels.
+    /// The number of a namespace's pods without a controller, by their labels.
     pub(crate) fn orphan_numbers(&self, namespace: &str) -> impl Iterator<Item = &Alike> {
         self.tallies.orphans(namespace)
     }
@@ -116,7 +116,7 @@ impl Cache {
         }
     }
 
-    /// Takes what we have written ourselves.
+    /// Takes in our own write.
     pub(crate) fn keep(&mut self, res: Res, object: Value) {
         let known = self
             .objects
@@ -132,15 +132,15 @@ impl Cache {
         self.put(res, object);
     }
 
-    /// Takes what a watch tells. Gives what was known before, also before our own writes; none of it is taken if something
-    /// newer is known.
+    /// Takes in an object from a watch. Returns the former version, also from before our own writes; does nothing if a
+    /// newer one is known.
     pub(crate) fn told(&mut self, res: Res, object: Arc<Value>) -> Option<(Arc<Value>, Option<Arc<Value>>)> {
         let (object, known) = self.put(res, object)?;
         let before = self.before.remove(object.uid());
         Some((object, before.or(known)))
     }
 
-    /// Takes an object as it is now. Gives what was known before; none of it is taken if something newer is known.
+    /// Takes in an object's present version. Returns the former one; does nothing if a newer one is known.
     pub(crate) fn put(
         &mut self,
         res: Res,
@@ -207,7 +207,7 @@ impl Cache {
         }
     }
 
-    /// The watch has told that an object is gone; gives its last known state.
+    /// The watch has delivered an object's deletion; returns its last known version.
     pub(crate) fn gone(&mut self, uid: &str) -> Option<Arc<Value>> {
         self.buried.remove(uid);
         self.before.remove(uid);
@@ -215,7 +215,7 @@ impl Cache {
         self.take(res, &key)
     }
 
-    /// We have deleted an object, and it is gone; the watch will tell so, too.
+    /// We have deleted an object, and it is gone; the watch will deliver the deletion, too.
     pub(crate) fn bury(&mut self, res: Res, key: &Key) {
         if let Some(object) = self.take(res, key) {
             self.before.remove(object.uid());

@@ -1,4 +1,4 @@
-//! What a pass may do: read the cache, write to the API, tell about it.
+//! The means of a pass: reading the cache, writing to the API, recording events.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use shared_json::{Value, json};
 use super::cache::Cache;
 use super::resource::{Key, Res};
 
-/// Whom the writes are by.
+/// The user agent of the requests, from which their field manager follows.
 const USER_AGENT: &str = "kube-controller-manager";
 
 /// The surroundings of a pass.
@@ -26,7 +26,7 @@ pub(crate) struct Cx<'a> {
     pub clock: &'a SharedClock,
     pub cache: &'a mut Cache,
     pub recorder: &'a EventRecorder,
-    /// Who signs certificates, if anybody does.
+    /// The signer of certificates, if there is one.
     pub authority: Option<&'a Authority>,
 }
 
@@ -52,7 +52,7 @@ impl Cx<'_> {
         self.objects.request(request).await.map(Arc::unwrap_or_clone)
     }
 
-    /// What is at a path of the API.
+    /// The object at a path of the API.
     pub(crate) async fn read(&self, path: &str) -> Result<Value, kube::Error> {
         self.send(Method::GET, path, "application/json", &Value::Null)
             .await
@@ -63,7 +63,7 @@ impl Cx<'_> {
         self.send(Method::POST, path, "application/json", object).await
     }
 
-    /// Replaces what is at a path of the API, and is in no cache.
+    /// Replaces an object at a path of the API that is in no cache.
     pub(crate) async fn write(&self, path: &str, object: &Value) -> Result<(), kube::Error> {
         let answer = self.send(Method::PUT, path, "application/json", object).await;
         answer.map(drop)
@@ -113,7 +113,7 @@ impl Cx<'_> {
         Ok(patched)
     }
 
-    /// Applies fields of an object, or of a subresource of it (`/status`), for `manager`, who takes them from whoever had them.
+    /// Applies fields of an object, or of a subresource of it (`/status`), for `manager`, which takes them from other owners.
     pub(crate) async fn apply(
         &mut self,
         res: Res,
@@ -153,7 +153,7 @@ impl Cx<'_> {
         Ok(true)
     }
 
-    /// Writes an object by its status: what the resource lets such a write change of the metadata changes as well.
+    /// Writes an object by its status subresource: metadata that the resource lets such a write change changes as well.
     pub(crate) async fn put_status(&mut self, res: Res, mut changed: Value) -> Result<(), kube::Error> {
         changed["apiVersion"] = Value::from(res.api_version());
         changed["kind"] = Value::from(res.kind());

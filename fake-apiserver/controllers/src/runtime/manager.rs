@@ -21,7 +21,7 @@ use client_kit::timer;
 use machinery::meta::ObjectMeta as _;
 use pki::Authority;
 
-/// When to look again at what a pass was about.
+/// When to process the key of a pass again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// When something changes.
@@ -42,10 +42,10 @@ pub(crate) trait Controller: Send {
     /// Its name, as its events show it.
     fn name(&self) -> &'static str;
 
-    /// What it must see.
+    /// The kinds that it watches.
     fn watches(&self) -> &'static [Res];
 
-    /// Which of its objects a change concerns. `old` is what was known before; when the object is gone, `object` is its
+    /// The keys that a change concerns. `old` is the former version; when the object is gone, `object` is its
     /// last state.
     fn affected(&self, cache: &Cache, res: Res, object: &Value, old: Option<&Value>) -> Vec<Key>;
 
@@ -80,7 +80,7 @@ pub enum BuiltIn {
     TtlAfterFinished,
     /// EndpointSlices and Endpoints of services.
     EndpointSlice,
-    /// EndpointSlices of Endpoints that somebody else keeps.
+    /// EndpointSlices that mirror Endpoints which clients keep.
     EndpointSliceMirroring,
     /// The status of disruption budgets.
     Disruption,
@@ -104,7 +104,7 @@ pub enum BuiltIn {
     AdmissionPolicyStatus,
     /// The status of service networks.
     ServiceCidr,
-    /// Claims of devices that pods have by templates, and for whom claims are reserved.
+    /// Claims of devices that pods have by templates, and the reservations of claims.
     ResourceClaim,
     /// Evicts pods whose devices are tainted.
     DeviceTaintEviction,
@@ -123,7 +123,7 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    /// All of them that run unless they are left out: what a cloud provider runs is not among them.
+    /// All controllers that run unless they are left out: those of a cloud provider are not among them.
     pub const ALL: [Self; 28] = [
         Self::ReplicaSet,
         Self::ReplicationController,

@@ -1,10 +1,10 @@
-//! What the built-in controllers stand on: one set of watches and one cache for all of them, and a queue.
+//! The runtime of the built-in controllers: one set of watches and one cache for all of them, and a queue.
 //!
-//! A [`Controller`] says what it watches, which of its objects a change concerns, and how to bring one of them on. The
+//! A [`Controller`] has its watched kinds, the keys that a change concerns, and a pass over one key. The
 //! [`ControllerManager`] runs any set of them: each is switched off by leaving it out.
 //!
-//! **Invariant:** what a controller plans is a pure function of the cache and the time; only [`Cx`] writes. Everything it
-//! writes is in the cache at once, so that a pass never acts twice on what the watch has not brought yet.
+//! **Invariant:** a controller's plan is a pure function of the cache and the time; only [`Cx`] writes. Every object that it
+//! writes is in the cache at once, so that a pass never acts twice before the watch delivers the first write.
 
 mod cache;
 mod context;

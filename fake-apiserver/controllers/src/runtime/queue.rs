@@ -1,4 +1,4 @@
-//! What is to be done, and when: each thing at most once.
+//! A work queue: keys and their times, each key at most once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How many pods of each state an owner has, kept as pods change: who needs no more than the numbers looks at no pods.
+//! The number of an owner's pods in each state, updated as pods change: a controller that needs only numbers looks at no pods.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub(crate) struct Alike {
 enum Whose {
     /// Of the controller with this uid.
     Owned(String),
-    /// Nobody's, in this namespace.
+    /// Those without a controller, in this namespace.
     Orphans(String),
 }
 
-/// The pods of each controller, and those of nobody, by their labels.
+/// The pods of each controller, and those without one, by their labels.
 #[derive(Debug, Default)]
 pub(super) struct Tallies(BTreeMap<Whose, BTreeMap<String, Alike>>);
 
@@ -131,7 +131,7 @@ impl Tallies {
 mod tests {
     use super::*;
 
-    /// A pod in short: its owner's uid (`-` for nobody), the value of a label, and letters: `r` ready, `f` failed, `t` terminating;
+    /// A pod in short: its owner's uid (`-` for none), the value of a label, and letters: `r` ready, `f` failed, `t` terminating;
     /// the kind that the reference names.
     fn pod(short: &str) -> Value {
         let parts: Vec<&str> = short.split(' ').collect();

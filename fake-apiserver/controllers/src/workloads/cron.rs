@@ -33,7 +33,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 impl Schedule {
-    /// Reads a schedule; none for what is not one.
+    /// Reads a schedule; none for an invalid one.
     pub(super) fn parse(text: &str, zone: &str) -> Option<Self> {
         let zone = if zone.is_empty() {
             TimeZone::UTC
@@ -115,7 +115,7 @@ impl Schedule {
     }
 }
 
-/// A time as it is in a zone: `2026-01-01T09:00:00+09:00`; in UTC without one, or where nobody knows it.
+/// A time in a zone: `2026-01-01T09:00:00+09:00`; in UTC without one, or where the zone is unknown.
 pub(super) fn written(at: Timestamp, zone: &str) -> String {
     match zones::named(zone) {
         Some(zone) if zone.to_offset(at).seconds() != 0 => {

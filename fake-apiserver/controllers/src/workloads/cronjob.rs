@@ -10,7 +10,7 @@ use machinery::meta::{ObjectMeta as _, at};
 use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
-use super::claim::concerned;
+use super::adoption::concerned;
 use super::cron::{self, Schedule};
 use super::job_plan::is_finished;
 use super::pod_control::{is_namespace_going, refusal};
@@ -134,7 +134,7 @@ pub(super) fn times(
 }
 
 impl CronJobs {
-    /// Brings the list of active jobs up to date, tells of those that have ended, and removes old ones.
+    /// Brings the list of active jobs up to date, records events of ended ones, and removes old ones.
     async fn account(&self, cx: &mut Cx<'_>, cron: &Value, status: &mut Value) -> Result<(), kube::Error> {
         let jobs = cx.cache.owned(Res::Jobs, cron.uid());
         let mut active: Vec<Value> = list(status, "active").to_vec();
@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// A schedule, since when and at what time it is looked at; the last time that was due, the next, and how many there were.
+    /// A schedule, its start and the present time; the last time that was due, the next, and how many there were.
     #[rstest]
     #[case::not_yet("0 * * * *", "00:10:00", "00:59:59", Some("- 01:00:00 0"))]
     #[case::just_now("0 * * * *", "00:10:00", "01:00:00", Some("01:00:00 02:00:00 1"))]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::daemonset_plan::{Plan, View};
 use super::daemonset_pods::{REVISION_LABEL, concerns, hash_of, new_pod, node_of};
 use super::pod_control::{self, SlowStart};

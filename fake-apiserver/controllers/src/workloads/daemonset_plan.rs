@@ -1,4 +1,4 @@
-//! What a daemon set does next, and what its status is: pure.
+//! The next actions of a daemon set, and its status: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::daemonset_pods::{GENERATION_LABEL, any_pod, generation, hash_of, node
 use super::pods::{availability, is_over, is_ready, scaled};
 use crate::runtime::{number, text};
 
-/// What is to be done now.
+/// The actions to take now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// Nodes that are to get a pod.
@@ -27,7 +27,7 @@ fn count(number: i64) -> usize {
     usize::try_from(number.max(0)).unwrap_or_default()
 }
 
-/// What a set is and has.
+/// A set and its state.
 pub(super) struct View<'a> {
     set: &'a Value,
     nodes: &'a [Arc<Value>],
@@ -38,7 +38,7 @@ pub(super) struct View<'a> {
     held: &'a BTreeSet<String>,
     /// Of each node, whether it is to have a pod, and whether one that is there may stay.
     wanted: Vec<(bool, bool)>,
-    /// The pods by node, without those that have ended and only wait for somebody to let them go.
+    /// The pods by node, without deleted pods that have ended.
     by_node: BTreeMap<&'a str, Vec<&'a Arc<Value>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The pods of a daemon set: what they are like, and which nodes are to have one.
+//! The pods of a daemon set: their form, and the nodes that are to have one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 pub(super) const GENERATION_LABEL: &str = "pod-template-generation";
 pub(super) const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-/// What every daemon's pod tolerates: key and effect.
+/// The tolerations of every daemon's pod: key and effect.
 const TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -40,7 +40,7 @@ pub(super) fn generation(set: &Value) -> Option<String> {
         .map(|number| number.to_string())
 }
 
-/// What all pods of a set are like.
+/// The common form of all pods of a set.
 pub(super) fn any_pod(set: &Value) -> Value {
     let mut pod = from_template(
         &set["spec"]["template"],

@@ -1,4 +1,4 @@
-//! Rows of what DaemonSets do.
+//! Rows of the actions of DaemonSets.
 
 use std::sync::LazyLock;
 
@@ -49,7 +49,7 @@ fn pod(short: &str) -> Arc<Value> {
 static SURGE: LazyLock<Value> =
     LazyLock::new(|| json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}));
 
-/// What a set does where the node `held` has lately had a pod that failed: `+` and a node that is to have a pod, `-` and a pod that goes,
+/// A set's plan where the node `held` has lately had a pod that failed: `+` and a node that gets a pod, `-` and a pod to delete,
 /// `!` and one that goes because it failed.
 fn planned(set: &Value, nodes: &[Arc<Value>], pods: &[Arc<Value>]) -> Vec<String> {
     let plan = View::new(
@@ -180,7 +180,7 @@ fn plans(#[case] spec: Value, #[case] second: Value, #[case] pods: &[&str], #[ca
     assert_eq!(planned(&set, &nodes, &pods), expected);
 }
 
-/// The set's template and how many of its pods are where they should not be, what the node is like, and whose pods there are.
+/// The set's template and how many of its pods are misplaced, the node, and the pods with their owners.
 #[rstest]
 #[case::to_run(json!({}), 0, json!({}), &[], true)]
 #[case::pods_elsewhere_do_not_count(json!({}), 0, json!({}), &["a n2 b r"], true)]
@@ -269,7 +269,7 @@ fn how_long_failed_pods_stay(#[case] failures: &[i64], #[case] now: i64, #[case]
     assert_eq!(known.delay(&newer, "n", at(now)), None);
 }
 
-/// The tolerations of a template, and what of its pods' lasts, in short.
+/// The tolerations of a template, and the number of its pods' tolerations without a time limit.
 #[rstest]
 #[case::none(json!([]), false, 6)]
 #[case::of_the_host(json!([]), true, 7)]
@@ -290,7 +290,7 @@ fn tolerations(#[case] own: Value, #[case] host: bool, #[case] expected: usize) 
     );
 }
 
-/// The number that a set says its template has, and what its pods are labelled with.
+/// The template generation in a set's annotation, and its pods' label.
 #[rstest]
 #[case::a_number("7", Some("7"))]
 #[case::with_zeros("007", Some("7"))]

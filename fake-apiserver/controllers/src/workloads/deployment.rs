@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::deployment_plan::{
     DESIRED, MAX, NOT_CREATED, REVISION, REVISION_HISTORY, Scale, View, has_deadline, is_complete,
     is_scaling, max_surge, new_set_condition, new_size, proportional, replicas, rolling, scale,
@@ -224,7 +224,7 @@ fn annotations(d: &Value, set: Option<&Value>, number: i64) -> Value {
     Value::Object(out)
 }
 
-/// Brings a set that exists up to date, and tells the deployment its revision.
+/// Brings a set that exists up to date, and writes its revision to the deployment.
 async fn take(
     cx: &mut Cx<'_>,
     d: &mut Arc<Value>,
@@ -252,7 +252,7 @@ async fn take(
     Ok(set)
 }
 
-/// The sizes in the annotations are told when the set is sized.
+/// The sizes in the annotations are written when the set is sized.
 fn annotations_of_existing(d: &Value, set: &Value, number: i64) -> Value {
     let mut wanted = annotations(d, Some(set), number);
     for key in [DESIRED, MAX] {
@@ -401,7 +401,7 @@ async fn recreate(
     Ok(())
 }
 
-/// Gives sets their sizes, with the annotations that tell for which size of the whole.
+/// Gives sets their sizes, with the annotations of the size of the whole.
 async fn apply(cx: &mut Cx<'_>, d: &Value, steps: &[Scale]) -> Result<(), kube::Error> {
     for step in steps {
         let Some(set) = cx.cache.get(Res::ReplicaSets, d.namespace(), &step.name).cloned() else {

@@ -1,4 +1,4 @@
-//! What a deployment does next, and what its status is: pure.
+//! The next actions of a deployment, and its status: pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const PROGRESSING: &str = "Progressing";
 const FAILURE: &str = "ReplicaFailure";
 /// Why there is no new set.
 pub(super) const NOT_CREATED: &str = "ReplicaSetCreateError";
-/// What stands for "no deadline".
+/// The value for "no deadline".
 const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// A ReplicaSet and how many pods it is to have.
@@ -42,7 +42,7 @@ fn is_rolling(deployment: &Value) -> bool {
     text(deployment, "spec.strategy.type") != "Recreate"
 }
 
-/// How many pods there may be above what is wanted.
+/// The number of pods that may exist above the wanted one.
 pub(super) fn max_surge(deployment: &Value) -> i64 {
     bounds(deployment).0
 }
@@ -264,7 +264,7 @@ pub(super) struct View<'a> {
     pub deployment: &'a Value,
     pub new: Option<&'a Arc<Value>>,
     pub old: &'a [Arc<Value>],
-    /// Whether it is a rollout, whose progress is told.
+    /// Whether it is a rollout, whose progress is reported.
     pub rolls: bool,
     pub now: Timestamp,
     pub stamp: &'a str,
@@ -296,13 +296,13 @@ pub(super) fn set_condition(conditions: &mut Vec<Value>, mut new: Value) {
     conditions.push(new);
 }
 
-/// The condition that tells of a set that was made or found; or that could not be.
+/// The condition about a set that was made or found; or that could not be.
 pub(super) fn new_set_condition(reason: &str, message: String, stamp: &str) -> Value {
     let status = if reason == NOT_CREATED { "False" } else { "True" };
     make(PROGRESSING, status, reason, message, stamp)
 }
 
-/// Whether progress is told at all.
+/// Whether progress is reported at all.
 pub(super) fn has_deadline(deployment: &Value) -> bool {
     number(deployment, "spec.progressDeadlineSeconds", 600) != NO_DEADLINE
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::job_plan::{
     End, FAILURES, FINALIZER, Failures, IGNORED, INDEX, Plan, View, is_finished, is_indexed,
     is_limited_by_index,
@@ -32,7 +32,7 @@ const MAX_PREFIX: usize = 58;
 /// The controller.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    /// What was seen of each job's failures.
+    /// The failures of each job so far.
     failures: BTreeMap<Key, Failures>,
 }
 
@@ -183,8 +183,8 @@ fn winding_up(job: &Value, plan: &Plan) -> Value {
     status
 }
 
-/// The pods that are still held for a job that goes or is gone, also those that it does not own any more: nobody else would let
-/// them go.
+/// The pods with a finalizer of a job that is being deleted or gone, also those that it does not own any more: no other
+/// controller would let them go.
 fn left_behind(cache: &Cache, key: &Key) -> Vec<Arc<Value>> {
     let of_job = |pod: &Value| match controller_of(pod) {
         Some(owner) => text(owner, "kind") == "Job" && text(owner, "name") == key.name,

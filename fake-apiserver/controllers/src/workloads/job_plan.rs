@@ -1,4 +1,4 @@
-//! What a job does next, and what its status is: pure.
+//! The next actions of a job, and its status: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
 
-/// What a job is and has.
+/// A job and its state.
 pub(super) struct View<'a> {
     pub job: &'a Value,
     pub pods: &'a [Arc<Value>],
     pub now: Timestamp,
-    /// What earlier passes have seen of its failures.
+    /// The failures that earlier passes have seen.
     pub known: Failures,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum End {
     Failed { reason: String, message: String },
 }
 
-/// What is to be done now.
+/// The actions to take now.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// Pods to make: the index of each, where they have one.
@@ -63,7 +63,7 @@ pub(super) struct Plan {
     pub next: Option<Duration>,
     /// Whether new pods wait for their time. The job then counts as one without active pods.
     pub waits: bool,
-    /// What is to be remembered, once what ended is counted.
+    /// The failures to remember, once the ended pods are counted.
     pub row: Failures,
     /// Indexes that are done, as `0-3,5`.
     pub indexes: Option<String>,
@@ -183,7 +183,7 @@ impl View<'_> {
         phase == "Failed" || (pod.is_terminating() && counts && phase != "Succeeded")
     }
 
-    /// What a rule of the failure policy says of a failed pod: its action, and why.
+    /// The failure policy's verdict on a failed pod: the action of the rule, and the reason.
     fn policy(&self, pod: &Value) -> Option<(&str, String)> {
         for (number, rule) in list(self.job, "spec.podFailurePolicy.rules").iter().enumerate() {
             let action = text(rule, "action");
@@ -419,7 +419,7 @@ impl View<'_> {
         held
     }
 
-    /// How the job will end, if that has been told already.
+    /// The end of the job, if a condition has it already.
     fn decided(&self) -> Option<End> {
         let told = |kind: &str| {
             let found = condition(self.job, kind).filter(|found| text(found, "status") == "True")?;
@@ -433,7 +433,7 @@ impl View<'_> {
             .or_else(|| told("SuccessCriteriaMet").map(|(reason, message)| End::Complete { reason, message }))
     }
 
-    /// What is known of failures in a row, with those that are to be counted now. Those that do not count as failures are among
+    /// The failures in a row, with those that are to be counted now. Those that do not count as failures are among
     /// them.
     fn failures_in_a_row(&self) -> Failures {
         let all = number(self.job, "spec.completions", i64::MAX);

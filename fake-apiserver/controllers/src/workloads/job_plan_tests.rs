@@ -1,10 +1,10 @@
-//! What becomes of a job: pods in short, and the plan in short.
+//! Plans of jobs: pods in short, and the plan in short.
 
 use rstest::rstest;
 
 use super::*;
 
-/// A pod in short: name, phase, and what else there is: an index, `c` if it was counted, `t` if it is being deleted on its
+/// A pod in short: name, phase, and more: an index, `c` if it was counted, `t` if it is being deleted on its
 /// node, an exit code behind `!` (and the second of its end behind `@`), failures before it behind `~`, restarts of its containers behind `x`, of
 /// its init containers behind `i`.
 fn pod(short: &str) -> Arc<Value> {

@@ -1,8 +1,9 @@
 //! The controllers of workloads: each looks at an object and its pods, plans, and acts.
 //!
-//! [`pods`] is what they share about pods, [`pod_control`] makes and deletes them, [`claim`] whose pods are whose, [`revisions`] the history of a template.
+//! [`pods`] reads pods, [`pod_control`] makes and deletes them, [`adoption`] finds their owners, [`revisions`] is the history of
+//! a template.
 
-pub(super) mod claim;
+pub(super) mod adoption;
 pub(super) mod cron;
 pub(super) mod cronjob;
 pub(super) mod daemonset;

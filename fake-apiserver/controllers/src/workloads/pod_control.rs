@@ -1,4 +1,4 @@
-//! How workloads make and delete their pods, and what is said about it.
+//! Creating and deleting the pods of workloads, and the events about it.
 
 use machinery::meta::ObjectMeta as _;
 use shared_json::Value;

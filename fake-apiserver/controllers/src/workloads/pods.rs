@@ -1,4 +1,4 @@
-//! What the controllers of workloads want to know about pods. Pure.
+//! Reading pods for the controllers of workloads. Pure.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ pub(crate) fn sort_by_age(objects: &mut [Arc<Value>]) {
     });
 }
 
-/// The reference from what a controller makes to its object.
+/// The owner reference from a made object to its controller's object.
 pub(crate) fn owner_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({
         "apiVersion": api_version, "kind": kind, "name": owner.name(), "uid": owner.uid(),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned, keeps_all};
+use super::adoption::{claim, concerned, keeps_all};
 use super::pod_control::{self, SlowStart, refusal};
 use super::pods::{availability, from_template, is_active, owner_reference, sort_for_deletion};
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Numbers, Res, condition, list, number, text};
@@ -20,7 +20,7 @@ const FAILURE: &str = "ReplicaFailure";
 /// The controller, of ReplicaSets or of the ReplicationControllers that were before them.
 pub(crate) struct ReplicaSets(pub(crate) Res);
 
-/// What a pass does.
+/// The actions of a pass.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Plan {
     pub create: usize,
@@ -217,7 +217,7 @@ impl Controller for ReplicaSets {
     }
 }
 
-/// The pods of all sets of the same owner: where they are tells which nodes are fuller.
+/// The pods of all sets of the same owner: their nodes show which nodes are fuller.
 fn related(cache: &Cache, set: &Value) -> Vec<Arc<Value>> {
     let owner = crate::runtime::controller_of(set).map(|owner| text(owner, "uid").to_owned());
     match owner {

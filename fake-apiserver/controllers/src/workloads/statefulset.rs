@@ -10,7 +10,7 @@ use machinery::meta::{ObjectMeta as _, string_map};
 use machinery::selector::matches_selector;
 use shared_json::{Value, json};
 
-use super::claim::{claim, concerned};
+use super::adoption::{claim, concerned};
 use super::pod_control::refusal;
 use super::pods::{availability, from_template, is_over, is_ready, owner_reference};
 use super::revisions::{History, ensure, is_orphan, template_of, truncate};
@@ -41,7 +41,7 @@ pub(super) enum Step {
     Renew(String),
 }
 
-/// What a set is and has.
+/// A set and its state.
 pub(super) struct View<'a> {
     pub set: &'a Value,
     pub pods: &'a [Arc<Value>],
@@ -100,7 +100,7 @@ impl View<'_> {
         }
     }
 
-    /// What is to be done now, in order.
+    /// The actions to take now, in order.
     pub(super) fn steps(&self) -> Vec<Step> {
         let set = self.set;
         if set.is_terminating() {
@@ -189,7 +189,7 @@ impl View<'_> {
         out
     }
 
-    /// Gives pods back the label that tells them apart, and their claims what they lack.
+    /// Restores the identity label of pods, and missing parts of their claims.
     async fn tend(&self, cx: &mut Cx<'_>) -> Result<(), kube::Error> {
         let (set, is_ordered) = (self.set, !is_parallel(self.set));
         let (start, count) = (first(set), number(set, "spec.replicas", 1));
@@ -252,7 +252,7 @@ impl View<'_> {
     }
 
     /// The status, and when a pod will have been ready for long enough.
-    /// `steps` are what is done now: it is told of the pods that are there before, as the real one does.
+    /// `steps` are the actions taken now: the status counts the pods from before them, as the real one does.
     pub(super) fn status(&self, collisions: i64, steps: &[Step]) -> (Value, Option<Duration>) {
         let set = self.set;
         let min_ready = number(set, "spec.minReadySeconds", 0);
@@ -482,7 +482,7 @@ pub(super) async fn history(cx: &mut Cx<'_>, object: &Value) -> Result<History, 
     ensure(cx, Res::StatefulSets, object, revisions, HASH_LABEL).await
 }
 
-/// The revisions that an object has, after those that nobody has and that it selects were adopted.
+/// The revisions of an object, after it has adopted those that it selects and that have no owner.
 pub(super) async fn claimed(
     cx: &mut Cx<'_>,
     res: Res,

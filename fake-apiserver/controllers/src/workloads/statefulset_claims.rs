@@ -1,4 +1,4 @@
-//! Claims of a StatefulSet's pods: made before the pods, and given owners by what is to become of them.
+//! Claims of a StatefulSet's pods: made before the pods, and given owners by the retention policy.
 
 use machinery::meta::ObjectMeta as _;
 use shared_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) fn claim_name(template: &Value, set: &Value, ordinal: i64) -> String 
     format!("{}-{}-{ordinal}", text(template, "metadata.name"), set.name())
 }
 
-/// Makes the claims of a pod that are not there; or tells why some are not to be had.
+/// Makes the missing claims of a pod; or returns why some cannot be made.
 pub(super) async fn ensure_claims(
     cx: &mut Cx<'_>,
     set: &Value,
@@ -102,7 +102,7 @@ pub(super) fn waits_for_claims(cache: &Cache, set: &Value, ordinal: i64) -> bool
         })
 }
 
-/// Who a claim belongs to: nobody, the set, or, once its pod is too many, that pod, by what the set says is to become of it.
+/// The owner of a claim: none, the set, or, once its pod is in excess, that pod, by the set's retention policy.
 fn claim_owner<'a>(set: &'a Value, pod: &'a Value) -> Option<(&'static str, &'static str, &'a Value)> {
     let (start, count) = (first(set), number(set, "spec.replicas", 1));
     let is_condemned = ordinal(set, pod).is_some_and(|ordinal| ordinal < start || ordinal >= start + count);
@@ -128,7 +128,7 @@ fn is_stale(claim: &Value, version: &str, kind: &str, object: &Value) -> bool {
         .is_some_and(|owner| text(owner, "uid") != object.uid())
 }
 
-/// Whether a claim whose owners matter is somebody else's.
+/// Whether a claim whose owners matter belongs to another object.
 fn is_another_s(set: &Value, pod: &Value, claim: &Value) -> bool {
     let mut owners = list(claim, "metadata.ownerReferences").iter();
     (goes(set, "whenDeleted") || goes(set, "whenScaled"))
@@ -167,7 +167,7 @@ fn claim_owners(set: &Value, pod: &Value, claim: &Value) -> Option<Vec<Value>> {
     Some(owners.into_iter().cloned().collect())
 }
 
-/// Gives the claims of a pod the owners that the set says they are to have; tells whether any had not.
+/// Gives the claims of a pod the owners that the set's policy names; returns whether any owner changed.
 async fn retain(cx: &mut Cx<'_>, set: &Value, pod: &Value) -> Result<bool, kube::Error> {
     let Some(ordinal) = ordinal(set, pod) else {
         return Ok(false);

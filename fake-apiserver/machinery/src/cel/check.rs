@@ -1,4 +1,4 @@
-//! What is wrong with the rules of a CustomResourceDefinition.
+//! Errors in the rules of a CustomResourceDefinition.
 
 use pod_rules::field_error::{FieldError, FieldErrorKind};
 use pod_rules::go;
@@ -18,14 +18,14 @@ const REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// What a rule may cost, and all rules of a schema.
+/// The cost limits of a rule, and of all rules of a schema.
 const RULE_COST_MAX: u64 = 10_000_000;
 const SCHEMA_COST_MAX: u64 = 100_000_000;
 /// So many of the most expensive rules are named.
 const NAMED_MAX: usize = 4;
 
-/// Every complaint about the rules in a schema that are read, with paths relative to it. Without `costs` no rule is refused for what it
-/// alone costs: for schemas that were accepted before. Where something else is `wrong` with a schema or a part of it, its rules are not read.
+/// Every complaint about the rules in a schema, with paths relative to it. Without `costs` no rule is refused for its own
+/// cost: for schemas that were accepted before. The rules of a schema or a part with another error (`wrong`) are not read.
 pub fn check(schema: &Schema, costs: bool, wrong: &[String]) -> Vec<FieldError> {
     let mut out = Out {
         complaints: Vec::new(),
@@ -62,7 +62,7 @@ impl Out<'_> {
     }
 }
 
-/// What the rules of a schema cost.
+/// The costs of a schema's rules.
 #[derive(Default)]
 struct Costs {
     total: u64,
@@ -110,13 +110,13 @@ fn too_much(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What is known of a schema by where it stands.
+/// The properties of a schema that follow from its place.
 struct Place<'a> {
     /// The type of its values; none if expressions cannot see them.
     ty: Option<Ty<'a>>,
     /// How often it can be there in an object; none if nothing limits that.
     times: Option<u64>,
-    /// The innermost list around it whose items cannot be told apart.
+    /// The innermost list around it whose items have no keys.
     loose: Option<&'a str>,
 }
 
@@ -185,7 +185,7 @@ fn has_break(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// What can be said of a rule of a schema without reading it.
+/// The complaints about a rule of a schema that need no parsing.
 pub fn written(rule: &Value, path: &str, out: &mut Vec<FieldError>) {
     let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
     let place = |field: &str| format!("{path}.{field}");
@@ -228,7 +228,7 @@ pub fn written(rule: &Value, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// The rules about a value and its parts that cannot be read, as the real server tells of them when it checks the value.
+/// The errors in unreadable rules about a value and its parts, as the real server reports them when it checks the value.
 pub fn unread(schema: &Schema, value: &Value, is_resource: bool) -> Vec<FieldError> {
     let ty = if is_resource {
         Some(of_resource(schema))
@@ -293,7 +293,7 @@ fn type_word(schema: &Schema) -> &'static str {
     }
 }
 
-/// An expression over `self` and `oldSelf`, and what is known of its parts; or what is wrong with it.
+/// An expression over `self` and `oldSelf` with the types of its parts; or its errors.
 fn compile<'a>(
     text: &str,
     this: &Ty<'a>,
@@ -420,7 +420,7 @@ mod tests {
     use rstest::rstest;
     use shared_json::json;
 
-    /// What is said of one rule of an object with a field of each kind.
+    /// The complaints about one rule of an object with a field of each kind.
     fn said(rule: &str) -> Vec<String> {
         let schema = json!({"type": "object", "properties": {"spec": {
             "type": "object",
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(said(rule), Vec::<String>::new());
     }
 
-    /// Rows of DIVERGENCE.md: what a real server says the opposite of.
+    /// Rows of DIVERGENCE.md: rules that a real server judges the other way.
     #[rstest]
     #[case("self.l.existsOne(x, x == 'a')", true)]
     #[case("duration(self.n) == duration('1s')", false)]

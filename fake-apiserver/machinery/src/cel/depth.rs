@@ -1,4 +1,4 @@
-//! How deep expressions may be, and the stack that they take.
+//! Limits on the depth of expressions, and the stack that they take.
 //!
 //! The real parser counts how often each rule of its grammar is entered within itself, and gives up at 250: brackets within brackets,
 //! the branches of a condition, and chains of operators, of comparisons and of fields, whose rules are left-recursive. Here that is
@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 250;
 /// The longest expression in characters, as in cel-go.
 const LENGTH_MAX: usize = 100_000;
 
-/// What must be left of the stack wherever expressions are walked through, and how much is taken where it is not.
+/// The free stack that a walk through expressions needs, and the size of the new stack where there is less.
 const STACK_LEFT: usize = 6 << 20;
 const STACK_TAKEN: usize = 32 << 20;
 /// The same for parsing, which takes some 160 KiB for a bracket where the parser is not optimized.
@@ -89,8 +89,8 @@ impl Rules {
     }
 }
 
-/// What stands between two brackets, as far as it has been read. Of a left-recursive rule each operator enters it once more, and so does
-/// what is right of one.
+/// The part of the text between two brackets that has been read so far. Each operator enters a left-recursive rule once more,
+/// and so does the operand on its right.
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     /// Whether there is anything.
@@ -99,10 +99,10 @@ struct Frame {
     branches: usize,
     conditions: usize,
     comparisons: usize,
-    /// Sums, and what is multiplied before the first of them, which the same pass of the rule reads.
+    /// Sums, and the products before the first of them, which the same pass of the rule reads.
     sums: usize,
     in_sum: bool,
-    /// What is multiplied in the part of the sum that is being read.
+    /// The factors in the part of the sum that is being read.
     factors: usize,
     members: usize,
 }
@@ -153,7 +153,7 @@ struct Scan<'a> {
     around: Vec<Frame>,
     outer: Rules,
     depth: Depth,
-    /// Whether what was read last can be the left side of an operator.
+    /// Whether the last token can be the left side of an operator.
     behind_operand: bool,
 }
 

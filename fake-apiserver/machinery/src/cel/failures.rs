@@ -2,11 +2,11 @@
 
 use kube_cel::cel::{ExecutionError, Value};
 
-/// What is said of a text that is no quantity.
+/// The error for a text that is no quantity.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// Conversions of texts, and what they convert to.
+/// Conversions of texts, and their target types.
 const CONVERSIONS: [(&str, &str); 6] = [
     ("int", "int"),
     ("uint", "uint"),
@@ -39,7 +39,7 @@ pub(super) fn describe(error: &ExecutionError) -> String {
     }
 }
 
-/// What a function says of its arguments.
+/// A function's error about its arguments.
 fn of_function(function: &str, message: &str) -> String {
     if message == "quantity is not an integer" {
         return "cannot convert value to integer".to_owned();

@@ -1,5 +1,5 @@
-//! What the real server computes while it prepares an expression: conversions of values that are written out, and regular
-//! expressions. What cannot be computed is refused then.
+//! The real server's computations while it prepares an expression: conversions of literals, and regular
+//! expressions. An expression with a failing one is refused.
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 

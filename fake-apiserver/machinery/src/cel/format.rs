@@ -94,7 +94,7 @@ fn clause(text: &str) -> Result<(Clause, &str), String> {
     Ok((Clause { kind, precision }, rest.get(1..).unwrap_or_default()))
 }
 
-/// What is said of a value that a clause does not take.
+/// The error for a value that a clause does not take.
 fn refused(kind: char, given: &str) -> String {
     let takes = match kind {
         'd' => "decimal clause can only be used on integers",
@@ -127,7 +127,7 @@ fn filled(format: &str, args: &[Value]) -> Result<String, String> {
     Ok(out)
 }
 
-/// What a clause makes of a value; none if it does not take such values.
+/// A value formatted by a clause; none if it does not take such values.
 fn one(clause: &Clause, value: &Value) -> Option<String> {
     Some(match (clause.kind, value) {
         ('s', value) => shown(value)?,
@@ -285,7 +285,7 @@ fn nested(value: &Value) -> Option<String> {
     })
 }
 
-/// What is wrong with a call whose format and arguments are written out: the node where it is, and why.
+/// The error of a call whose format and arguments are literals: its node, and the reason.
 pub(super) fn problem<'a>(
     call: u64,
     format: &str,
@@ -341,7 +341,7 @@ fn unfit<'a>(kind: char, arg: &IdedExpr, type_at: &dyn Fn(u64) -> Ty<'a>) -> Opt
     }
 }
 
-/// The name of a type without what it holds.
+/// The name of a type without its parameters.
 fn type_name_of(ty: &Ty<'_>) -> String {
     match ty {
         Ty::Timestamp => "google.protobuf.Timestamp".to_owned(),

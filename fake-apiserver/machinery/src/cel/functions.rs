@@ -41,7 +41,7 @@ fn read(line: &'static str) -> Option<(&'static str, Overload)> {
     Some((name.strip_prefix('.').unwrap_or(name), overload))
 }
 
-/// What stands between the commas outside of parentheses.
+/// The texts between the commas outside of parentheses.
 fn parts(text: &'static str) -> Vec<&'static str> {
     let (mut depth, mut from, mut out) = (0_usize, 0, Vec::new());
     for (at, c) in text.char_indices() {

@@ -1,6 +1,6 @@
 //! Lists of kind `set` and `map` in the rules of custom resources: they are equal whatever their order, and `+` merges them.
 //!
-//! Values do not know what schema they have. So a comparison or a sum whose left side is such a list, or holds one, becomes a
+//! Values do not know their schema. So a comparison or a sum whose left side is such a list, or holds one, becomes a
 //! call that says how: as in the real server, the left side alone decides.
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -27,7 +27,7 @@ pub(super) fn add(context: &mut Context<'static>) {
     });
 }
 
-/// What lists a schema has that know no order; none if it has none.
+/// The unordered lists of a schema; none if it has none.
 pub(super) type Lists = Option<Arc<str>>;
 
 pub(super) fn of(schema: &Schema) -> Lists {
@@ -105,7 +105,7 @@ fn rewrite(expression: &mut IdedExpr, names: &mut Names<'_>) -> bool {
     true
 }
 
-/// The schema of what an expression gives, where that is a part of the object.
+/// The schema of an expression's value, where that is a part of the object.
 fn described<'a>(expression: &IdedExpr, names: &Names<'a>) -> Option<&'a Schema> {
     match &expression.expr {
         Expr::Ident(name) => names.iter().rev().find(|(other, _)| other == name)?.1,
@@ -202,7 +202,7 @@ fn ordered(value: &Value, plan: &Json) -> Value {
     }
 }
 
-/// What tells an item of a list of kind `map` apart: its keys.
+/// The identity of an item of a list of kind `map`: its keys.
 fn identity(item: &Value, keys: &Json) -> String {
     let Value::Map(map) = item else {
         return String::new();
@@ -216,7 +216,8 @@ fn identity(item: &Value, keys: &Json) -> String {
     values.collect::<Vec<_>>().join(",")
 }
 
-/// The items of the first list, those of a map in the second one's words where both have them, and then what the second has more.
+/// The items of the first list, those of a map with the second list's values where both have them, and then the rest of the
+/// second.
 fn joined(a: &Value, b: &Value, plan: &Json) -> Value {
     let (Value::List(a), Value::List(b)) = (a, b) else {
         return Value::Null;

@@ -6,12 +6,12 @@ use kube_cel::cel::common::ast::{
 
 use super::objects::parts;
 
-/// What loops collect in.
+/// The variable in which loops collect their result.
 const RESULT: &str = "@result";
 /// The list that `sortBy` sorts.
 const SORTED: &str = "@__sortBy_input__";
 
-/// Puts what macros stand for in their place.
+/// Replaces macros by their expansions.
 pub(super) fn expand(expression: &mut IdedExpr) {
     let mut next = Ids(1 + largest(expression));
     next.expand(expression);
@@ -143,7 +143,7 @@ impl Ids {
         }))
     }
 
-    /// The list in the order of the keys that the body finds for its items. What is wrong with the keys is said of the whole.
+    /// The list in the order of the keys that the body computes for its items. An error in a key is an error of the whole call.
     fn sorted(&mut self, id: u64, list: &IdedExpr, variable: &IdedExpr, key: &IdedExpr) -> Option<Expr> {
         let variable = ident_of(variable)?;
         let (input, so_far) = (self.ident(SORTED), self.ident(RESULT));

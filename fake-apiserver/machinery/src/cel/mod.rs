@@ -1,9 +1,9 @@
 //! Expressions in CEL, as Kubernetes extends it.
 //!
 //! [`Expression`] is one that was read; [`Scope`] holds the functions it may call. [`values`] turns JSON into values of
-//! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] what is wrong with them.
+//! CEL by the schema that describes it; [`rules`] are those of custom resources, [`check`] finds errors in them.
 //!
-//! What a rule may cost is estimated ([`cost`]) when it is written; what it does cost when it is evaluated is not counted.
+//! The cost of a rule is estimated ([`cost`]) when it is written; its real cost during evaluation is not counted.
 
 pub mod check;
 mod cost;
@@ -17,6 +17,7 @@ mod library;
 mod lists;
 mod macros;
 mod objects;
+mod parser_gaps;
 pub mod policies;
 mod readable;
 pub mod rules;
@@ -25,7 +26,6 @@ mod ty;
 pub mod type_check;
 mod types;
 pub mod values;
-mod words;
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::IdedExpr;
@@ -45,14 +45,14 @@ const PARSER_DEPTH_MAX: u16 = 500;
 #[derive(Debug)]
 pub struct Expression {
     tree: IdedExpr,
-    /// What is evaluated, where that is not the same: objects are maps, loops over two variables are over one.
+    /// The expression to evaluate, where it differs: objects are maps, loops over two variables are over one.
     run: Option<IdedExpr>,
 }
 
 /// Why an expression has no value.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the real server would say.
+    /// The real server's message.
     pub text: String,
 }
 
@@ -89,11 +89,11 @@ impl Expression {
     /// Reads an expression.
     ///
     /// # Errors
-    /// What is wrong with its syntax, as the real server prints it.
+    /// The syntax errors, as the real server prints them.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut tree = parse(text)?;
         deep(|| {
-            if let Some(error) = words::problem(text, &mut tree) {
+            if let Some(error) = parser_gaps::problem(text, &mut tree) {
                 return Err(error);
             }
             macros::expand(&mut tree);
@@ -109,7 +109,7 @@ impl Expression {
     /// Reads an expression that may make objects (`Object{…}`, `Object.spec{…}`, `JSONPatch{…}`), which are maps here.
     ///
     /// # Errors
-    /// What is wrong with its syntax, as the real server prints it.
+    /// The syntax errors, as the real server prints them.
     pub fn read_with_objects(text: &str) -> Result<Self, String> {
         let mut read = Self::read(text)?;
         let mut run = read.run.take().unwrap_or_else(|| read.tree.clone());
@@ -158,7 +158,7 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
             return error.to_string().replace("<input>:1:1:", "<input>:1:0:");
         }
         // The lines that show the place stand one blank further in where the real server prints them.
-        words::of_macros(text, &error.to_string().replace("\n|", "\n |"))
+        parser_gaps::of_macros(text, &error.to_string().replace("\n|", "\n |"))
     })
 }
 
@@ -170,7 +170,7 @@ fn parser() -> Parser {
 
 /// Where the nodes of an expression stand, by their ids: line and column, from 1.
 ///
-/// The parser tells that of what it cannot read only; so it is given the same with a character behind it that it cannot.
+/// The parser gives places only in its errors; so it gets the same text with an illegal character behind it.
 fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
     let unreadable = format!("{text}\n\u{1}");
     let depth = Depth::of(text).unwrap_or_default();
@@ -188,7 +188,7 @@ fn places(text: &str) -> impl Fn(u64) -> (usize, usize) {
     }
 }
 
-/// What is wrong with an expression, as the real server prints it: with the places, in their order.
+/// The errors in an expression, as the real server prints them: with the places, in their order.
 fn complaints(text: &str, wrong: &[Wrong]) -> String {
     let place = places(text);
     let mut all: Vec<((usize, usize), &str)> = wrong
@@ -211,12 +211,12 @@ pub fn is_version(text: &str) -> bool {
     readable::version_problem(text).is_none()
 }
 
-/// Reads an expression; the error says what is wrong with it.
+/// Reads an expression; the error is the real server's.
 pub fn compile(expression: &str) -> Result<Expression, String> {
     Expression::read(expression).map_err(|error| format!("compilation failed: {error}"))
 }
 
-/// What is wrong with an expression that chooses devices.
+/// The errors in an expression that chooses devices.
 pub fn device_selector(text: &str) -> Result<(), String> {
     let expression = Expression::read(text).map_err(|error| format!("compilation failed: {error}"))?;
     let checked = deep(|| types::check(&expression.tree, vec![("device".to_owned(), Ty::Dyn)]));

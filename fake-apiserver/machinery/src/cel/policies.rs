@@ -1,4 +1,4 @@
-//! What expressions of admission may use: policies, and the match conditions of policies and webhooks.
+//! The environment of admission expressions: policies, and the match conditions of policies and webhooks.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ static NAMESPACE: Record = Record {
     ],
 };
 
-/// What an expression must give.
+/// The type that an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Any type.
@@ -94,9 +94,9 @@ pub enum Wanted {
     Text,
     /// Of an audit annotation: nothing is `null`.
     TextOrNull,
-    /// Of a mutation: what to merge.
+    /// Of a mutation: the object to merge.
     Object,
-    /// Of a mutation: what to do, in order.
+    /// Of a mutation: the operations, in order.
     Patches,
 }
 
@@ -105,7 +105,7 @@ pub enum Wanted {
 pub struct Names {
     /// There are parameters.
     pub params: bool,
-    /// What was declared so far by `variables`; none where there are no variables.
+    /// The variables declared so far by `variables`; none where there are no variables.
     variables: Option<BTreeMap<String, Ty<'static>>>,
 }
 
@@ -144,7 +144,7 @@ impl Names {
         deep(|| types::check(&read.tree, names))
     }
 
-    /// What is wrong with an expression, if anything is.
+    /// The error in an expression, if there is one.
     pub fn problem(&self, text: &str, wanted: Wanted) -> Option<Problem> {
         let read = match Expression::read(text) {
             Ok(read) => read,
@@ -166,7 +166,7 @@ impl Names {
         )))
     }
 
-    /// Why a value of a type is not what is wanted.
+    /// Why a value of a type is not of the wanted type.
     fn mismatch(found: &Ty<'_>, wanted: Wanted) -> Option<String> {
         let patches = Ty::list(Ty::Named("JSONPatch"));
         let (fits, named) = match wanted {
@@ -181,7 +181,7 @@ impl Names {
     }
 }
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It is not one that may be asked.
@@ -191,7 +191,7 @@ pub enum Problem {
 }
 
 /// The names that an expression may use, and their types: `object` is that of the object before and after, `params` none where there are
-/// none; what is `wanted` says who may be asked and what may be made.
+/// none; `wanted` decides whether the authorizer and object constructors are available.
 pub(super) fn environment<'a>(
     object: Ty<'a>,
     params: Option<Ty<'a>>,
@@ -223,7 +223,7 @@ pub(super) fn environment<'a>(
     names
 }
 
-/// The type, without what is borrowed: what is declared by a schema is not known of variables.
+/// The type without borrowed parts: types of a schema are not known of variables.
 pub(super) fn lasting(ty: &Ty<'_>) -> Ty<'static> {
     let inner = |of: &Ty<'_>| Box::new(lasting(of));
     match ty {

@@ -1,4 +1,4 @@
-//! Texts that functions read, and what is said of those that they cannot: addresses, versions, and named formats.
+//! Texts that functions parse, and the errors for those that do not parse: addresses, versions, and named formats.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ const FORMATS: [(&str, Problems); 13] = [
     ("uuid", plain!("uuid", "does not match the UUID format")),
 ];
 
-/// What a format is as a value: this and its name.
+/// The form of a format as a value: this and its name.
 const FORMAT: &str = "@format:";
 
 /// Adds the functions.
@@ -128,7 +128,7 @@ fn uri(text: &str) -> Vec<String> {
     said("invalid URI for request")
 }
 
-/// What Go says of a text that is no address.
+/// Go's error for a text that is no address.
 fn parse_problem(text: &str) -> Option<String> {
     let said = |why: &str| Some(format!("ParseAddr({text:?}): {why}"));
     let near = |why: &str, at: &str| Some(format!("ParseAddr({text:?}): {why} (at {at:?})"));

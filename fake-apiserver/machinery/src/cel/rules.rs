@@ -38,7 +38,7 @@ impl RuleSet {
         self.expressions.is_empty()
     }
 
-    /// Reads the rules of `rules`, which are about what `schema` describes.
+    /// Reads the rules of `rules`, which are about values of `schema`.
     fn add(&mut self, rules: &Schema, schema: &Schema) {
         // Built-in types have no rules, and some contain themselves.
         if rules.name.is_some() {
@@ -103,7 +103,7 @@ impl RuleSet {
         found.map(|(_, expression)| expression)
     }
 
-    /// What the rules say of an object, new or changed: complaints, and complaints about what was so before.
+    /// The rules' complaints about an object, new or changed, and the complaints that were true before.
     pub fn check(&self, schema: &Schema, new: &Value, old: Option<&Value>) -> (Vec<FieldError>, Vec<String>) {
         let mut walk = Walk {
             rules: self,
@@ -125,7 +125,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Checks a value and its parts. `rules` holds the rules, `schema` describes the value; `same_above` is whether the
-    /// value around it is what it was.
+    /// value around it is unchanged.
     fn visit(
         &mut self,
         rules: &Schema,

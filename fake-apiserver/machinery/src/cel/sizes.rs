@@ -9,7 +9,7 @@ const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 const TIME_BYTES_MAX: u64 = 32;
 const DATE_BYTES: u64 = 12;
 
-/// The most characters, items or entries of what stands at a path below a value; none if the schema knows no such place.
+/// The most characters, items or entries of the value at a path below a value; none if the schema knows no such path.
 pub(super) fn size_at(schema: &Schema, path: &[String]) -> Option<u64> {
     let Some((part, rest)) = path.split_first() else {
         return Some(most(schema));

@@ -1,4 +1,4 @@
-//! Types of CEL, and when a value of one may stand for a value of another.
+//! Types of CEL, and their assignability.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +33,7 @@ pub(super) enum Ty<'a> {
     Var(u32),
 }
 
-/// What fields an object has.
+/// The fields of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'a> {
     /// Those of a schema; of a resource also `apiVersion`, `kind` and `metadata`.
@@ -158,24 +158,24 @@ impl<'a> Ty<'a> {
     }
 }
 
-/// What has been found out about variables.
+/// The types found for variables so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found<'a> {
     known: BTreeMap<u32, Ty<'a>>,
 }
 
 impl<'a> Found<'a> {
-    /// The type with what is known in the place of variables; what is not known stays.
+    /// The type with the known variables replaced; unknown ones stay.
     pub(super) fn apply(&self, ty: &Ty<'a>) -> Ty<'a> {
         ty.mapped(&|var| self.known.get(&var).map(|known| self.apply(known)))
     }
 
-    /// The same, with anything in the place of what is not known.
+    /// The same, with `dyn` in the place of unknown variables.
     pub(super) fn settled(&self, ty: &Ty<'a>) -> Ty<'a> {
         self.apply(ty).mapped(&|_| Some(Ty::Dyn))
     }
 
-    /// Whether values of types may stand for values of others; what that says of variables is kept if so.
+    /// Whether values of one list of types may stand for values of another; if so, the variables' types are kept.
     pub(super) fn accepts(&mut self, given: &[Ty<'a>], wanted: &[Ty<'a>]) -> bool {
         if given.len() != wanted.len() {
             return false;

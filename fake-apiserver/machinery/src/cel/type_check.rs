@@ -1,4 +1,4 @@
-//! Expressions of a policy, checked against the types of the kinds that it is for: what the status of a policy warns of.
+//! Type checks of a policy's expressions against the kinds that it matches: the warnings in the status of a policy.
 //!
 //! As `validating/typechecking.go` of the real server has it: `object`, `oldObject` and `params` have the types that their
 //! schemas describe. A variable whose expression is wrong may be anything, and so may one of a type that a schema describes.
@@ -13,13 +13,13 @@ use crate::types::Schema;
 
 /// The types of one kind that a policy is for.
 pub struct Typed<'a> {
-    /// What describes the objects.
+    /// The schema of the objects.
     pub object: &'a Schema,
-    /// What describes the parameters, if the policy has any; none inside if nobody knows.
+    /// The schema of the parameters, if the policy has any; the inner one is none if it is unknown.
     pub params: Option<Option<&'a Schema>>,
 }
 
-/// What is wrong with each of the expressions; `variables` are names and expressions, in the order of their declaration.
+/// The errors of each expression; `variables` are names and expressions, in the order of their declaration.
 pub fn problems(typed: &Typed<'_>, variables: &[(&str, &str)], expressions: &[&str]) -> Vec<Option<String>> {
     let mut known: BTreeMap<String, Ty<'static>> = BTreeMap::new();
     for (name, expression) in variables {

@@ -1,4 +1,4 @@
-//! What type an expression has, as the real server's checker finds it.
+//! The type of an expression, as the real server's checker finds it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::types::{Kind, Schema};
 /// The name whose presence says that an expression may make objects and patches.
 pub(super) const OBJECTS: &str = "@objects";
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// The node of the expression where it is.
@@ -61,7 +61,7 @@ pub(super) fn check<'a>(expression: &IdedExpr, names: Vec<(String, Ty<'a>)>) -> 
     }
 }
 
-/// The type of what a schema describes; none for what expressions cannot see.
+/// The type of a schema's values; none where expressions cannot see them.
 pub(super) fn of(schema: &Schema) -> Option<Ty<'_>> {
     Some(match &schema.kind {
         Kind::Object(object) => {
@@ -293,7 +293,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// What values of a list have in common.
+    /// The common type of a list's values.
     fn joined(&mut self, before: Option<Ty<'a>>, ty: Ty<'a>) -> Ty<'a> {
         let Some(before) = before else {
             return ty;

@@ -73,7 +73,7 @@ pub(super) fn unescape(name: &str) -> String {
         .replace('\u{0}', "__")
 }
 
-/// A value as JSON: what has no form of its own there is text.
+/// A value as JSON: values without a JSON form are text.
 pub fn to_json(value: &Value) -> Json {
     match value {
         Value::Bool(flag) => Json::from(*flag),

@@ -1,6 +1,6 @@
-//! What is wrong with a JSON text, in the words of Go's `encoding/json`.
+//! Syntax errors of a JSON text, in the words of Go's `encoding/json`.
 
-/// Where the scanner is: what may come next, and after what.
+/// The state of the scanner: the tokens that may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
     /// A value.
@@ -13,7 +13,7 @@ enum Expect {
     Key,
     /// `:`
     Colon,
-    /// `,` or the end of what is open, after a value.
+    /// `,` or the closing bracket, after a value.
     Next,
 }
 

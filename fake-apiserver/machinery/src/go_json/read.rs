@@ -16,17 +16,17 @@ pub struct Document {
     pub duplicates: Vec<String>,
 }
 
-/// Parses a document that is read into an object of a type: what repeats a field adds to it. The error is in Go's words.
+/// Parses a document for an object of a type: a repeated field is merged into the former one. The error is in Go's words.
 pub fn parse(bytes: &[u8]) -> Result<Document, String> {
     parse_as(bytes, Repeated::Adds)
 }
 
-/// Parses a document that is read as it is: what repeats a field replaces it.
+/// Parses a document without a type: a repeated field replaces the former one.
 pub fn parse_untyped(bytes: &[u8]) -> Result<Document, String> {
     parse_as(bytes, Repeated::Replaces)
 }
 
-/// What becomes of a map that is given twice.
+/// The treatment of a map that is given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeated {
     Adds,
@@ -45,7 +45,7 @@ fn parse_as(bytes: &[u8], repeated: Repeated) -> Result<Document, String> {
     }
 }
 
-/// The paths of all fields of a document in the order in which they stand in it; empty for what is no JSON.
+/// The paths of all fields of a document in the order of the text; empty for invalid JSON.
 pub fn order(bytes: &[u8]) -> Vec<String> {
     struct Fields<'a>(String, &'a mut Vec<String>);
     impl<'de> DeserializeSeed<'de> for Fields<'_> {

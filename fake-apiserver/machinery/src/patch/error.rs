@@ -18,7 +18,7 @@ pub enum PatchError {
     Invalid {
         /// The patch as Go prints it: `map[data:s]`.
         patch: String,
-        /// What is wrong: `cannot restore map from string`.
+        /// The error: `cannot restore map from string`.
         detail: String,
     },
     /// Too many operations: 413, reason `RequestEntityTooLarge`.
@@ -30,7 +30,7 @@ pub enum PatchError {
 }
 
 impl PatchError {
-    /// What a client reads when a patch does not fit the object.
+    /// The client's message when a patch does not fit the object.
     pub const HIDDEN: &'static str = "the server rejected our request due to an error in our request";
 
     /// The HTTP status code.

@@ -1,7 +1,7 @@
 //! JSON patch (RFC 6902), with the leniency and the words of the library that the real server uses.
 //!
 //! Where it differs from the RFC: `replace` sets a field that is not there, an index may be negative and counts from the end,
-//! a missing `value` is null, a path may lack its first slash, and what is before that slash is ignored.
+//! a missing `value` is null, a path may lack its first slash, and characters before that slash are ignored.
 
 use super::PatchError;
 use super::print::json_type;
@@ -56,11 +56,11 @@ fn check(operation: &Value) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// The operations for one who does not want to be told what is wrong with fields: nobody looks at them before they are applied. What
-/// is not written as it must be then is an operation that nobody knows.
+/// The operations for a client that ignores unknown fields: nothing checks them before they are applied. An
+/// invalid one is then an unknown operation.
 ///
 /// # Errors
-/// What is no list of objects, in the words of the library that applies it.
+/// A patch that is no list of objects, in the words of the library that applies it.
 pub fn unchecked(mut patch: Value) -> Result<Value, PatchError> {
     let refuse = |found: &Value, wanted: &str| {
         let found = json_type(found);

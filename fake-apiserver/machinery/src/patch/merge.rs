@@ -55,7 +55,7 @@ fn merge_fields(target: &mut Value, patch: &Map) {
     }
 }
 
-/// A list as a merge takes it over: its objects without what is null in them.
+/// A list as a merge takes it over: its objects without their null fields.
 pub fn without_nulls(value: &Value) -> Value {
     let mut value = value.clone();
     // One without any stays the same memory.
@@ -112,7 +112,7 @@ pub fn touched(operations: bool, patch: &Value) -> Value {
     out
 }
 
-/// What a patch says, with lists as objects of their places.
+/// The patch, with lists as objects by index.
 fn by_place(value: &Value) -> Value {
     match value {
         Value::Object(map) => map

@@ -25,7 +25,7 @@ pub fn go_print(value: &Value) -> String {
     }
 }
 
-/// A fraction as Go prints it: the fewest digits that tell it apart, with an exponent from a million on and below a ten-thousandth.
+/// A fraction as Go prints it: the fewest digits that identify it, with an exponent from a million on and below a ten-thousandth.
 fn go_float(float: f64) -> String {
     const EXPONENTS: std::ops::Range<i32> = -4..6;
     let text = format!("{float:e}");
@@ -51,7 +51,7 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// What `json.Unmarshal` calls a value.
+/// The name of a value's type in `json.Unmarshal`.
 pub fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -89,8 +89,8 @@ pub(super) fn in_order<'a>(schema: &Schema, map: &'a Map) -> Vec<(&'a Name, &'a 
     fields
 }
 
-/// A patched object as Go writes it: what the patch touched by name, all else in the order of the structs. `touched` is an object
-/// of the objects that the patch went through.
+/// A patched object as Go writes it: parts that the patch touched by name, all others in the order of the structs. `touched` is
+/// an object of the objects that the patch went through.
 pub fn go_json(object: &Value, touched: &Value, schema: Option<&Schema>) -> String {
     written(object, Some(touched), schema)
 }
@@ -152,7 +152,7 @@ mod tests {
         );
     }
 
-    /// As Go's `%v` prints what a decoder made that keeps whole numbers of 64 bits.
+    /// The output of Go's `%v` for values of a decoder that keeps whole numbers of 64 bits.
     #[rstest]
     #[case("1.0", "1", "float64")]
     #[case("-1.50", "-1.5", "float64")]

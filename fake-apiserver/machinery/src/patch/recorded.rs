@@ -1,7 +1,7 @@
 //! Recorded exchanges of a 1.36.2 server, replayed through the patch engines (`tests/data/patches.json`).
 //!
-//! Each case is a sequence of writes with what the server answered: the object, `managedFields` where the recording compared them
-//! (sorted by manager there), or the error. The rows leave out what needs more than this module: validation, deletes, reads.
+//! Each case is a sequence of writes with the server's answers: the object, `managedFields` where the recording compared them
+//! (sorted by manager there), or the error. Rows that need more than this module are left out: validation, deletes, reads.
 
 use super::apply::{FieldSet, Operation, apply, track_update};
 use super::{PatchError, json, merge, strategic};
@@ -23,7 +23,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a resource does not let a write change.
+/// The fields that a resource does not let a write change.
 fn reset_fields(kind: &str, subresource: &str) -> FieldSet {
     match (kind, subresource) {
         ("Deployment", "status") => FieldSet::of(&[&["spec"], &["metadata", "labels"]]),
@@ -213,7 +213,7 @@ fn check(
     (bare != *wanted).then(|| format!("object\n  {bare}\nnot {wanted}"))
 }
 
-/// Equal, but for what the recording left out of objects.
+/// Equality, but for fields that the recording left out.
 fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => wanted

@@ -1,4 +1,4 @@
-//! Which nodes a pod's selector and required affinity name.
+//! A pod's node selector and required node affinity: whether a node matches.
 
 use shared_json::{Map, Value};
 

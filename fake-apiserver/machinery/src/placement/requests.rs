@@ -1,4 +1,4 @@
-//! What pods ask of a node: pure.
+//! The requests of pods to a node: pure.
 
 use std::collections::BTreeMap;
 
@@ -41,15 +41,15 @@ fn at_least(sum: &mut Amounts, other: &Amounts) {
 /// Which of a pod's requests count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// The most of what it asks for, was given and runs with: a resize that is under way counts both ways.
+    /// The maximum of requested, allocated and actual resources: a resize that is under way counts both ways.
     Most,
-    /// What it was given and runs with: a resize that its node has not taken up does not count.
+    /// Allocated and actual resources: a resize that its node has not taken up does not count.
     Given,
-    /// What it asks for.
+    /// Requested resources.
     Asked,
 }
 
-/// What a container asks for: by its status too if it has one and is one that can be resized.
+/// A container's requests, or by `count` those in its status, if it has one and can be resized.
 fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) -> Amounts {
     let asked = at(container, "resources.requests");
     let shown = (count != Count::Asked)
@@ -73,7 +73,7 @@ fn of_container(pod: &Value, container: &Value, statuses: &str, count: Count) ->
     most
 }
 
-/// What a pod asks for: its containers and sidecars together, or the largest init container if that is more, and overhead.
+/// A pod's requests: its containers and sidecars together, or the largest init container if that is more, and overhead.
 pub fn requests(pod: &Value, count: Count) -> Amounts {
     let infeasible = || {
         let pending = list(pod, "status.conditions")
@@ -145,13 +145,13 @@ pub fn scored(pod: &Value) -> [i128; 2] {
 /// Something that a node has too little of for a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Insufficient {
-    /// What there is too little of.
+    /// The lacking resource.
     pub resource: String,
     /// How much more is wanted: thousandths of processors, whole numbers of everything else.
     pub missing: i128,
     /// The reason by which a pod is not taken (`OutOfcpu`).
     pub reason: String,
-    /// What there is, in the kubelet's words.
+    /// The shortage, in the kubelet's words.
     pub message: String,
 }
 
@@ -161,8 +161,8 @@ pub fn in_units(resource: &str, amount: i128) -> i128 {
     amount.div_euclid(part) + i128::from(amount.rem_euclid(part) != 0)
 }
 
-/// What a node with `others` of these requests on it has too little of, in the order in which the kubelet looks. What the node
-/// does not have at all does not count but for what every node has.
+/// The resources that a node with `others` of these requests on it lacks, in the order of the kubelet's checks. A resource that
+/// the node does not have at all does not count, unless every node has it.
 pub fn insufficient(asked: &Amounts, allocatable: &Amounts, others: &[Amounts]) -> Vec<Insufficient> {
     let lacking = |name: &str, asked: i128, used: i128, capacity: i128| {
         let message = format!(

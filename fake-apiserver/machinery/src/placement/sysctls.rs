@@ -1,6 +1,6 @@
 //! Settings of the kernel that pods may ask for.
 
-/// The settings of the kernel that a pod may ask for, as they concern nobody else: in the order in which versions added them.
+/// The safe sysctls, which affect no other pod: in the order in which versions added them.
 pub const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",

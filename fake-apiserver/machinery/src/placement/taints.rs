@@ -1,4 +1,4 @@
-//! Which taints pods tolerate.
+//! Taints and tolerations.
 
 use shared_json::Value;
 

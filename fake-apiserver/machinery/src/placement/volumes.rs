@@ -1,4 +1,4 @@
-//! Which volumes could serve which claims.
+//! Matching of volumes and claims.
 
 use shared_json::Value;
 

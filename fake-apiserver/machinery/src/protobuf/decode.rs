@@ -12,7 +12,7 @@ use crate::wire::{Malformed, Reader, Token};
 /// How deep messages may be in one another, as in Go's decoders.
 const DEPTH_MAX: usize = 100;
 
-/// Reads a message's fields; what has an unknown number is passed over.
+/// Reads a message's fields; skips unknown numbers.
 pub(super) fn message(schema: &Schema, bytes: &[u8], depth: usize) -> Result<Value, Malformed> {
     let mut out = Map::new();
     let name = schema.name.as_deref().unwrap_or_default();

@@ -4,7 +4,7 @@ use shared_json::{Array, Value};
 
 use crate::wire::Writer;
 
-/// What a field is.
+/// The type of a field.
 #[derive(Clone, Copy)]
 enum Shape {
     /// A text, written even if it is empty unless it is behind a pointer.

@@ -9,7 +9,7 @@ use super::fields::{self, Entry};
 use crate::types::{Kind, Object, Schema};
 use crate::wire::Writer;
 
-/// Writes an object's fields. As Go does it, what is not behind a pointer is written even if it is zero.
+/// Writes an object's fields. As in Go, a field that is no pointer is written even if it is zero.
 pub(super) fn message(out: &mut Writer, schema: &Schema, value: &Value) {
     let name = schema.name.as_deref().unwrap_or_default();
     if let Kind::Object(object) = &schema.kind {
@@ -35,7 +35,7 @@ fn entries(out: &mut Writer, entries_: &[Entry], object: &Object, value: &Value)
     }
 }
 
-/// What is written for a field that is not there and not behind a pointer.
+/// Writes the zero value of an absent field that is no pointer.
 fn zero(out: &mut Writer, number: u32, schema: &Schema) {
     match &schema.kind {
         Kind::String => out.string(number, ""),

@@ -1,6 +1,6 @@
 //! `application/vnd.kubernetes.protobuf`: built-in objects as client-go sends and reads them.
 //!
-//! There are no generated types: the types' descriptions say what a field is, [`fields`] what its number is, and
+//! There are no generated types: the types' descriptions have the fields, [`fields`] their numbers, and
 //! [`encode`] and [`decode`] go from JSON to protobuf and back. An object on the wire is four bytes (`k8s` and zero), and then
 //! `runtime.Unknown`: its apiVersion and kind, and its fields as a message of its own.
 
@@ -19,7 +19,7 @@ use crate::wire::{Malformed, Reader, Writer};
 
 const MAGIC: [u8; 4] = [b'k', b'8', b's', 0];
 
-/// An object or a list of built-in objects on the wire; `None` for what has no such form.
+/// An object or a list of built-in objects on the wire; `None` for objects without such a form.
 pub fn encode(object: &Value) -> Option<Bytes> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -89,7 +89,7 @@ pub fn watch_frame(kind: &str, object: &Value) -> Option<Bytes> {
 /// Reads an object.
 ///
 /// # Errors
-/// What the real server says of what is none.
+/// The real server's error for invalid bytes.
 pub fn decode(bytes: &[u8]) -> Result<Value, String> {
     let Some(rest) = bytes.strip_prefix(&MAGIC) else {
         return Err(if bytes.is_empty() {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(back, expected);
     }
 
-    /// Go writes zero values; what is read of them is for the canonical form to judge.
+    /// Removes Go's zero values; the canonical form decides about those that are left.
     fn remove_empty(value: &mut Value) {
         const KEPT: [&str; 2] = ["emptyDir", "f:x"];
         let is_zero = |value: &Value| *value == json!({}) || *value == json!("") || *value == json!(false);

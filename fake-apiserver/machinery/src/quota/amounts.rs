@@ -1,4 +1,4 @@
-//! Amounts of resources: what containers and pods ask for.
+//! Amounts of resources: the requests and limits of containers and pods.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Va
     list.into_iter().flatten()
 }
 
-/// What a pod asks for in all: `requests` or `limits`. Init containers run one after the other, sidecars stay.
+/// The sum of a pod's `requests` or `limits`. Init containers run one after the other, sidecars stay.
 pub fn of_pod(pod: &Value, which: &str) -> Amounts {
     let asked =
         |container: &Value| read(at(container, "resources").and_then(|resources| resources.get(which)));

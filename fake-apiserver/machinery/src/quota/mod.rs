@@ -1,4 +1,4 @@
-//! What ResourceQuotas count: pure. Admission adds to the count, a controller keeps it.
+//! The usage that ResourceQuotas count: pure. Admission adds to the count, a controller keeps it.
 
 pub mod amounts;
 mod scope;

@@ -1,4 +1,4 @@
-//! Which objects a quota with scopes is about.
+//! The scopes of a quota: whether an object falls under them.
 
 use shared_json::{Value, json};
 

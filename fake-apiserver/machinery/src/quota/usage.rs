@@ -1,4 +1,4 @@
-//! What objects use, by the names that quotas give it.
+//! The usage of objects, by the names of quotas.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::amounts::{self, Amounts};
 use crate::meta::{at, string_map};
 use crate::types::Quantity;
 
-/// What pods must say if a quota limits it.
+/// The resources that pods must set if a quota limits them.
 pub const SAID: [&str; 6] = [
     "cpu",
     "limits.cpu",
@@ -21,7 +21,7 @@ const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 const DEVICES_BY_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 /// The same devices, by the resource that a class stands for without saying so.
 const DEVICES_OF_CLASS: &str = "requests.deviceclass.resource.kubernetes.io/";
-/// As many devices as a claim may get: what one counts for that wants all.
+/// The most devices of a claim: the count of a request for all.
 const DEVICES_MAX: i64 = 32;
 /// Kinds that quotas also know by their plural alone.
 const COUNTED_BY_PLURAL: [&str; 4] = [
@@ -32,7 +32,7 @@ const COUNTED_BY_PLURAL: [&str; 4] = [
 ];
 const VOLUME_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Whether objects of a kind count towards what a quota limits by this name.
+/// Whether objects of a kind count towards a quota's limit of this name.
 pub fn is_of_kind(name: &str, group: &str, plural: &str) -> bool {
     let counted = match group {
         "" => name.strip_prefix("count/") == Some(plural),
@@ -67,7 +67,7 @@ pub fn is_of_pods(name: &str) -> bool {
         || name.trim_start_matches("requests.").starts_with("hugepages-")
 }
 
-/// What an object uses, by the names that quotas give it.
+/// The usage of an object, by the names of quotas.
 pub fn usage(group: &str, plural: &str, object: &Value) -> Amounts {
     let one = Quantity::count(1);
     let counted = match group {

@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What [`Lexer::next_value`] will give.
+    /// The next result of [`Lexer::next_value`].
     pub(super) fn peek_value(&self) -> (Token, &'a str) {
         self.clone().next_value()
     }

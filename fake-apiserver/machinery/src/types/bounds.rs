@@ -1,5 +1,5 @@
-//! Limits of numbers, as the real server's validator reads them: whole numbers are judged by what is whole of a limit, and where only
-//! whole numbers may be, a limit that is none refuses whatever is there.
+//! Limits of numbers, as the real server's validator reads them: whole numbers are judged by the whole part of a limit, and
+//! where only whole numbers are allowed, a limit with a fraction refuses every value.
 
 use pod_rules::field_error::FieldError;
 use shared_json::{Number, Value};
@@ -10,15 +10,15 @@ use super::validate::NO_FIELD;
 /// One of the limits of a schema.
 struct Bound {
     limit: f64,
-    /// What a limit is called that does not fit the schema.
+    /// The name of a limit that does not fit the schema.
     called: &'static str,
     /// Whether a number (first) keeps a limit.
     keeps: fn(f64, f64) -> bool,
-    /// What is said of a number that does not.
+    /// The complaint about a number outside of the limit.
     words: &'static str,
 }
 
-/// Whether a number is a multiple as the real server computes it, which forgives what floats have too much.
+/// Whether a number is a multiple as the real server computes it, which forgives the rounding of floats.
 fn is_multiple(number: f64, step: f64) -> bool {
     let times = match step < 1.0 {
         true => 1.0 / step * number,
@@ -41,7 +41,7 @@ fn shown(limit: f64) -> Value {
     }
 }
 
-/// The limits, in the order in which they are told.
+/// The limits, in the order of the complaints.
 fn bounds(limits: &Limits) -> impl Iterator<Item = Bound> {
     let bound = |limit: Option<f64>, called, keeps: fn(f64, f64) -> bool, words| {
         limit.map(|limit| Bound {
@@ -122,7 +122,7 @@ pub(super) fn check(
     }
 }
 
-/// What a limit of whole numbers must be and is not.
+/// The requirement that a limit of whole numbers does not meet.
 fn unfit(schema: &Schema, limit: f64) -> Option<&'static str> {
     let is_whole = limit.fract() == 0.0;
     match schema.format.as_deref() {

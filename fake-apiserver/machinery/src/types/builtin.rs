@@ -103,7 +103,7 @@ pub(super) fn with_definitions<T>(look: impl FnOnce(&Definitions) -> T) -> T {
     look(known().generator.definitions())
 }
 
-/// What OpenAPI says of the field at the end of a path (`spec.replicas`) of a built-in kind; empty if nothing.
+/// OpenAPI's description of the field at the end of a path (`spec.replicas`) of a built-in kind; empty if there is none.
 pub fn field_description(gvk: (&str, &str, &str), path: &str) -> String {
     let name = builtin(gvk)
         .and_then(|schema| schema.name.clone())
@@ -140,7 +140,7 @@ pub fn builtin_kinds() -> impl Iterator<Item = (&'static str, &'static str, &'st
 
 /// The description of `metadata`, which every object has.
 ///
-/// Custom resources keep only what it declares: prune and check their `metadata` with it.
+/// Custom resources keep only its declared fields: prune and check their `metadata` with it.
 pub fn object_meta() -> Arc<Schema> {
     builtin(("", "v1", "ObjectMeta")).unwrap_or_default()
 }
@@ -162,7 +162,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Generates a type with all that it refers to, and converts what is new.
+    /// Generates a type with all types that it refers to, and converts the new ones.
     fn add(&mut self, add: Add) -> Arc<Schema> {
         let root = add(&mut self.generator);
         let fresh: BTreeMap<String, Value> = self

@@ -1,4 +1,4 @@
-//! What a built-in object becomes when Go decodes and encodes it again.
+//! The form of a built-in object after Go has decoded and encoded it.
 
 use super::decode::item_of;
 use super::quantity;
@@ -17,12 +17,13 @@ impl Schema {
     /// Of a custom resource only `metadata` is treated so, and numbers, wherever they stand: whole ones lose their fraction
     /// (`1.0` becomes `1`).
     ///
-    /// Expects what [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Doing it twice changes nothing.
+    /// Expects values that [`Schema::check_types`] accepted; a value of a wrong type is left as it is. Doing it twice changes
+    /// nothing.
     pub fn canonicalize(&self, value: &mut Value) {
         self.canonicalize_changed(value, None);
     }
 
-    /// The same of what is not the same memory as in `old`, which has that form.
+    /// The same, except for parts that share memory with `old`, which has that form.
     pub fn canonicalize_changed(&self, value: &mut Value, old: Option<&Value>) {
         // A record of owners that is an empty list forgets them all.
         let metadata = value.get("metadata");
@@ -45,7 +46,7 @@ impl Schema {
         }
     }
 
-    /// An object of a built-in type with nothing set, as Go writes it: what a new object is compared with to see
+    /// An object of a built-in type with nothing set, as Go writes it: a new object is compared with it to see
     /// which fields its creator set.
     pub fn empty_object(&self) -> Value {
         let mut value = Value::Object(Map::new());
@@ -206,7 +207,7 @@ pub(super) fn is_left_empty(field: &Field, value: &Value) -> bool {
     field.written == Written::Always && part && is_empty(value)
 }
 
-/// What Go's encoder writes of a struct of which nothing is set.
+/// The output of Go's encoder for a struct without set fields.
 pub(super) fn unset(object: &Object) -> &[(Name, Value)] {
     object.unset.get_or_init(|| {
         let fields = object.fields.iter();
@@ -215,7 +216,7 @@ pub(super) fn unset(object: &Object) -> &[(Name, Value)] {
     })
 }
 
-/// Definitions of custom resources are stored as JSON, which tells empty lists from none.
+/// Definitions of custom resources are stored as JSON, which distinguishes empty lists from absent ones.
 pub(super) fn is_kept_as_json(schema: &Schema) -> bool {
     schema
         .name
@@ -258,7 +259,7 @@ fn is_type(schema: &Schema, of: &str) -> bool {
     schema.name.as_deref().is_some_and(|name| name.ends_with(of))
 }
 
-/// What of these fields a value says to be empty.
+/// The fields among these that a value has and that are empty.
 fn empty_fields(value: &Value, fields: &[&'static str]) -> Vec<(Name, Value)> {
     let given = |field: &&'static str| {
         let value = value
@@ -280,7 +281,7 @@ fn put_back(fields: Vec<(Name, Value)>, value: &mut Value) {
     }
 }
 
-/// Whether a ResourceSlice says both what it may only say one of, be it with empty lists.
+/// Whether a ResourceSlice has both of two exclusive lists, even if they are empty.
 fn both_lists(schema: &Schema, map: &Map) -> bool {
     let is_list = |field: &str| map.get(field).is_some_and(Value::is_array);
     is_type(schema, ".ResourceSliceSpec") && is_list("devices") && is_list("sharedCounters")
@@ -295,7 +296,7 @@ pub(super) fn is_written(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What Go's encoder writes for a field that nobody set; none if it leaves it out.
+/// The output of Go's encoder for an unset field; none if it leaves the field out.
 fn written_when_unset(field: &Field) -> Option<Value> {
     match field.written {
         Written::Always if field.pointer => Some(Value::Null),

@@ -1,4 +1,4 @@
-//! What Go's decoder refuses: values of the wrong type, in its words.
+//! Errors of Go's decoder: values of the wrong type, in its words.
 
 use super::go_time;
 use super::quantity;
@@ -14,7 +14,7 @@ pub enum DecodeError {
     /// A JSON value of the wrong type: `json: cannot unmarshal string into Go struct field PodSpec.spec.replicas of type int32`.
     #[error("json: cannot unmarshal {found} into Go {place} of type {expected}")]
     WrongType {
-        /// What was found: `string`, `object`, `number 1.5`, …
+        /// The found type: `string`, `object`, `number 1.5`, …
         found: String,
         /// Where: `struct field DeploymentSpec.spec.replicas`, or `value` for the whole.
         place: String,
@@ -27,13 +27,13 @@ pub enum DecodeError {
     /// Text that is no time, in the words of Go's parser.
     #[error("{0}")]
     Time(String),
-    /// What is neither a schema nor says whether there may be anything.
+    /// A value that is neither a schema nor a boolean.
     #[error("boolean or JSON schema expected")]
     NoSchema,
     /// Text that is no base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
-    /// What is wrong with a resource within a custom resource.
+    /// The error in a resource within a custom resource.
     #[error("{0}")]
     Embedded(String),
 }
@@ -59,13 +59,13 @@ impl Schema {
         self.check_changed(value, None)
     }
 
-    /// The same of what is not the same memory as in `old`, which was found to be right.
+    /// The same, except for parts that share memory with `old`, which are known to be right.
     pub fn check_changed(&self, value: &Value, old: Option<&Value>) -> Result<(), DecodeError> {
         Place::Root(self).check(self, value, old)
     }
 
-    /// The complaint about what stands first in the document that a refused value was read from: Go's decoder reads on, and tells of
-    /// that. What decodes itself ends it at once, and is what it tells of.
+    /// The complaint about the error that comes first in the document that a refused value was read from: Go's decoder reads on,
+    /// and reports that one. An error in a type with its own decoder ends decoding at once, and is the one reported.
     pub fn first_refused(&self, value: &Value, document: &[u8]) -> Option<DecodeError> {
         let mut found = Vec::new();
         Place::Root(self).all(self, value, "", &mut found);
@@ -84,7 +84,7 @@ impl Schema {
     }
 }
 
-/// What the decoder refuses in a document.
+/// The decoder's error in a document.
 struct Refused {
     path: String,
     /// Whether it reads no further.
@@ -189,7 +189,7 @@ impl Place<'_> {
         }
     }
 
-    /// All complaints about a value at `path`, with the paths of what they are about.
+    /// All complaints about a value at `path`, with the paths of the wrong values.
     fn all(&self, schema: &Schema, value: &Value, path: &str, found: &mut Vec<Refused>) {
         match (&schema.kind, value) {
             (Kind::Object(object), Value::Object(map)) => {
@@ -293,7 +293,7 @@ fn decodes_itself(kind: &Kind) -> bool {
     )
 }
 
-/// What else may stand where a definition has a schema.
+/// The alternative to a schema at a place of a definition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Either {
     /// True or false.
@@ -315,7 +315,7 @@ impl Either {
     }
 }
 
-/// What an item was in the old list: itself, wherever it stood, or what stands in its place.
+/// The old list's counterpart of an item: an equal one, wherever it stood, or the one at the same index.
 pub(in crate::types) fn item_of<'a>(old: Option<&'a Value>, index: usize, item: &Value) -> Option<&'a Value> {
     let old = old.and_then(Value::as_array)?;
     let in_place = old.get(index);

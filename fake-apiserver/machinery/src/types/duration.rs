@@ -21,7 +21,7 @@ const FRACTION_DIGITS: usize = 18;
 /// Whether a text is a duration.
 ///
 /// # Errors
-/// What Go's `time.ParseDuration` says of one that is none.
+/// The error of Go's `time.ParseDuration`.
 pub fn check_duration(text: &str) -> Result<(), String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let is_negative = text.starts_with('-');
@@ -72,7 +72,7 @@ pub fn check_duration(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The digits that a text begins with, and what is after them.
+/// The leading digits of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit());
     text.split_at(end.unwrap_or(text.len()))
@@ -86,7 +86,7 @@ fn number(digits: &str) -> Option<u128> {
     digits.parse().ok()
 }
 
-/// As Go's package `time` quotes: what is not plain ASCII byte by byte.
+/// Quotes as Go's package `time` does: characters outside of ASCII byte by byte.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What the values of enumerations mean: published OpenAPI tells it behind the descriptions of fields.
+//! The explanations of enumeration values: published OpenAPI has them behind the descriptions of fields.
 //!
 //! `enums.txt` has a line of fields that share their values, and below it an indented line for each value that is explained.
 

@@ -1,4 +1,4 @@
-//! What OpenAPI's types leave out: how fields merge, and what Go's encoder does with them.
+//! The facts that OpenAPI's types leave out: merge keys and strategies of fields, and their treatment by Go's encoder.
 //!
 //! `facts.txt` holds one definition per unindented line and one field per indented line, only where there is something to say:
 //!
@@ -23,14 +23,14 @@ use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// What is known of one definition.
+/// The facts about one definition.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) atomic: bool,
     pub(super) fields: BTreeMap<&'static str, FieldFacts>,
 }
 
-/// What is known of one field.
+/// The facts about one field.
 #[derive(Debug, Default)]
 pub(super) struct FieldFacts {
     pub(super) list: Option<&'static str>,

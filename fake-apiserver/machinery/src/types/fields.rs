@@ -10,7 +10,7 @@ use super::schema::Field;
 /// Fields by name, in the order of their names.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
-    /// Apart from what they name: most of them are passed over.
+    /// The names apart from their fields: most of them are passed over.
     names: Vec<Name>,
     /// Where each name is kept, by which it is found without a look at it; nowhere is 0.
     places: Vec<usize>,

@@ -1,9 +1,9 @@
-//! What Go's `time.Parse` says of a text that is no RFC 3339 time.
+//! The error of Go's `time.Parse` for a text that is no RFC 3339 time.
 
-/// Where a layout's part is looked for: its text in the layout, and what takes it off.
+/// A part of the layout: its text in the layout, and the function that takes it off a value.
 type Part = (&'static str, fn(&str) -> Taken<'_>);
 
-/// What is left after a part.
+/// The rest after a part.
 enum Taken<'a> {
     Rest(&'a str),
     /// The number has the right form and makes no sense: which one.

@@ -1,4 +1,4 @@
-//! Descriptions of types, and what follows from them: defaults, unknown fields, wrong types, invalid values.
+//! Descriptions of types, and their uses: defaults, unknown fields, wrong types, invalid values.
 //!
 //! - `schema`: the description; `builtin` makes those of Kubernetes' own kinds, `structural` those of custom resources.
 //! - For built-in kinds, in the order in which a request meets them: [`Schema::check_types`] (`decode`), [`Schema::prune`],

@@ -12,12 +12,12 @@ impl Schema {
     /// (`spec.template.spec.containers[0].foo`), sorted by name within each object; keys of maps are written like fields.
     ///
     /// Fields are kept where the type says `x-kubernetes-preserve-unknown-fields`, but their declared parts are pruned. An embedded
-    /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning what was pruned changes nothing.
+    /// resource keeps `apiVersion`, `kind` and `metadata`. Pruning twice changes nothing more.
     pub fn prune(&self, value: &mut Value) -> Vec<String> {
         self.prune_changed(value, None)
     }
 
-    /// The same of what is not the same memory as in `old`, which was pruned.
+    /// The same, except for parts that share memory with `old`, which was pruned.
     pub fn prune_changed(&self, value: &mut Value, old: Option<&Value>) -> Vec<String> {
         // Nearly always all is known, and nothing need be copied to see that.
         if is_known(self, value, old, self.name.is_none()) {
@@ -43,7 +43,7 @@ impl Schema {
     }
 }
 
-/// Whether a custom resource's schema declares what stands in a value of another type: nothing, unless it keeps what it does not know.
+/// Whether a custom resource's schema declares the fields in a value of another type: only if it preserves unknown fields.
 fn declares_others(kind: &Kind) -> bool {
     match kind {
         Kind::IntOrString | Kind::String | Kind::Integer | Kind::Number | Kind::Boolean | Kind::Array(_) => {
@@ -93,7 +93,7 @@ fn each_item<'a>(
     }
 }
 
-/// The paths of what is not declared. The metadata of embedded resources is pruned last, and told of last.
+/// The paths of undeclared fields. The metadata of embedded resources is pruned last, and reported last.
 #[derive(Default)]
 struct Unknown {
     /// Whether it is a custom resource.
@@ -115,7 +115,7 @@ fn schemas_in_mut(value: &mut Value) -> Box<dyn Iterator<Item = &mut Value> + '_
     }
 }
 
-/// Whether a type declares all fields of a value. What is the same memory as in `old` is known.
+/// Whether a type declares all fields of a value. Parts that share memory with `old` are known.
 fn is_known(schema: &Schema, value: &Value, old: Option<&Value>, custom: bool) -> bool {
     if old.is_some_and(|old| old.is_same(value)) {
         return true;

@@ -97,11 +97,11 @@ pub fn list(item: &str, gvk: &Value, kind: &str) -> Value {
     })
 }
 
-/// What every object's `apiVersion` is described as.
+/// The description of every object's `apiVersion`.
 pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should \
     convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
-/// What every object's `kind` is described as.
+/// The description of every object's `kind`.
 pub const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this \
     from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
@@ -215,7 +215,7 @@ fn object(name: &str, raw: &Value) -> Value {
     Value::Object(out)
 }
 
-/// A field, an item or a map's value: what it is, without what is known of it as a field.
+/// The schema of a field, an item or a map's value, without its properties as a field.
 fn plain(raw: &Value) -> Map {
     let mut out = Map::new();
     if let Some(name) = reference(raw) {
@@ -239,7 +239,7 @@ fn reference(raw: &Value) -> Option<&str> {
     raw.get("$ref").and_then(Value::as_str)?.strip_prefix(DEFINITIONS)
 }
 
-/// What Go's zero value of a type is, as the published schemas give it: of structs and of plain scalars.
+/// Go's zero value of a type, as the published schemas give it: of structs and of plain scalars.
 fn zero(raw: &Value, schema: &Map) -> Option<Value> {
     if let Some(name) = reference(raw) {
         let short = name.rsplit('.').next().unwrap_or(name);

@@ -1,7 +1,8 @@
-//! Answers of a 1.36.2 server: what it made of objects that were created, and what it said of custom resources and their schemas
+//! Answers of a 1.36.2 server: created objects with its defaults, and its complaints about custom resources and their schemas
 //! (`tests/data/defaults.json`, `tests/data/custom-resources.json`).
 //!
-//! The rows of defaults leave out what depends on more than the object: service accounts, cluster addresses, a job's selector.
+//! The rows of defaults leave out those that depend on more than the object: service accounts, cluster addresses, a job's
+//! selector.
 
 use super::{Schema, builtin};
 use pod_rules::field_error::FieldError;

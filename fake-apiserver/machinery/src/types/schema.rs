@@ -1,4 +1,4 @@
-//! The description of a type: what a value looks like, what may be left out, how two values merge.
+//! The description of a type: the form of its values, the optional fields, the merge of two values.
 
 use super::defaults::Row;
 use super::fields::Fields;
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// `JSONSchemaProps`) does so through a named definition.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
-    /// What kind of value it is.
+    /// The kind of value.
     pub kind: Kind,
     /// The name of the definition (`io.k8s.api.core.v1.Container`), for built-in types only.
     pub name: Option<Arc<str>>,
@@ -24,13 +24,13 @@ pub struct Schema {
     pub allowed: Vec<Value>,
     /// OpenAPI's `format`, such as `int32` or `date-time`.
     pub format: Option<Arc<str>>,
-    /// What the type is for.
+    /// The description for users.
     pub description: Option<Arc<str>>,
     /// Bounds on the value (custom resources only).
     pub limits: Option<Box<Limits>>,
     /// `allOf`, `anyOf`, `oneOf`, `not` (custom resources only).
     pub logic: Option<Box<Logic>>,
-    /// `x-kubernetes-validations` as written. Kept for whoever evaluates CEL; nothing here does.
+    /// `x-kubernetes-validations` as written. Kept for the evaluation in `cel`; nothing here evaluates it.
     pub validations: Vec<Value>,
     /// No `type` was given: the kind was guessed, and values of other types pass validation (custom resources only).
     pub(crate) untyped: bool,
@@ -68,7 +68,7 @@ pub enum Kind {
     Any,
 }
 
-/// What an object may contain.
+/// The contents of an object.
 #[derive(Debug, Clone, Default)]
 pub struct Object {
     /// The declared fields.
@@ -83,9 +83,9 @@ pub struct Object {
     pub embedded_resource: bool,
     /// Whether the object is owned and merged as one value.
     pub atomic: bool,
-    /// What Go's encoder writes for fields that are not set, once that was asked for.
+    /// The output of Go's encoder for unset fields, computed once.
     pub(super) unset: OnceLock<Vec<(Name, Value)>>,
-    /// What there is to default, once that was asked for.
+    /// The defaults within the type, computed once.
     pub(super) defaults: OnceLock<Defaults>,
 }
 
@@ -115,11 +115,11 @@ pub enum ListType {
     Atomic,
     /// Items are unique scalars, each owned by itself.
     Set,
-    /// Items are objects told apart by these fields.
+    /// Items are objects identified by these fields.
     Map(Vec<String>),
 }
 
-/// One field of an object: its type, and what holds for this field only.
+/// One field of an object: its type, and the properties of this field only.
 #[derive(Debug, Clone, Default)]
 pub struct Field {
     /// The type of the field.
@@ -157,7 +157,7 @@ pub struct PatchStrategy {
     pub replace: bool,
     /// `$retainKeys` is understood.
     pub retain_keys: bool,
-    /// The field that tells the items of a merged list apart; none for scalars.
+    /// The merge key of a list's items; none for scalars.
     pub key: Option<String>,
 }
 

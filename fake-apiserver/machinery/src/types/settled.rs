@@ -1,4 +1,4 @@
-//! What need not be brought into shape.
+//! Fast path: recognises values that are already pruned, canonical and of the right type.
 
 use super::canonical::{is_kept_as_json, is_left_empty, is_written, tells_empty_from_none, unset};
 use super::decode::{Either, item_of};
@@ -8,9 +8,9 @@ use shared_json::{Map, Value};
 
 impl Schema {
     /// Whether [`Schema::prune`] drops nothing of a built-in object, [`Schema::check_types`] takes it, and [`Schema::canonicalize`] leaves
-    /// it as it is. What is the same memory as in `old`, of which that is known, is not looked at. False says nothing.
+    /// it as it is. Parts that share memory with `old`, of which that is known, are skipped. False says nothing.
     ///
-    /// What programs send is nearly always so, and one look shows it without a copy of anything.
+    /// Values from programs nearly always have this form, and one pass shows it without a copy.
     pub fn is_settled(&self, value: &Value, old: Option<&Value>) -> bool {
         self.name.is_some() && settled(self, value, old)
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::types::builtin;
 
-    /// All objects in what a real server answered.
+    /// All objects in the answers of a real server.
     fn recorded(directory: &Path, found: &mut Vec<Value>) {
         fn collect(value: &Value, found: &mut Vec<Value>) {
             let said = |field: &str| value.get(field).is_some_and(Value::is_string);

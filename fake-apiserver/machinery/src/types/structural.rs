@@ -1,4 +1,4 @@
-//! Reading the schema of a custom resource: what a CustomResourceDefinition says, and what is wrong with it.
+//! Reading the schema of a custom resource from a CustomResourceDefinition, and the errors in it.
 
 use super::builtin::object_meta;
 use super::schema::{Array, Field, Kind, Limits, ListType, Logic, Object, Schema};
@@ -91,7 +91,7 @@ fn add_root_fields(root: &mut Schema) {
     }
 }
 
-/// Where a schema stands, which decides what it must say.
+/// The place of a schema, which decides its required fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Root,

@@ -276,7 +276,7 @@ fn too_many(path: &str, actual: usize, max: i64) -> FieldError {
     }
 }
 
-/// So many compiled patterns are kept: whoever defines ever new ones fills the memory no further.
+/// The number of compiled patterns that are cached, so that a client that defines ever new ones cannot fill the memory.
 const PATTERNS_MAX: usize = 256;
 
 static PATTERNS: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());

@@ -1,4 +1,4 @@
-//! Protobuf's wire format, written by hand: what little of it is needed.
+//! The part of protobuf's wire format that is needed, written by hand.
 
 /// Builds a message.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Text; what is not UTF-8 is replaced, as by Go's encoder.
+    /// Text; invalid UTF-8 is replaced, as by Go's encoder.
     ///
     /// # Errors
     /// If it is of another kind.

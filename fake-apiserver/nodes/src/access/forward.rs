@@ -1,4 +1,4 @@
-//! What answers on a simulated container's ports: a small HTTP server.
+//! The server on a simulated container's ports: a small HTTP server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) fn listens(run: &Run, spec: &Value, port: u16) -> bool {
     run.listens && ports.is_none_or(|ports| ports.is_empty() || ports.iter().any(named))
 }
 
-/// Answers the requests of one connection: a page of the program's script, a file, or else who answers and what was asked.
+/// Answers the requests of one connection: with a page of the program's script, a file, or else the pod's name and the request.
 pub(super) async fn serve<S>(run: Arc<Run>, who: String, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

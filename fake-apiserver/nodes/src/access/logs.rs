@@ -1,4 +1,4 @@
-//! A container's log, as its reader wants it: from when, how much, with times, and whether to go on.
+//! A container's log with the options of a request: since, tail, timestamps, follow.
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -8,7 +8,7 @@ use node_access::LogQuery;
 
 use crate::programs::{Kept, Output};
 
-/// The log as it is, and what comes after it if that is asked for.
+/// The log so far, and with `follow` its further lines.
 pub(super) fn stream(output: Output, query: LogQuery) -> BoxStream<'static, Bytes> {
     let kept = output.kept(0);
     let mut reader = Reader {
@@ -37,7 +37,7 @@ pub(super) fn stream(output: Output, query: LogQuery) -> BoxStream<'static, Byte
         .boxed()
 }
 
-/// Where in what is kept the answer begins: by age, and then by number of lines.
+/// The start of the answer in the kept log: by age, and then by number of lines.
 fn begin(kept: &Kept, query: &LogQuery) -> usize {
     let mut starts: Vec<usize> = line_starts(&kept.bytes);
     if let Some(since) = query.since {

@@ -1,6 +1,6 @@
-//! The way to what runs on a node: what a real kubelet serves on its own port, and an API server asks it for.
+//! The kubelet's port: the services of a node that an API server asks for (logs, commands, ports).
 //!
-//! [`logs`] is what a container has printed, [`forward`] what answers on its ports; commands are sessions of [`programs`].
+//! [`logs`] are the logs of a container, [`forward`] is the server on its ports; commands are sessions of [`programs`].
 
 mod forward;
 mod logs;
@@ -32,7 +32,7 @@ type Pods = BTreeMap<Box<str>, ByName<Runs>>;
 struct Runs {
     id: String,
     current: Arc<Run>,
-    /// What the run before has printed.
+    /// The output of the previous run.
     previous: Option<Output>,
 }
 
@@ -145,7 +145,7 @@ impl NodeAccess for KubeletPort {
     }
 }
 
-/// What the kubelet says of the log of a container that has not run.
+/// The kubelet's error for the log of a container that has not run.
 fn not_started(pod: &Value, container: &str) -> String {
     let name = pod.name();
     let status = [

@@ -1,4 +1,4 @@
-//! How long what failed waits.
+//! Delays before failed things are tried again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Entry {
 pub(super) struct Backoff(BTreeMap<String, Entry>);
 
 impl Backoff {
-    /// Whether what ended at `ended` may begin again. If so the next delay is twice as long; if not, gives the delay.
+    /// Whether a container that ended at `ended` may begin again. If so the next delay is twice as long; if not, gives the delay.
     /// Twice the longest delay after it last began everything is forgotten, whether it runs or waits.
     pub(super) fn restart(&mut self, key: &str, ended: Instant, now: Instant) -> Result<(), Duration> {
         self.0

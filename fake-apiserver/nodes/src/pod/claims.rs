@@ -65,7 +65,7 @@ fn claim_of_devices<'a>(pod: &'a Value, entry: &'a Value) -> Result<Option<&'a s
 }
 
 impl PodWorker {
-    /// Whether everything is there that the pod claims. If not, it is told, and looked at again later.
+    /// Whether all claims of the pod are satisfied. If not, records an event, and the worker looks again later.
     pub(super) async fn has_claims(&mut self) -> bool {
         let told = match self.without_volumes().await {
             Some(why) => Some(("FailedMount", why)),

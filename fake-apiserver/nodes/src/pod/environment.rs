@@ -12,7 +12,7 @@ use crate::programs::Files;
 use crate::status::is_host_network;
 
 impl PodWorker {
-    /// The variables of a container; the error is what the kubelet says of a source that is missing.
+    /// The variables of a container; the error is the kubelet's for a missing source.
     pub(super) async fn environment(&self, spec: &Value) -> Result<BTreeMap<String, String>, String> {
         let mut env = BTreeMap::new();
         let mut sources: BTreeMap<String, Option<Value>> = BTreeMap::new();
@@ -163,7 +163,7 @@ impl PodWorker {
         self.kubelet.client.request::<Value>(request).await.ok()
     }
 
-    /// What a container asks for or may use of a resource, as the downward API gives it: where it has no limit, what its node has.
+    /// A container's request or limit of a resource, as the downward API gives it: without a limit, the node's amount.
     pub(super) fn amount(&self, container: &Value, reference: &Value) -> String {
         let resource = reference
             .get("resource")
@@ -265,8 +265,8 @@ pub(super) fn files_of(object: &Value, kind: &str) -> BTreeMap<String, Vec<u8>> 
     out
 }
 
-/// What a file of lines `NAME='value'` gives a name, with what is between the quotes as it is; empty if nothing. The error says that it
-/// is no such file, as far as it had to be read.
+/// The value of a name in a file of lines `NAME='value'`, with the text between the quotes as it is; empty if there is none. The
+/// error says that it is no such file, as far as it had to be read.
 fn assigned(content: &str, key: &str) -> Result<String, NotAssignments> {
     let mut lines = content.lines();
     while let Some(line) = lines.next() {
@@ -314,7 +314,7 @@ pub(super) fn expand(value: &str, env: &BTreeMap<String, String>) -> String {
     expand_with(value, |name| env.get(name).cloned())
 }
 
-/// The same, from whatever knows the variables. What it does not know stays as it is.
+/// The same, with the variables of a function. An unknown reference stays as it is.
 pub(super) fn expand_with(value: &str, mut known: impl FnMut(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = value;

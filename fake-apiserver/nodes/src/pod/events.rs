@@ -1,4 +1,4 @@
-//! What the kubelet says about a pod.
+//! The kubelet's events of a pod.
 
 use client_kit::EventType;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -32,7 +32,7 @@ impl PodWorker {
         self.write_event(None, severity, reason, message);
     }
 
-    /// The event that tells of an eviction.
+    /// The event about an eviction.
     pub(super) fn evicted_event(&self, eviction: &Eviction) {
         self.kubelet.recorder.annotated_event(
             &self.reference(None),

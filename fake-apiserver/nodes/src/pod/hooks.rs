@@ -21,7 +21,7 @@ pub(super) fn strings(list: Option<&Value>) -> Vec<String> {
 }
 
 impl PodWorker {
-    /// A hook of a container that runs, to be awaited while other things happen; the error is what its status shows.
+    /// A hook of a running container, to be awaited beside other work; the error is the text for its status.
     pub(super) fn hook(
         &self,
         name: &str,

@@ -1,9 +1,9 @@
 //! One pod on one node.
 //!
-//! [`worker`] is its life and what wakes it; [`sync`] brings the containers to where the spec wants them, [`start`] and
-//! [`stop`] are the ways there and back; [`probes`] asks running containers; [`environment`] and [`volumes`] are what a
-//! container needs before it can start, [`claims`] what a pod that no scheduler has placed waits for; [`backoff`] says when something that failed may be tried again,
-//! [`resize`] whether a pod gets the resources that it asks for now.
+//! [`worker`] is its life and the causes that wake it; [`sync`] brings the containers to the state that the spec wants,
+//! [`start`] and [`stop`] are the ways there and back; [`probes`] asks running containers; [`environment`] and [`volumes`] are a
+//! container's needs before it can start, [`claims`] those of a pod that no scheduler has placed; [`backoff`] delays another try
+//! after a failure, [`resize`] whether a pod gets the resources that it asks for now.
 
 mod backoff;
 mod claims;

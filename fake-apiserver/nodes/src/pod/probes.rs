@@ -12,7 +12,7 @@ use super::worker::{Gone, PodWorker};
 use crate::programs::{ProbeAnswer, Process, exec};
 use crate::status::Kind;
 
-/// What a probe is for.
+/// The kind of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Probe {
     Startup,

@@ -1,4 +1,4 @@
-//! Resizes in place: whether the node gives a pod the resources that it asks for now, and what is told of that.
+//! Resizes in place: the node's decision about a pod's requested resources, and the conditions for that.
 //!
 //! As the kubelet's allocation manager: a resize for which there is room is under way at once, one for which there is none waits
 //! (`Deferred`) and is looked at again when something leaves or shrinks, and every three minutes.
@@ -28,7 +28,7 @@ fn resources_of<'a>(pod: &'a Value, container: &ContainerRecord) -> Option<&'a V
 }
 
 impl PodWorker {
-    /// The pod has changed: if it asks for other resources now, the node says what it makes of that.
+    /// Notes a change of the pod's requested resources, and decides about them.
     pub(super) fn note_resize(&mut self, old: &Value) {
         if old.get("spec") == self.pod.get("spec") || self.is_terminating() || self.record.over {
             return;
@@ -49,7 +49,7 @@ impl PodWorker {
         }
     }
 
-    /// Gives the pod what it asks for, if there is room.
+    /// Gives the pod its requested resources, if there is room.
     pub(super) fn consider_resize(&mut self) {
         self.resize_at = None;
         let differs = self.record.containers.iter().any(|one| one.allocated.is_some());
@@ -118,7 +118,7 @@ impl PodWorker {
         self.sync_now();
     }
 
-    /// A resize is done once everything that runs has what it was given.
+    /// A resize is done once every running container has its new resources.
     pub(super) fn finish_resize(&mut self) {
         let Some(resizing) = &mut self.record.resizing else {
             return;
@@ -147,7 +147,7 @@ impl PodWorker {
         }
     }
 
-    /// The resources of all containers, as events tell them.
+    /// The resources of all containers, as events print them.
     fn summary(&self, generation: i64, error: &str) -> String {
         let of = |kinds: &[Kind]| {
             let all = self

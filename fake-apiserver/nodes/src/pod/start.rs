@@ -86,8 +86,8 @@ impl PodWorker {
         Ok(started)
     }
 
-    /// A container that ends too often waits longer each time. What counts is the end that the pass has seen when it began: one that it
-    /// has killed itself begins again as if it had not run after the end before.
+    /// A container that ends too often waits longer each time. The end that counts is the one that the pass saw when it began: a
+    /// container that the pass has killed itself begins again as if it had not run after the end before.
     fn back_off(&mut self, name: &str, kind: Kind, spec: &Value, done: &mut Pass) -> Result<(), Blocked> {
         let ended = match done.killed.get(name) {
             Some(before) => *before,
@@ -146,7 +146,7 @@ impl PodWorker {
         Ok(missing)
     }
 
-    /// Why a container cannot have the images that it mounts, if it cannot: the last of what is missing.
+    /// Why a container cannot have the images that it mounts, if it cannot: the error of the last missing one.
     fn lacks_volume(&self, kind: Kind, name: &str, spec: &Value, missing: &Missing) -> Option<Blocked> {
         let mounts = spec.get("volumeMounts").and_then(Value::as_array);
         let lacking = mounts
@@ -262,7 +262,7 @@ impl PodWorker {
         Ok(Ok(()))
     }
 
-    /// The variables of a container and what it sees of volumes; the error says why it cannot be made.
+    /// The variables of a container and its mounts; the error says why it cannot be made.
     async fn surroundings(
         &mut self,
         name: &str,
@@ -480,7 +480,7 @@ fn is_root_against_its_word(pod: &Value, container: &Value) -> bool {
     of("runAsNonRoot") == Some(Value::from(true)) && of("runAsUser") == Some(Value::from(0))
 }
 
-/// What containerd says of an image that its registry does not know.
+/// Containerd's error for an image that its registry does not know.
 fn pull_error(image: &str) -> String {
     let name = images::canonical(image);
     format!(

@@ -16,9 +16,9 @@ use machinery::meta::at;
 
 /// The grace period of a pod that names none.
 const GRACE_SECONDS: u64 = 30;
-/// What every container has left to end, however long its hook took.
+/// The shortest time for a container to end, however long its hook took.
 const GRACE_MIN: Duration = Duration::from_secs(2);
-/// What a pod has at least when all of it is to end.
+/// The shortest time for a pod of which all containers are to end.
 const POD_GRACE_MIN: Duration = Duration::from_secs(1);
 
 /// How far a container has come that is to end.
@@ -35,13 +35,13 @@ enum Phase {
 struct Ending {
     name: String,
     phase: Phase,
-    /// What is left of its time, as of `since`.
+    /// The rest of its time, as of `since`.
     left: Duration,
     since: Instant,
 }
 
 impl Ending {
-    /// What comes next takes from its time what has passed: whole seconds, as the kubelet counts.
+    /// Enters the next phase and subtracts the time that has passed: whole seconds, as the kubelet counts.
     fn turn_to(&mut self, phase: Phase) {
         let passed = Duration::from_secs(self.since.elapsed().as_secs());
         self.left = self.left.saturating_sub(passed);
@@ -107,8 +107,8 @@ impl PodWorker {
 
     /// Stops containers: their hooks, a request to end, and when their time is over, the end. Sidecars are asked after
     /// the regular containers and later sidecars have ended, or when their time is over; their hooks run with the others'.
-    /// Whether they are ready is asked all the while. Whoever deletes the pod meanwhile with less time changes nothing,
-    /// as for the kubelet, which does not interrupt what it has begun.
+    /// Their readiness is probed all the while. A client that deletes the pod meanwhile with less time changes nothing,
+    /// as for the kubelet, which does not interrupt a stop that it has begun.
     pub(super) async fn stop(&mut self, names: Vec<String>, grace: Option<Duration>) -> Result<(), Gone> {
         let grace = grace.unwrap_or_else(|| self.grace());
         self.probes.keep_readiness(&names);
@@ -183,7 +183,7 @@ impl PodWorker {
         });
     }
 
-    /// Asks those to end whose turn it is.
+    /// Asks the containers to end whose time in the order has come.
     fn ask_whose_turn_it_is(&self, endings: &mut [Ending]) {
         let now = Instant::now();
         for index in 0..endings.len() {
@@ -204,7 +204,7 @@ impl PodWorker {
         }
     }
 
-    /// When what simply serves ends: a moment after it was asked, unless it has not even that.
+    /// The end of a program that only serves: a moment after the request, or earlier if its time is over.
     fn serves_until(&self, ending: &Ending) -> Option<Instant> {
         let Phase::Asked(until) = ending.phase else {
             return None;
@@ -222,7 +222,7 @@ impl PodWorker {
         endings.iter().map(each).min()
     }
 
-    /// Ends what serves no longer, and whose time is over. All that serve end with the first of them.
+    /// Ends serving programs that are due, and programs whose time is over. All serving ones end with the first of them.
     fn end_what_is_due(&mut self, endings: &mut [Ending]) {
         let now = Instant::now();
         let serving = endings

@@ -1,4 +1,4 @@
-//! A pass: what runs is compared with what should.
+//! A pass: compares running containers with the wanted ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::pressure;
 use crate::programs::Exit;
 use crate::status::{Ended, Kind, items, name_of, restart_policy, restarts_all, should_restart};
 
-/// How much of its log a container's end may tell.
+/// The longest termination message, and the longest end of a log in its place, in bytes.
 const TERMINATION_MESSAGE_BYTES_MAX: usize = 4096;
 const LOG_TAIL_BYTES_MAX: usize = 2048;
 
@@ -89,7 +89,7 @@ impl PodWorker {
         Ok(())
     }
 
-    /// Waits as long as it is known to have taken until a redefined container's pod told of it.
+    /// Waits for the recorded time between the change of a container's definition and the pod's status that shows it.
     async fn wait_as_known(&mut self) -> Result<(), Gone> {
         let known = self
             .timing()
@@ -129,8 +129,8 @@ impl PodWorker {
         }
     }
 
-    /// A container has ended in a way for which all begin anew: those that run are killed, one after the other, and all are taken away. Only the
-    /// sandbox stays; nobody waits for having ended too often.
+    /// A container has ended in a way for which all containers begin anew: running ones are killed, one after the other, and all
+    /// are removed. Only the sandbox stays; no container waits for earlier failures.
     async fn restart_all(&mut self) -> Result<(), Gone> {
         let running = self.running_names(|container| container.kind != Kind::Ephemeral);
         for name in running {
@@ -184,7 +184,7 @@ impl PodWorker {
         !init_failed && regular_goes_on
     }
 
-    /// All has ended, or is to: tells so, stops what is left and lets the sandbox go.
+    /// All containers have ended, or must: writes the status, stops the rest and removes the sandbox.
     pub(super) async fn complete(&mut self) -> Result<(), Gone> {
         self.complete_within(None).await
     }
@@ -343,7 +343,7 @@ impl PodWorker {
         resized
     }
 
-    /// Starts what should run and does not, in the order that the kinds of containers ask for.
+    /// Starts the wanted containers that do not run, in the order of the kinds of containers.
     async fn start_all(&mut self, done: &mut Pass) -> Result<(), Gone> {
         let names: Vec<(String, Kind)> = self
             .record
@@ -473,7 +473,7 @@ impl PodWorker {
         }
     }
 
-    /// What a container leaves in its termination file, or the end of its log if its policy says so.
+    /// The content of a container's termination file, or the end of its log if its policy says so.
     fn termination_message(&self, name: &str, process: &crate::programs::Process, code: i32) -> String {
         let spec = self.spec_of(name).cloned().unwrap_or_else(|| json!({}));
         let path = spec
@@ -513,7 +513,7 @@ fn needs_restart_for(running: &Value, spec: &Value) -> bool {
     })
 }
 
-/// What a pass has done.
+/// The actions of a pass.
 #[derive(Default)]
 pub(super) struct Pass {
     pub changed: bool,

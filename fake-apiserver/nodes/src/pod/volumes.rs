@@ -1,4 +1,4 @@
-//! A pod's volumes: what must exist before its containers start, and what they then see.
+//! A pod's volumes: the objects that must exist before its containers start, and the files in the volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,9 +16,10 @@ use crate::status::{items, name_of};
 /// How long the first retry of a mount waits, and the longest that any waits (the kubelet's).
 const MOUNT_DELAY_MIN: Duration = Duration::from_millis(500);
 const MOUNT_DELAY_MAX: Duration = Duration::from_secs(122);
-/// How often what running containers see is brought up to date: this, and up to half as much more (the kubelet's sync of a pod).
+/// The least period between updates of the volumes of running containers; up to half as much is added (the kubelet's sync of a
+/// pod).
 const REFRESH_PERIOD_MS: u64 = 60_000;
-/// What every namespace has.
+/// The ConfigMap in every namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Shared by all containers of a pod.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -52,7 +53,7 @@ impl PodWorker {
         self.mounted
     }
 
-    /// Brings what running containers see of ConfigMaps, Secrets and their own pod up to date.
+    /// Updates the contents of ConfigMaps, Secrets and the downward API in volumes of running containers.
     pub(super) async fn refresh_volumes(&mut self) {
         self.plan_refresh();
         if self.refresh_at.is_none() {
@@ -109,7 +110,7 @@ impl PodWorker {
         }
     }
 
-    /// Puts what a pod may know of itself into a volume.
+    /// Puts the fields of a downward API source into a volume.
     fn tell(&self, content: &Volume, source: &Value) {
         let files = Files::with_mounts(vec![("/v".to_owned(), content.clone())]);
         let items = source.pointer("/downwardAPI/items").and_then(Value::as_array);
@@ -172,7 +173,7 @@ impl PodWorker {
         Ok(())
     }
 
-    /// Where a container sees which volume, or which part of it; the error is what the kubelet says of a part that has no name.
+    /// The mounts of a container, by path; the error is the kubelet's for a missing subpath.
     pub(super) fn mounts_of(
         &mut self,
         spec: &Value,
@@ -208,7 +209,7 @@ fn failed_mount(name: &str, why: &str) -> String {
     format!("MountVolume.SetUp failed for volume \"{name}\" : {why}")
 }
 
-/// Whether what a volume shows may change while containers run.
+/// Whether the contents of a volume may change while containers run.
 fn changes(volume: &Value) -> bool {
     let sources = volume.pointer("/projected/sources").and_then(Value::as_array);
     match sources {

@@ -1,7 +1,7 @@
-//! The life of a pod on its node, from its admission to its removal, and what wakes its worker.
+//! The life of a pod on its node, from its admission to its removal, and the causes that wake its worker.
 //!
 //! As in the kubelet, the containers are brought to where they should be in passes. A pass begins when the pod changes,
-//! when the node's list of what runs, made every second, shows a change, and again ten to fifteen seconds after one
+//! when the node's list of containers, made every second, shows a change, and again ten to fifteen seconds after one
 //! that failed. Two changes in one list give two passes, the second after the next list: that is why some events are
 //! counted twice so soon.
 
@@ -21,9 +21,9 @@ use super::backoff::Backoff;
 use super::probes::Probes;
 use crate::admission::{Refusal, forbidden_sysctl, other_system};
 use crate::by_name::ByName;
+use crate::critical_pods::MIRROR;
 use crate::kubelet::Kubelet;
 use crate::mail::{Inbox, Mail};
-use crate::preemption::MIRROR;
 use crate::pressure;
 use crate::programs::{Exit, Process, Volume};
 use crate::status::{self, PodRecord, condition_of};
@@ -34,7 +34,7 @@ use machinery::types::rfc3339;
 
 /// How often a node writes the statuses that it could not write before (the kubelet's status manager: ten seconds).
 const REWRITE_PERIOD_MS: u128 = 10_000;
-/// How often a node looks for what is no longer needed (the kubelet's housekeeping: two seconds).
+/// The period of the removal of things that are no longer needed (the kubelet's housekeeping: two seconds).
 const TIDY_PERIOD_MS: u128 = 2000;
 /// How long a failed pass waits for the next: this, and up to half as much more.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(60);
 /// A container's run, as its program's end names it.
 pub(super) type Run = (String, u32);
 
-/// Where the ends of programs are told, and heard.
+/// The channel for the ends of programs.
 type Exits = (
     mpsc::UnboundedSender<(Run, Exit)>,
     mpsc::UnboundedReceiver<(Run, Exit)>,
@@ -63,13 +63,13 @@ pub(crate) struct PodWorker {
     pub(super) restarts: Backoff,
     pub(super) pulls: Backoff,
     pub(super) probes: Probes,
-    /// What the pod's containers share, by the volume's name.
+    /// The volumes that the pod's containers share, by name.
     pub(super) volumes: ByName<Volume>,
     pub(super) mounted: bool,
     pub(super) mount_tries: u32,
     /// Containers to kill in the next pass, and why.
     pub(super) condemned: BTreeMap<String, String>,
-    /// Changes of what runs that the node's list has not shown yet.
+    /// Changes of containers that the node's list has not shown yet.
     pub(super) changes: u32,
     pending: bool,
     /// When the pod's spec last changed, and how often containers had to be restarted for that.
@@ -78,7 +78,7 @@ pub(crate) struct PodWorker {
     /// How often its readiness gates have opened again, and when the node takes note of that, if it is known.
     reopenings: usize,
     notes_gates_at: Option<Instant>,
-    /// Whether the node has listed what runs since the last pass.
+    /// Whether the node has listed its containers since the last pass.
     listed: bool,
     synced_at: Instant,
     pub(super) retry_at: Option<Instant>,
@@ -91,7 +91,7 @@ pub(crate) struct PodWorker {
     active_since: Instant,
     /// When a resize that the node had no room for is looked at again, at the latest.
     pub(super) resize_at: Option<Instant>,
-    /// When what its containers see of other objects is brought up to date.
+    /// When the contents of volumes from other objects are updated.
     pub(super) refresh_at: Option<Instant>,
     /// How often the node has asked to look again.
     resize_asked: u32,
@@ -156,7 +156,7 @@ impl PodWorker {
         }
     }
 
-    /// Runs the pod until it is removed. (In a box: a future has what it is given twice.)
+    /// Runs the pod until it is removed. (In a box: a future holds its arguments twice.)
     pub(crate) async fn run(mut self: Box<Self>) {
         if is_over(&self.pod) {
             // Nothing runs any more; it only has to be let go when it is deleted.
@@ -178,7 +178,7 @@ impl PodWorker {
         Ok(())
     }
 
-    /// A pod waits for most of its life: what it does now and then has memory of its own only while it is done.
+    /// A pod waits for most of its life: rare work has memory of its own only while it is done.
     async fn live(&mut self) -> Result<(), Gone> {
         if string_map(&self.pod, "annotations").contains_key(MIRROR) {
             return Box::pin(self.dismiss()).await;
@@ -233,7 +233,7 @@ impl PodWorker {
         }
     }
 
-    /// Why the node does not take the pod, if it does not. What a scheduler has placed here fits.
+    /// Why the node does not take the pod, if it does not. A pod from the scheduler fits.
     async fn refusal(&self) -> Option<Refusal> {
         if let Some(message) = pressure::refusal(&self.pod, &self.kubelet.pressures()) {
             return Some((pressure::REASON.to_owned(), message));
@@ -270,13 +270,13 @@ impl PodWorker {
         Ok(())
     }
 
-    /// The node has just listed what runs.
+    /// The node has just listed its containers.
     pub(super) fn relisted(&mut self) {
         self.changes = 0;
         self.listed = true;
     }
 
-    /// The list that followed what the pass did was taken in by the pass itself: the next pass needs a newer one.
+    /// The pass itself took in the list that followed its actions: the next pass needs a newer one.
     pub(super) fn listed_before_this_pass(&mut self) {
         self.listed = false;
     }
@@ -286,7 +286,7 @@ impl PodWorker {
         self.next_beat(self.timing().relist.as_millis(), after)
     }
 
-    /// When what could not be written is written again.
+    /// The time of the next try to write a status that could not be written.
     pub(super) fn next_rewrite(&self) -> Instant {
         self.next_beat(REWRITE_PERIOD_MS, Instant::now())
     }
@@ -319,7 +319,7 @@ impl PodWorker {
         }
     }
 
-    /// Waits for whatever comes first, and notes what it asks for.
+    /// Waits for the first event, and notes the work that it asks for.
     async fn wait(&mut self) -> Result<(), Gone> {
         let now = Instant::now();
         let list = (self.changes > 0).then(|| self.next_list(now));
@@ -410,7 +410,7 @@ impl PodWorker {
         self.listed = true;
     }
 
-    /// Takes the newest pod and notes what its change asks for.
+    /// Takes the newest pod and notes the work that its change asks for.
     pub(super) fn take_update(&mut self) -> Result<(), Gone> {
         let old = Arc::clone(&self.pod);
         self.refresh()?;
@@ -498,7 +498,7 @@ impl PodWorker {
         Ok(())
     }
 
-    /// Lets time pass, give or take a little; what comes meanwhile is seen afterwards.
+    /// Lets time pass, with some jitter; events in the meantime are seen afterwards.
     pub(super) async fn pause(&mut self, duration: Duration) -> Result<(), Gone> {
         let varies = self.timing().varies;
         let duration = if varies {
@@ -532,7 +532,7 @@ impl PodWorker {
         )
     }
 
-    /// Writes the pod's status where it differs from what the pod shows.
+    /// Writes the pod's status where it differs from the pod's present one.
     pub(super) async fn write_status(&mut self) {
         if self.refresh().is_err() {
             return;

@@ -13,7 +13,7 @@ const LEVELS: [&[&str]; 6] = [
     &["*", "/", "%"],
 ];
 
-/// The value of an expression; names are looked up with `variable`. None for what is not an expression.
+/// The value of an expression; names are looked up with `variable`. None for an invalid expression.
 pub(super) fn evaluate(text: &str, variable: &dyn Fn(&str) -> String) -> Option<i64> {
     let mut tokens = tokens(text)?.into_iter().peekable();
     let value = level(&mut tokens, 0, variable)?;

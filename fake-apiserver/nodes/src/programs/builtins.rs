@@ -77,7 +77,7 @@ const TABLE: &[(&[&str], Builtin)] = &[
     (&["which", "command", "type"], which),
 ];
 
-/// Programs that, when a script calls them, work until they are stopped. So does what is called by a path of its own.
+/// Programs that, when a script calls them, work until they are stopped. So does a program that is called by a path of its own.
 const SERVERS: &[&str] = &[
     "nginx",
     "httpd",

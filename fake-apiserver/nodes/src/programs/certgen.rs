@@ -41,7 +41,7 @@ struct Certificates {
 }
 
 impl Certgen {
-    /// Runs it; the exit code. What went wrong is the last line of its log.
+    /// Runs it; the exit code. An error is the last line of its log.
     pub(super) async fn run(mut self, arguments: &[String]) -> i32 {
         let done = match arguments.first().map(String::as_str) {
             Some("create") => self.create(&Flags::read(arguments)).await,
@@ -65,7 +65,7 @@ impl Certgen {
         self.logs.write(format!("{line}\n").as_bytes());
     }
 
-    /// Sends a request; none if what it is about is not there.
+    /// Sends a request; none if its object does not exist.
     async fn ask(&self, method: &str, path: &str, body: Value) -> Result<Option<Value>, String> {
         let request = http::Request::builder()
             .method(method)
@@ -275,7 +275,7 @@ impl<'a> Flags<'a> {
             .ok_or_else(|| format!("required flag(s) \"{name}\" not set"))
     }
 
-    /// A switch that is on unless it is told otherwise.
+    /// A switch that is on by default.
     fn is_on(&self, name: &str) -> bool {
         !matches!(
             self.text(name),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How large a file may become; what is written beyond is lost.
+/// The largest size of a file; bytes beyond it are lost.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// How many files a tree may have.
 const FILES_MAX: usize = 10_000;
@@ -21,7 +21,7 @@ struct Tree(BTreeMap<String, Option<Vec<u8>>>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Volume {
     tree: Arc<Mutex<Tree>>,
-    /// What of it is seen: the path of a file or a directory; all of it if empty.
+    /// The visible part: the path of a file or a directory; all of it if empty.
     part: Arc<str>,
 }
 
@@ -47,7 +47,7 @@ impl Volume {
         }
     }
 
-    /// What is in it now, for itself.
+    /// A copy of its present contents.
     pub(crate) fn copy(&self) -> Self {
         Self {
             tree: Arc::new(Mutex::new(self.lock().clone())),
@@ -55,17 +55,17 @@ impl Volume {
         }
     }
 
-    /// Takes what another one has; all that see it see that.
+    /// Takes the contents of another one; all that share it see them.
     pub(crate) fn become_like(&self, other: &Self) {
         let tree = std::mem::take(&mut *other.lock());
         *self.lock() = tree;
     }
 }
 
-/// What a container sees: a root of its own and volumes mounted over it.
+/// The files of a container: a root of its own and volumes mounted over it.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
-    /// Made when somebody first looks: most containers never do.
+    /// Made at the first access: most containers never make one.
     root: Arc<OnceLock<Volume>>,
     /// Mount path (without a slash at its end) to volume, longest first.
     mounts: Vec<(String, Volume)>,
@@ -133,7 +133,7 @@ fn with_parents(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// What of a path is below another.
+/// The rest of a path below another.
 fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
     path.strip_prefix(above)
         .filter(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -280,7 +280,7 @@ impl Files {
             .collect())
     }
 
-    /// Removes a file, or with `recursive` a directory and what is in it.
+    /// Removes a file, or with `recursive` a directory and its contents.
     pub(crate) fn remove(&self, path: &str, recursive: bool) -> Result<(), FileError> {
         if !self.exists(path) {
             return Err(FileError::Missing);

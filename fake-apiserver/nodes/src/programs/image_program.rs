@@ -12,7 +12,7 @@ use super::script::short_name;
 /// How long such a program takes before its first request.
 const START: Duration = Duration::from_millis(100);
 
-/// What a program has around it beside its arguments.
+/// A program's surroundings besides its arguments.
 pub(crate) struct Surroundings {
     pub objects: ObjectClient,
     pub clock: SharedClock,

@@ -1,8 +1,9 @@
-//! What containers run: programs that serve until they are stopped, scripted ones, and a small shell.
+//! The programs of containers: programs that serve until they are stopped, scripted ones, and a small shell.
 //!
-//! [`script`] says per image or per pod annotation what a program does and when; [`process`] is one running; [`parse`],
-//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] is what it sees and [`pipe`] what it
-//! reads and prints; [`image_program`] has the programs of images that are known by name; [`session`] is what somebody runs in a container, or how somebody joins what runs there.
+//! [`script`] describes a program per image or per pod annotation; [`process`] is a running one; [`parse`],
+//! [`shell`] and [`builtins`] are the shell of containers whose command is known, [`files`] are its files and [`pipe`] its
+//! input and output; [`image_program`] has the programs of images that are known by name; [`session`] is a client's command in a
+//! container, or its attachment to a running program.
 
 mod arith;
 mod builtins;

@@ -1,4 +1,4 @@
-//! The grammar of the small shell: what is common in the commands of containers, hooks and probes.
+//! The grammar of the small shell: the constructs that are common in the commands of containers, hooks and probes.
 
 use lexer::Lexer;
 

@@ -1,4 +1,4 @@
-//! What is printed and what is typed: bytes that one side writes and the other reads, now or later.
+//! Input and output of programs: bytes that one side writes and the other reads, now or later.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,9 @@ use client_kit::SharedClock;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-/// How much output a container keeps; what comes first is dropped.
+/// The size of the output that a container keeps; the oldest is dropped first.
 const KEPT_BYTES_MAX: usize = 1 << 20;
-/// How much of an output that somebody reads may wait for its reader.
+/// How much of an output with a reader may wait for that reader.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How much is handed on at once.
 const PIECE_BYTES_MAX: usize = 32 << 10;
@@ -38,7 +38,7 @@ struct Buffer {
     waits: bool,
 }
 
-/// What a log holds at a moment.
+/// The contents of a log at a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Kept {
     /// The position of the first byte.
@@ -65,7 +65,7 @@ impl Output {
         }))
     }
 
-    /// An output whose reader takes away what it has read.
+    /// An output whose reader removes the bytes that it has read.
     pub(crate) fn pipe() -> Self {
         let buffer = Buffer {
             waits: true,
@@ -121,7 +121,7 @@ impl Output {
         self.lock().closed
     }
 
-    /// Asks whoever reads to give up what it does, as Ctrl-C does.
+    /// Asks the reader to give up its work, as Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         self.lock().interrupted = true;
         self.0.changed.notify_waiters();
@@ -146,7 +146,7 @@ impl Output {
         self.lock().end()
     }
 
-    /// What there is from a position on.
+    /// The bytes from a position on.
     pub(crate) fn kept(&self, from: u64) -> Kept {
         self.lock().kept(from)
     }
@@ -157,7 +157,7 @@ impl Output {
             .await
     }
 
-    /// Takes what there is.
+    /// Takes the available bytes.
     pub(crate) fn take(&self) -> Vec<u8> {
         self.lock().take(usize::MAX)
     }
@@ -218,7 +218,7 @@ impl Buffer {
         self.bytes.drain(..count).collect()
     }
 
-    /// Drops what is too old, a quarter more than needed, so that it does not cost anything each time.
+    /// Drops the oldest bytes, a quarter more than needed, so that it does not cost anything each time.
     fn trim(&mut self) {
         let most = if self.waits {
             WAITING_BYTES_MAX

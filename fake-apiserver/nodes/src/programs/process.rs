@@ -26,12 +26,12 @@ const TERMINATED: i32 = 143;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Exit {
     pub code: i32,
-    /// Empty for what follows from the code.
+    /// Empty if it follows from the code.
     pub reason: String,
     pub message: String,
 }
 
-/// What to run.
+/// The program to run.
 pub(crate) struct Launch {
     /// How often the container was started before.
     pub run: u32,
@@ -43,10 +43,10 @@ pub(crate) struct Launch {
     pub hostname: String,
     pub clock: SharedClock,
     pub files: Files,
-    /// Whether it reads what those who attach type, and whether that is a terminal.
+    /// Whether it reads the input of attached clients, and whether that is a terminal.
     pub stdin: bool,
     pub tty: bool,
-    /// Whether its input ends with the first who attaches.
+    /// Whether its input ends with the first attached client.
     pub stdin_once: bool,
     /// How long a program takes to end when asked.
     pub stop: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Launch {
 
 /// A program that runs. Dropping it kills it.
 pub(crate) struct Process {
-    /// None for what simply serves.
+    /// None for a program that only serves.
     term: Option<watch::Sender<bool>>,
     task: Option<JoinHandle<()>>,
     pub run: Arc<Run>,
@@ -63,12 +63,12 @@ pub(crate) struct Process {
     pub serves: Option<Duration>,
 }
 
-/// What others can reach of a program, also after its end.
+/// The parts of a program that others can reach, also after its end.
 pub(crate) struct Run {
     pub files: Files,
-    /// What it has printed; closed when it has ended.
+    /// Its output; closed when it has ended.
     pub logs: Output,
-    /// What those who attach type.
+    /// The input of attached clients.
     pub input: Option<Output>,
     pub stdin_once: bool,
     pub tty: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Run {
     pub hostname: String,
     pub clock: SharedClock,
     pub program: Option<Program>,
-    /// Whether it answers on its ports: what a shell runs does not.
+    /// Whether it answers on its ports: a program of the shell does not.
     pub listens: bool,
 }
 
@@ -88,7 +88,7 @@ impl Run {
 }
 
 impl Process {
-    /// What asks it to end, for others than the kubelet.
+    /// The sender that asks it to end, for others than the kubelet.
     pub(crate) fn term(&self) -> Option<watch::Sender<bool>> {
         self.term.clone()
     }

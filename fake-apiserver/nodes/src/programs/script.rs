@@ -1,4 +1,4 @@
-//! Which program a container runs: told by a pod's annotation, by its image, or by its command.
+//! The choice of a container's program: by a pod's annotation, by its image, or by its command.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::builtins;
 /// The annotation that scripts a container: this, and the container's name. Its value is a [`Program`] as JSON.
 const ANNOTATION: &str = "program.fake-apiserver/";
 
-/// Images without a program of their own: what is given as arguments is run.
+/// Images without a program of their own: the arguments are the command.
 const BARE_IMAGES: [&str; 7] = [
     "busybox", "alpine", "bash", "debian", "ubuntu", "fedora", "centos",
 ];
@@ -65,7 +65,7 @@ const SHELL_WORDS: [&str; 14] = [
     "time",
 ];
 
-/// A program that does what it is told to: when it exits, what probes see, what it prints.
+/// A scripted program: its exit, the answers to its probes, its output.
 ///
 /// ```
 /// let program: nodes::Program = shared_json::from_str(
@@ -83,27 +83,27 @@ pub struct Program {
     pub ignores_term: bool,
     /// Its exit code when asked to end.
     pub term_code: i32,
-    /// How long it takes to end when asked, in milliseconds; by default what the node's timing says.
+    /// The time that it takes to end on request, in milliseconds; by default that of the node's timing.
     pub stop_ms: Option<u64>,
-    /// What its readiness probe sees, by time since its start. Before the first entry, and without any: success.
+    /// The results of its readiness probe, by time since its start. Before the first entry, and without any: success.
     pub readiness: Vec<ProbeAnswer>,
     /// The same for its liveness probe.
     pub liveness: Vec<ProbeAnswer>,
     /// The same for its startup probe.
     pub startup: Vec<ProbeAnswer>,
-    /// What it prints when it starts.
+    /// Its output at the start.
     pub logs: String,
     /// A line that it prints again and again, this often in milliseconds.
     pub log_line: String,
     /// See `log_line`.
     pub log_every_ms: Option<u64>,
-    /// What `exec` gives, by the command and its arguments in one line; all others are those of every container.
+    /// The results of `exec`, by the command and its arguments in one line; all other commands are those of every container.
     pub commands: BTreeMap<String, Reply>,
-    /// What it answers to HTTP requests on its ports, by path; without any it tells who it is.
+    /// Its answers to HTTP requests on its ports, by path; without any it answers with its own name.
     pub pages: BTreeMap<String, String>,
 }
 
-/// What a command prints, and its exit code.
+/// A command's output, and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Reply {
@@ -123,13 +123,13 @@ pub struct ExitScript {
     pub after_ms: u64,
     /// Its exit code.
     pub code: i32,
-    /// The reason shown; by default `Completed` or `Error`, and `OOMKilled` for who wants that.
+    /// The reason shown; by default `Completed` or `Error`; `OOMKilled` can be given here.
     pub reason: String,
-    /// What it wrote as its termination message.
+    /// Its termination message.
     pub message: String,
 }
 
-/// What a probe sees from some time on.
+/// The result of a probe from some time on.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProbeAnswer {
@@ -137,7 +137,7 @@ pub struct ProbeAnswer {
     pub from_ms: u64,
     /// Whether it succeeds.
     pub ok: bool,
-    /// What a failure's event says after "probe failed: "; by default what a server that answers 500 gives.
+    /// The text of a failure's event after "probe failed: "; by default that of a server that answers 500.
     #[serde(default)]
     pub output: String,
 }

@@ -1,4 +1,4 @@
-//! What somebody runs in a container with `exec`, or joins with `attach`: input, outputs and how it ends.
+//! A client's `exec` or `attach`: input, outputs and the end.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ struct Joined {
     out: Output,
     err: Output,
     terminal: Option<Terminal>,
-    /// The `Status` that tells how it has ended.
+    /// The `Status` of its end.
     end: BoxFuture<'static, Value>,
     /// Closed when the session is over.
     closes: Option<Output>,
@@ -106,7 +106,7 @@ fn with_returns(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Terminal {
-    /// What a terminal does with keys: shows them, and hands lines on.
+    /// The terminal's treatment of keys: echoes them, and hands lines on.
     fn feed(&mut self, bytes: &[u8], input: &Output, out: &Output) {
         for byte in bytes {
             match byte {
@@ -200,7 +200,7 @@ async fn command(run: &Run, id: &str, argv: &[String], streams: &Streams) -> Val
     }
 }
 
-/// Joins a program: its input, and what it prints from now on.
+/// Attaches to a program: its input, and its output from now on.
 pub(crate) fn attach(run: &Arc<Run>, wants: Wants) -> Box<dyn Session> {
     let (out, err) = (Output::pipe(), Output::pipe());
     let input = run.input.clone().filter(|_| wants.stdin);
@@ -231,7 +231,7 @@ fn success() -> Value {
     json!({"metadata": {}, "status": "Success"})
 }
 
-/// How a command has ended, as the node tells the client.
+/// The end of a command, as the node reports it to the client.
 fn exit_status(code: i32, argv: &[String]) -> Value {
     if code == 0 {
         return success();
@@ -247,7 +247,7 @@ fn exit_status(code: i32, argv: &[String]) -> Value {
     })
 }
 
-/// What containerd and runc say of a command that the container does not have.
+/// The error of containerd and runc for a command that the container does not have.
 fn not_found(id: &str, name: &str) -> Value {
     let why = if name.contains('/') {
         format!("stat {name}: no such file or directory")

@@ -1,4 +1,4 @@
-//! Runs what the parser has read, in virtual time.
+//! Runs parsed commands, in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const CALLS_MAX: u32 = 100;
 /// The exit code of a process that a signal ended: 128 and the signal's number.
 pub(crate) const TERMINATED: i32 = 143;
 
-/// Where a command's output goes and what it reads.
+/// The output and the input of a command.
 #[derive(Clone, Default)]
 pub(super) struct Streams {
     pub out: Output,
@@ -71,7 +71,7 @@ pub(super) struct Shell {
     pub clock: SharedClock,
     /// The exit code of the last command.
     pub status: i32,
-    /// What `TERM` does: nothing set, or a command.
+    /// The action of `TERM`: none, or a command.
     trap: Option<String>,
     exit_trap: Option<String>,
     /// Becomes true when the process is asked to end.
@@ -609,7 +609,7 @@ impl Shell {
         wait_for(&mut self.term).await;
     }
 
-    /// Does what a signal that has come asks for.
+    /// Carries out the trap of a signal that has come.
     async fn signals(&mut self, streams: &Streams) -> Flow {
         if self.term_seen || !*self.term.borrow() {
             return Flow::Next;

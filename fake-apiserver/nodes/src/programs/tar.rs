@@ -153,7 +153,7 @@ impl Asked {
     }
 }
 
-/// Adds a file, or a directory and what is in it.
+/// Adds a file, or a directory and its contents.
 fn pack(files: &Files, path: &str, name: &str, archive: &mut Vec<u8>) {
     match files.read(path) {
         Ok(content) => {

@@ -1,4 +1,4 @@
-//! What the scheduler knows: nodes and what is on them, volumes and claims.
+//! The scheduler's view: nodes and their pods, volumes and claims.
 
 pub(super) use machinery::meta::{list, text};
 use std::collections::BTreeMap;
@@ -102,7 +102,8 @@ impl PodInfo {
         }
     }
 
-    /// The same of a newer version, if that differs in nothing that is counted. (What is given to containers is in the status.)
+    /// The same of a newer version, if it differs in no field that counts. (The allocated resources of containers are in the
+    /// status.)
     fn of_newer(&self, object: &Arc<Value>) -> Option<Self> {
         let same = |path: &str| match (at(&self.object, path), at(object, path)) {
             (Some(known), Some(new)) => known.is_same(new),
@@ -143,7 +144,7 @@ pub(super) struct NodeInfo {
     pub taints: Array,
     pub allocatable: Amounts,
     pub requested: Amounts,
-    /// As scores count what is asked for.
+    /// The requests as scores count them.
     pub scored: [i128; 2],
     /// By uid.
     pub pods: BTreeMap<Text, Arc<PodInfo>>,
@@ -215,11 +216,11 @@ pub(super) struct Cluster {
     pub slices: BTreeMap<String, Value>,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, Value>,
-    /// By namespace and name: what services select.
+    /// The selectors of services, by namespace and name.
     pub services: BTreeMap<(String, String), Value>,
     /// By namespace and name.
     pub budgets: BTreeMap<(String, String), Value>,
-    /// How many pods on nodes say whom they do not want beside them.
+    /// The number of pods on nodes with a required anti-affinity.
     pub repelling: usize,
     /// How many pods on nodes say anything of others.
     pub caring: usize,
@@ -388,7 +389,7 @@ impl Cluster {
         };
     }
 
-    /// A pod is gone: nobody keeps room for it.
+    /// Removes a deleted pod's nomination.
     pub(super) fn withdraw(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         self.nominated.remove(uid).map(|(_, pod)| pod)
     }
@@ -399,7 +400,7 @@ impl Cluster {
         Some(node)
     }
 
-    /// A node as a pod finds it: with those for whom room is being made there, if they are no less important.
+    /// A node as a pod finds it: with the pods nominated to it, if they are no less important.
     pub(super) fn with_nominated(&self, node: &NodeInfo, pod: &PodInfo) -> Option<NodeInfo> {
         let mut out: Option<NodeInfo> = None;
         for (uid, (name, other)) in &self.nominated {
@@ -411,7 +412,7 @@ impl Cluster {
     }
 }
 
-/// Whether a pod says anything of others: whom it wants beside it, or not.
+/// Whether a pod has an affinity or anti-affinity to other pods.
 fn cares(pod: &PodInfo) -> bool {
     at(&pod.object, "spec.affinity").is_some_and(|affinity| {
         ["podAffinity", "podAntiAffinity"]

@@ -1,4 +1,4 @@
-//! What the scheduler says of a pod that fits nowhere.
+//! The scheduler's message about a pod that fits nowhere.
 
 use std::collections::BTreeMap;
 
@@ -34,21 +34,21 @@ pub(super) fn hopeless(nodes: usize, why: &str) -> String {
     format!("0/{nodes} nodes are available: {why}. not found")
 }
 
-/// What became of looking for pods to drive away.
+/// The result of the search for pods to preempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Preemption {
     /// Some have to go: nothing is said.
     Found,
-    /// The pod drives nobody away.
+    /// The pod preempts no others.
     Never,
-    /// Those whom it has driven away are still leaving.
+    /// The victims of an earlier preemption are still leaving.
     Waiting,
     /// On no node does it help, and why.
     Vain(Vec<Refusal>),
 }
 
 /// Of a pod that every node has refused.
-/// `claims` is what became of claims of devices.
+/// `claims` is the message about claims of devices.
 pub(super) fn refused(refusals: &[Refusal], claims: &str, preemption: &Preemption) -> String {
     let nodes = refusals.len();
     if nodes == 0 {

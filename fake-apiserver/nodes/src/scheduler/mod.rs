@@ -1,8 +1,9 @@
 //! The scheduler: a framework in small.
 //!
-//! [`run`] is the loop; [`cluster`] is what it knows of nodes, pods and volumes; [`filters`] say where a pod cannot go, each
-//! in a file of its own and in the real one's order; [`hints`] which changes may help those that they have refused; [`scores`] say where it had best go; [`devices`] which devices a pod
-//! gets; [`preemption`] whom it may drive away; [`message`] is what it says of a pod that fits nowhere.
+//! [`run`] is the loop; [`cluster`] is its view of nodes, pods and volumes. [`filters`] refuse nodes for a pod, each in a file of
+//! its own and in the real one's order. [`hints`] are the changes that may help pods that a filter has refused. [`scores`] rank
+//! the nodes that are left. [`devices`] picks the devices of a pod, [`preemption`] the pods that it may evict; [`message`] is the
+//! text about a pod that fits nowhere.
 
 mod cluster;
 mod devices;

@@ -1,4 +1,4 @@
-//! Whom a pod of higher priority may drive away.
+//! Preemption: the pods that a pod of higher priority may evict.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use shared_json::Value;
 use super::cluster::{NodeInfo, PodInfo, text};
 use super::filters::{Cycle, Refusal};
 
-/// What each node would need to have less of for every pod that has to go, so that fewer are better than less important ones
+/// The amount that each victim adds to a node's cost, so that few important victims beat many less important ones
 /// (the real one's).
 const EACH: i64 = 1 << 31;
 
@@ -34,7 +34,7 @@ fn by_importance(one: &Arc<PodInfo>, other: &Arc<PodInfo>) -> Ordering {
         .then_with(|| one.object.name().cmp(other.object.name()))
 }
 
-/// Those that a budget does not allow to leave, and the others. What budgets allow is used up in the order of the pods.
+/// The pods that a budget does not allow to leave, and the others. The budgets are used up in the order of the pods.
 fn by_budgets(cycle: &Cycle<'_>, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
     let budgets = &cycle.cluster.budgets;
     let mut left: BTreeMap<&(String, String), i64> = BTreeMap::new();
@@ -73,7 +73,7 @@ fn by_budgets(cycle: &Cycle<'_>, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>,
     })
 }
 
-/// The victims on one node: as few as will do, those whom no budget protects and the least important ones first. Otherwise
+/// The victims on one node: as few as will do, those that no budget protects and the least important ones first. Otherwise
 /// why it does not help.
 fn on_node(cycle: &Cycle<'_>, node: &NodeInfo) -> Result<Victims, Refusal> {
     let mut lower: Vec<Arc<PodInfo>> = node
@@ -149,7 +149,7 @@ pub(super) fn find(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -> Resu
     best.ok_or(vain)
 }
 
-/// Whether those whom a pod has driven away are still leaving.
+/// Whether victims of the pod are still leaving.
 pub(super) fn is_waiting(cycle: &Cycle<'_>, refusals: &[(&NodeInfo, Refusal)]) -> bool {
     let Some(nominated) = cycle.cluster.nominated_node(cycle.pod) else {
         return false;

@@ -50,16 +50,16 @@ fn rested(tries: u32, tried: Timestamp) -> Option<Timestamp> {
 pub(super) struct Queue {
     waiting: BTreeMap<String, Waiting>,
     turns: BTreeSet<Turn>,
-    /// By filter, those whom it has refused and whose turn it is not.
+    /// By filter, the pods that it has refused and that are not due.
     refused: BTreeMap<Filter, BTreeSet<String>>,
-    /// When each of those whose turn it is not is tried again by itself.
+    /// When each of the pods that are not due is tried again by itself.
     due: BTreeSet<(Timestamp, String)>,
     came: u64,
 }
 
 impl Queue {
     /// A pod waits, or has changed while it does. It is tried if it is new, or `may_help`, asked for a filter that has refused
-    /// it and what it was and is, says so.
+    /// the pod with its old and new version, says so.
     pub(super) fn put(
         &mut self,
         pod: Arc<Value>,
@@ -127,12 +127,12 @@ impl Queue {
         self.waiting.get(uid).map(|waiting| &waiting.pod)
     }
 
-    /// Whether anybody waits for a change.
+    /// Whether any pod waits for a change.
     pub(super) fn waits_for_changes(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// Of those that these filters have refused, whom a change may help is tried again.
+    /// Of the pods that these filters have refused, tries those again that a change may help.
     pub(super) fn retry(
         &mut self,
         now: Timestamp,
@@ -174,7 +174,7 @@ impl Queue {
         }
     }
 
-    /// Those whose turn it is, in order; they have none any more.
+    /// The due pods, in order; removes them from the queue.
     pub(super) fn take(&mut self) -> Vec<Arc<PodInfo>> {
         let turns = std::mem::take(&mut self.turns);
         let mut pods = Vec::with_capacity(turns.len());

@@ -1,4 +1,4 @@
-//! What the scheduler writes: events in the form of the newer events API, and the condition `PodScheduled`.
+//! The scheduler's writes: events in the form of the newer events API, and the condition `PodScheduled`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Reporter {
         self.client.request(request).await
     }
 
-    /// What was said of a pod that is gone is not said again.
+    /// Forgets the messages about a pod that is gone.
     pub(super) fn forget(&mut self, uid: &str) {
         let keys: Vec<_> = self
             .written
@@ -60,7 +60,7 @@ impl Reporter {
         }
     }
 
-    /// Says something of a pod. What is said again makes a series of the first time.
+    /// Records an event of a pod. A repeated one makes a series of the first one.
     pub(super) async fn event(
         &mut self,
         pod: &Value,

@@ -1,6 +1,6 @@
-//! The loop: what has changed is taken in, then every pod without a node is tried.
+//! The loop: changes are taken in, then every pod without a node is tried.
 
-mod claims;
+mod claim_writes;
 mod observe;
 
 use std::collections::BTreeMap;
@@ -60,10 +60,10 @@ struct Choice {
 #[derive(Default)]
 struct Vain {
     message: String,
-    /// The filters that have refused it. None if something is wrong with what it asks for.
+    /// The filters that have refused it. None if its request is invalid.
     by: Vec<Filter>,
     victims: Option<Box<preemption::Victims>>,
-    /// The node on which room is kept for it stays so: it may not drive anybody away, or has.
+    /// The node on which room is kept for it stays so: it may not preempt, or has.
     keeps_nomination: bool,
     /// A claim of devices that is given back, to get others.
     idle: Option<Value>,
@@ -136,7 +136,7 @@ impl Scheduler {
         self
     }
 
-    /// Watches the cluster and assigns what has no node, until dropped.
+    /// Watches the cluster and assigns pods without a node, until dropped.
     #[must_use]
     pub fn run(self) -> BoxFuture<'static, ()> {
         Box::pin(self.until_dropped())
@@ -272,7 +272,7 @@ impl Scheduler {
         }
     }
 
-    /// A node, and what is written of the claims of devices of a pod that goes there.
+    /// A node, and the claims of devices to write for a pod that goes there.
     fn choice(&self, cycle: &Cycle<'_>, node: String, next: usize) -> Choice {
         let allocated = cycle.cluster.nodes.get(&node).and_then(|there| {
             let allocated = cycle.devices.allocate(cycle.cluster, there);
@@ -291,7 +291,7 @@ impl Scheduler {
         }
     }
 
-    /// The best node and where to begin next time; or what to say, and whom to drive away.
+    /// The best node and the start of the next search; or the message, and the pods to evict.
     fn choose(&self, cycle: &Cycle<'_>) -> Result<Choice, Vain> {
         // Where room is kept for it it goes if it can, whatever other nodes are like.
         let wanted = self.wanted.get(cycle.pod.object.name()).map(String::as_str);

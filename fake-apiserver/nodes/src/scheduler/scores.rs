@@ -1,4 +1,4 @@
-//! Where a pod had best go, of the nodes that it can go to: the real scheduler's default scores and weights.
+//! Scores of the feasible nodes of a pod: the real scheduler's default plugins and weights.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::filters::{
 
 /// The largest score that one of them gives.
 const SCORE_MAX: i64 = 100;
-/// What a pod that requires others beside it counts for to each of these.
+/// The weight of a pod's required affinity for the pods that it requires.
 const REQUIRED_WEIGHT: i64 = 1;
 /// Images count from this size on, and no more than this for each container (bytes).
 const IMAGE_LEAST: i64 = 23 * 1024 * 1024;
@@ -54,7 +54,7 @@ pub(super) fn best(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Option<String> {
         .map(|(node, _)| node.name().to_owned())
 }
 
-/// Where claims of devices get what they would rather have.
+/// The score of the devices that claims prefer.
 fn devices(cycle: &Cycle<'_>, nodes: &[&NodeInfo]) -> Vec<i64> {
     let score = |node: &&NodeInfo| cycle.devices.score(cycle.cluster, node);
     share_of_most(nodes.iter().map(score).collect(), false)
@@ -208,7 +208,7 @@ struct Soft {
     counts: BTreeMap<String, i64>,
 }
 
-/// The soft constraints of a pod with what they count.
+/// The soft constraints of a pod with their weights.
 fn soft(cycle: &Cycle<'_>) -> Vec<Soft> {
     let all = cycle.cluster.nodes.values();
     let pod = cycle.pod;

@@ -67,7 +67,7 @@ pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, early: bo
     resizing(record).into_iter().chain(own).collect()
 }
 
-/// What is told of a resize, which is nothing once the pod is over.
+/// The conditions of a resize; none once the pod is over.
 fn resizing(record: &PodRecord) -> Vec<Value> {
     let Some(resizing) = record.resizing.as_ref().filter(|_| !record.over) else {
         return Vec::new();

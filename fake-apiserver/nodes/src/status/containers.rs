@@ -5,7 +5,7 @@ use shared_json::{Array, Value, json};
 
 use super::record::{ContainerRecord, Instance, Kind, PodRecord};
 
-/// What a rule asks for by which all containers begin anew.
+/// The action of a rule by which all containers begin anew.
 const RESTART_ALL: &str = "RestartAllContainers";
 
 /// A list of the spec.
@@ -29,7 +29,7 @@ pub(crate) fn restart_policy(pod: &Value) -> &str {
         .unwrap_or("Always")
 }
 
-/// What the first of a container's own rules that its end fits asks for.
+/// The action of the first of a container's own rules that fits its end.
 fn action<'a>(record: &ContainerRecord, spec: Option<&'a Value>) -> Option<&'a str> {
     let code = i64::from(record.ended()?.code);
     let rules = spec?.get("restartPolicyRules")?.as_array()?;
@@ -150,7 +150,7 @@ fn container_status(pod_record: &PodRecord, record: &ContainerRecord, spec: &Val
     status
 }
 
-/// What is shown as the state and as the last state.
+/// The state and the last state to show.
 fn states(pod_record: &PodRecord, record: &ContainerRecord, pod: &Value) -> (Value, Value) {
     let previous = record.previous.as_deref().map_or_else(|| json!({}), terminated);
     match &record.current {

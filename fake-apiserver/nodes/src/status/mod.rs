@@ -1,6 +1,6 @@
-//! A pod's status as its kubelet tells it: pure. (What the node knows, the pod) → the status, and the patch to it.
+//! A pod's status from its kubelet: pure. (The node's record, the pod) → the status, and the patch to it.
 //!
-//! [`record`] is what a node knows of a pod; [`containers`], [`conditions`] and [`phase`] are the parts of the status;
+//! [`record`] is a node's knowledge of a pod; [`containers`], [`conditions`] and [`phase`] are the parts of the status;
 //! [`patch`] is how they get into the pod.
 
 mod conditions;

@@ -85,7 +85,7 @@ fn place_of(kind: &str) -> Value {
     known.unwrap_or_else(|| json!({"type": kind}))
 }
 
-/// What makes one condition the other: the fields that differ, and by name those that it no longer has.
+/// The patch from one condition to the other: the fields that differ, and by name those that it no longer has.
 fn difference(old: Option<&Value>, new: &Value) -> Value {
     let (Some(old), Some(fields)) = (old.and_then(Value::as_object), new.as_object()) else {
         return new.clone();

@@ -1,4 +1,4 @@
-//! Phases and readiness of pods by what their containers do, a row each.
+//! Phases and readiness of pods by the states of their containers, a row each.
 
 use rstest::rstest;
 use shared_json::{Value, json};

@@ -1,14 +1,14 @@
-//! What a node knows of a pod.
+//! A node's record of a pod.
 
 use shared_json::{Text, Value};
 
 use super::containers::{items, name_of};
 
-/// What containers show that were taken away so that all begin anew.
+/// The reason of containers that were removed so that all begin anew.
 const RESTARTING_ALL: &str = "RestartingAllContainers";
 const TAKEN_AWAY: &str = "The container is removed because RestartAllContainers in place";
 
-/// What a container is for.
+/// The kind of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Runs to its end before the next one starts.
@@ -148,7 +148,7 @@ impl ContainerRecord {
     }
 }
 
-/// What the node knows of a pod.
+/// A node's record of a pod.
 #[derive(Debug, Clone)]
 pub(crate) struct PodRecord {
     /// Init containers first, in the order of the spec.
@@ -157,7 +157,7 @@ pub(crate) struct PodRecord {
     pub sandbox: bool,
     /// There was one.
     pub had_sandbox: bool,
-    /// The address is only told once a container was looked at.
+    /// The address is shown only once a container was looked at.
     pub shows_address: bool,
     pub start_time: Text,
     pub host_ip: Text,
@@ -170,7 +170,7 @@ pub(crate) struct PodRecord {
     pub failed: bool,
     /// Reason and message of the pod itself.
     pub failure: Option<(String, String)>,
-    /// The node has not taken the pod, and tells nothing else of it.
+    /// The node has not taken the pod, and reports nothing else of it.
     pub refused: bool,
     /// The node itself ended it, for this reason.
     pub disrupted: Option<String>,
@@ -178,7 +178,7 @@ pub(crate) struct PodRecord {
     pub resizing: Option<Box<Resizing>>,
 }
 
-/// What is told of a resize: that the node has not taken it up, and that it is under way. Both may be, of two resizes.
+/// The conditions of a resize: that the node has not taken it up, and that it is under way. Both may be, of two resizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resizing {
     pub pending: Option<ResizeCondition>,

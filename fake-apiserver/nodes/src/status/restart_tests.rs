@@ -1,4 +1,4 @@
-//! Which containers are started again, and when all are.
+//! Restarts of single containers, and of all.
 
 use rstest::rstest;
 

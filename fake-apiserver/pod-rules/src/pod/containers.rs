@@ -134,7 +134,7 @@ pub(super) fn ephemeral(around: &Around<'_>, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// What holds for every container.
+/// The rules for every container.
 fn common(around: &Around<'_>, container: &Value, path: &Path<'_>, errors: &mut Errors) {
     let name = container.text("name");
     if name.is_empty() {
@@ -302,7 +302,7 @@ fn restart_rules(release: Release, container: &Value, is_init: bool, path: &Path
     }
 }
 
-/// What a pod as a whole asks for, which its containers must fit.
+/// The resources of a pod as a whole, which its containers must fit.
 pub(super) fn of_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(resources) = spec.part("resources") else {
         return;

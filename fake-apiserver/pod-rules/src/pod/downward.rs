@@ -1,4 +1,4 @@
-//! What a container may learn of its own pod.
+//! The downward API: the fields of its own pod that a container may read.
 
 use shared_json::Value;
 
@@ -116,7 +116,7 @@ pub(super) fn field_ref(reference: &Value, place: Place, path: &Path<'_>, errors
     errors.one_of_or_empty(&at, name, allowed);
 }
 
-/// What the container asks for or may use.
+/// A reference to the container's requests or limits.
 pub(super) fn resource_ref(reference: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) {
     let resource = reference.text("resource");
     let huge = resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-");

@@ -48,7 +48,7 @@ pub struct Scope<'a> {
     pub release: Release,
     /// The pod's metadata; templates have none that matter here.
     pub meta: Option<&'a Value>,
-    /// Whether it is a pod: what will be filled in by others may be missing in a template.
+    /// Whether it is a pod: a template may lack fields that the server fills in.
     pub is_pod: bool,
     /// Names of volumes that will be there although the spec does not say so (a set's claims).
     pub claims: &'a [&'a str],
@@ -71,7 +71,7 @@ impl Scope<'_> {
     }
 }
 
-/// What surrounds a container.
+/// The surroundings of a container.
 struct Around<'a> {
     release: Release,
     spec: &'a Value,
@@ -111,7 +111,7 @@ pub fn create(pod: &Value, errors: &mut Errors) {
     }
 }
 
-/// What holds for a pod at any time, besides its name and the like.
+/// The rules for a pod at any time, besides its name and the like.
 fn whole(pod: &Value, errors: &mut Errors) {
     let meta = pod.part("metadata").unwrap_or(&NOTHING);
     let spec_value = pod.part("spec").unwrap_or(&NOTHING);
@@ -255,7 +255,7 @@ pub fn spec<'a>(scope: &Scope<'a>, spec: &'a Value, path: &Path<'_>, errors: &mu
     file_keys(spec, path, errors);
 }
 
-/// What a claim of a set will be mounted as.
+/// The source of the volume for a claim of a set.
 static CLAIMED: std::sync::LazyLock<Value> =
     std::sync::LazyLock::new(|| shared_json::json!({"persistentVolumeClaim": {"claimName": "claim"}}));
 
@@ -403,7 +403,7 @@ fn host_users(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     });
 }
 
-/// Names of the pod itself and of what it refers to.
+/// Names of the pod itself and of the objects that it refers to.
 fn named(scope: &Scope<'_>, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if let Some(name) = spec.text_if_set("hostnameOverride") {
         let at = path.field("hostnameOverride");

@@ -52,7 +52,7 @@ pub(super) fn all(release: Release, container: &Value, path: &Path<'_>, errors: 
     }
 }
 
-/// What is run around a container's life.
+/// The hooks of a container's life.
 pub(super) fn lifecycle(around: &Around<'_>, container: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(lifecycle) = container.part("lifecycle") else {
         return;

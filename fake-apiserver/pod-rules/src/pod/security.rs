@@ -222,7 +222,7 @@ fn app_armor(profile: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What users of a container's status may be.
+/// The allowed user in a container's status.
 pub(super) fn linux_user(user: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let Some(user) = user else { return };
     for field in ["uid", "gid"] {

@@ -1,4 +1,4 @@
-//! What a node may say of a pod.
+//! The rules for a pod's status from a node.
 
 use shared_json::Value;
 
@@ -80,7 +80,7 @@ pub fn update(pod: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Each claim of the pod is told of once.
+/// Each claim of the pod has one status at most.
 fn claims(status: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let told = status.list("resourceClaimStatuses");
     for (index, claim) in told.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Templates of pods, and what annotations mean to a pod.
+//! Templates of pods, and the annotations with a meaning for pods.
 
 use shared_json::{Map, Value};
 

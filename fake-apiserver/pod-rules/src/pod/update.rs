@@ -1,4 +1,4 @@
-//! What may change of a pod.
+//! The allowed changes of a pod.
 
 use shared_json::{Map, Value};
 
@@ -64,7 +64,7 @@ pub fn update(pod: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Takes back what an update may change, and complains where it changes too much of it.
+/// Undoes the allowed changes in `munged`, and complains where an update changes too much of them.
 fn forgive(munged: &mut Value, new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(map) = munged.as_object_mut() else { return };
     for field in ["containers", "initContainers"] {
@@ -276,7 +276,7 @@ pub fn ephemeral_containers(pod: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// A change of what containers ask for.
+/// A change of containers' requests and limits.
 pub fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &mut Errors) {
     whole(pod, errors);
     let path = Path::new("spec");
@@ -398,7 +398,8 @@ pub fn resize(pod: &Value, old: &Value, classes: (&str, &str), errors: &mut Erro
     }
 }
 
-/// What a pod asks for as a whole: processors and memory may change, and nothing goes. They are taken back in `munged`.
+/// The resources of a pod as a whole: processors and memory may change, and no resource may be removed. The changes are
+/// undone in `munged`.
 fn resize_whole(munged: &mut Value, new: &Value, old: &Value, errors: &mut Errors) {
     let is_set = |spec: &Value| {
         let resources = spec.part("resources").unwrap_or(&NOTHING);
@@ -443,7 +444,7 @@ fn resize_whole(munged: &mut Value, new: &Value, old: &Value, errors: &mut Error
     }
 }
 
-/// Takes back what a resize may change of a container, or of a pod as a whole.
+/// Undoes the changes that a resize may make to a container, or to a pod as a whole.
 fn restore_amounts(container: &mut Value, before: &Value) {
     let old = before.part("resources").cloned().unwrap_or_default();
     let Some(container) = container.as_object_mut() else {

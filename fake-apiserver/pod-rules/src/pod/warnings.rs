@@ -1,4 +1,4 @@
-//! What a client should be told of a pod that is accepted.
+//! The warnings for a client about a valid pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Sources of volumes that no longer work: the field, how warnings name it, and what they say.
+/// Sources of volumes that no longer work: the field, its name in warnings, and the warning.
 pub const DEPRECATED_VOLUMES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",

@@ -1,4 +1,4 @@
-//! What holds for one operating system only.
+//! The rules for one operating system only.
 
 use shared_json::Value;
 
@@ -105,7 +105,7 @@ const OF_CONTAINER_CONTEXT: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// What the pod's operating system allows.
+/// The fields that the pod's operating system allows.
 pub(super) fn system(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(os) = spec.part("os") else { return };
     let context_path = path.field("securityContext");

@@ -129,8 +129,8 @@ impl Strategy for DefinitionStrategy {
     }
 }
 
-/// The definition with what the API server itself says of its names a moment after it was written, where the names in `taken`,
-/// those of the others of its group, are not free; none if it has been said.
+/// The definition with the status that the API server writes about its names a moment after a write, where the names in `taken`,
+/// those of the others of its group, are not free; none if the status is right already.
 pub fn settled(definition: &Value, taken: &[&Value], now: &str) -> Option<Value> {
     let empty = Value::Null;
     let requested = at(definition, "spec.names").unwrap_or(&empty);

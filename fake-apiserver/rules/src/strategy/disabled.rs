@@ -1,4 +1,4 @@
-//! Fields of features that are off in a server with default feature gates: what a client writes into them is not kept, unless the
+//! Fields of features that are off in a server with default feature gates: a client's values of them are dropped, unless the
 //! object had them before.
 
 use machinery::keys::GroupResource;
@@ -60,7 +60,7 @@ pub fn drop(table: &GroupResource, object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The same for what the status says, which a new node and a changed status bring.
+/// The same for fields of the status, which come with a new node and a changed status.
 pub fn drop_of_status(table: &GroupResource, object: &mut Value, old: Option<&Value>) {
     let fields = match (table.group.as_str(), table.resource.as_str()) {
         ("", "nodes") => NODE_STATUSES,

@@ -1,11 +1,11 @@
-//! Resources that need little of their own: what differs between them is a table of traits.
+//! Resources that need little code of their own: a table of traits holds their differences.
 
 use machinery::meta::ObjectMeta;
 use shared_json::{Map, Value};
 
 use super::{Strategy, copy_field};
 
-/// What `metadata.generation` counts.
+/// The changes that `metadata.generation` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
     /// It is whatever the client says at the beginning.
@@ -22,16 +22,16 @@ enum Counts {
     OnlyChanges,
 }
 
-/// What an update of the status leaves as it was, besides the spec.
+/// The parts that an update of the status leaves as they were, besides the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusKeeps {
     /// The spec alone: metadata may change.
     Spec,
     /// The labels too.
     Labels,
-    /// Of the metadata what clients may write.
+    /// The part of the metadata that clients may write.
     Metadata,
-    /// All of the metadata but who owns what.
+    /// All of the metadata but `managedFields`.
     All,
 }
 
@@ -76,7 +76,7 @@ pub(super) static COUNTED_NEEDS_VERSION: Generic = Generic {
     needs_version: true,
     ..COUNTED
 };
-/// What the real server compares with nothing forgiven; so it does webhook configurations.
+/// The resource that the real server compares strictly; so it does webhook configurations.
 pub(super) static NETWORK_POLICY: Generic = Generic {
     counts_empty: true,
     ..COUNTED
@@ -199,7 +199,7 @@ fn meta_map<'a>(object: &'a Value, field: &str) -> Option<&'a Map> {
     Some(map).filter(|map| !map.is_empty())
 }
 
-/// Of an update of the status, puts back what it may not change.
+/// Puts back the parts that an update of the status may not change.
 pub(super) fn keep_all_but_status(keeps: StatusKeeps, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     match keeps {
@@ -214,7 +214,7 @@ pub(super) fn keep_all_but_status(keeps: StatusKeeps, object: &mut Value, old: &
     }
 }
 
-/// What of the metadata a write of a part cannot change.
+/// Puts back the metadata that a write of a subresource cannot change.
 pub(super) fn reset_metadata(object: &mut Value, old: &Value) {
     for field in [
         "deletionTimestamp",

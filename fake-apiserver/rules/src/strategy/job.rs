@@ -1,4 +1,4 @@
-//! Jobs: each selects its pods by its own uid, unless told otherwise.
+//! Jobs: each selects its pods by its own uid, unless `manualSelector` is set.
 
 use machinery::meta::ObjectMeta;
 use shared_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the schema cannot say of a resource: one small strategy per resource, each in a file of its own.
+//! The server's code for a resource beyond its schema: one small strategy per resource, each in a file of its own.
 //!
 //! A strategy is pure: it sees the object, its former state and the time. Whatever needs other objects (a namespace
 //! that must exist, a quota) is admission.
@@ -34,14 +34,14 @@ use pod_rules::field_error::FieldError;
 pub enum Deletion {
     /// At once (once no finalizer holds the object).
     Immediate,
-    /// The object stays, marked, until someone deletes it with grace 0.
+    /// The object stays, marked, until a client deletes it with grace 0.
     Graceful {
         /// How long, in seconds.
         seconds: i64,
     },
 }
 
-/// What the schema cannot say of a resource.
+/// The server's code for a resource beyond its schema.
 pub trait Strategy: Send + Sync {
     /// Whether `metadata.generation` counts changes of the spec.
     fn has_generation(&self) -> bool {
@@ -53,7 +53,7 @@ pub trait Strategy: Send + Sync {
         true
     }
 
-    /// Whether an update creates what is not there.
+    /// Whether an update creates a missing object.
     fn allows_create_on_update(&self) -> bool {
         false
     }
@@ -68,19 +68,19 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Fills what a new object's own fields do not say, and clears what a client may not set.
+    /// Fills in fields that follow from a new object's own fields, and clears fields that a client may not set.
     fn prepare_create(&self, object: &mut Value) {
         if let Some(status) = object.get_mut("status") {
             *status = Value::Object(shared_json::Map::new());
         }
     }
 
-    /// The same for an update of the main resource: the status stays what it was.
+    /// The same for an update of the main resource: the status stays as it was.
     fn prepare_update(&self, object: &mut Value, old: &Value) {
         copy_field(object, old, "status");
     }
 
-    /// What an update of the status leaves as it was.
+    /// The parts that an update of the status leaves as they were.
     fn status_keeps(&self) -> StatusKeeps {
         StatusKeeps::Spec
     }
@@ -90,7 +90,7 @@ pub trait Strategy: Send + Sync {
         generic::keep_all_but_status(self.status_keeps(), object, old);
     }
 
-    /// Brings what was sent into the form in which the real server reads it, before it is compared with what was there.
+    /// Brings a client's object into the form in which the real server reads it, before it is compared with the stored one.
     fn normalize(&self, _object: &mut Value) {}
 
     /// Whether dependents stay when a deletion does not say.
@@ -98,17 +98,17 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether a deletion may say what becomes of dependents.
+    /// Whether a deletion may have a propagation policy.
     fn has_dependents(&self) -> bool {
         true
     }
 
-    /// What is wrong with a new object, besides its schema and what `validation` knows of built-in resources.
+    /// The errors in a new object, besides those of its schema and of `validation`.
     fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// What is wrong with a change.
+    /// The errors in a change.
     fn validate_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
@@ -129,7 +129,7 @@ pub trait Strategy: Send + Sync {
     }
 }
 
-/// Makes `field` of `object` what it is in `from`.
+/// Sets `field` of `object` to its value in `from`.
 pub fn copy_field(object: &mut Value, from: &Value, field: &str) {
     let Some(object) = object.as_object_mut() else {
         return;
@@ -140,8 +140,8 @@ pub fn copy_field(object: &mut Value, from: &Value, field: &str) {
     };
 }
 
-/// A field that became a list later: the server keeps the list, whose first item is what the field shows. A field that says
-/// otherwise is a client's that knows no list.
+/// A field that became a list later: the server keeps the list, and the field shows its first item. A field with another
+/// value comes from a client that knows no list.
 pub(crate) fn one_and_list(map: &mut Map, one: &str, list: &str, item: fn(&str) -> Value) {
     let given = map
         .get(one)

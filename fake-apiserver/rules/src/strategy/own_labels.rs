@@ -1,4 +1,4 @@
-//! `matchLabelKeys` and `mismatchLabelKeys` of a new pod: what its own labels say of them is written into the selectors.
+//! `matchLabelKeys` and `mismatchLabelKeys` of a new pod: the values of its own labels are written into the selectors.
 
 use machinery::meta::string_map;
 use shared_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Pods: their phase and QoS class at birth, what may change later, and how they end.
+//! Pods: their phase and QoS class at creation, the fields that may change later, and their end.
 
 use machinery::meta::{ObjectMeta, at};
 use machinery::placement::qos_class;

@@ -1,9 +1,9 @@
-//! Claims of devices: what drivers told of a device goes when the device is freed.
+//! Claims of devices: a device's status from drivers is removed when the device is freed.
 
 use machinery::meta::at;
 use shared_json::Value;
 
-/// What a device is told apart by.
+/// The identity of a device.
 fn identity(device: &Value) -> [&str; 4] {
     ["driver", "pool", "device", "shareID"]
         .map(|field| device.get(field).and_then(Value::as_str).unwrap_or_default())
@@ -15,7 +15,7 @@ fn allocated(claim: &Value) -> &[Value] {
         .map_or(&[][..], |results| results.as_slice())
 }
 
-/// Takes what was told of devices that the claim had before and has no longer.
+/// Removes the status of devices that the claim had before and has no longer.
 pub fn drop_freed(claim: &mut Value, old: &Value) {
     let now: Vec<[String; 4]> = allocated(claim)
         .iter()

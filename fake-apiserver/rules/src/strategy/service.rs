@@ -1,6 +1,7 @@
 //! Services: addresses in the cluster and ports of nodes are given to them, and taken back when they no longer need them.
 //!
-//! Pure but for [`Pool`], which knows what others hold. What is free is not kept anywhere: it is what no service has.
+//! Pure but for [`Pool`], which knows the addresses and ports of others. There is no list of free ones: an address is free if no
+//! service has it.
 
 use pod_rules::field_error::FieldError;
 use shared_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::validation::{cluster_address_errors, is_headless, needs_health_check}
 
 /// The ports of nodes that services may have.
 pub(crate) const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
-/// What a dry run gives for the first port.
+/// The first port that a dry run gives.
 const FIRST_DRY_PORT: i64 = 32_769;
 /// The network of services.
 const NETWORK: [u8; 2] = [10, 96];
@@ -41,7 +42,7 @@ impl Strategy for ServiceStrategy {
     }
 }
 
-/// What other services hold, and a source of what is free.
+/// The addresses and ports of other services, and a source of free ones.
 pub trait Pool {
     /// Whether another service has this address.
     fn has_address(&self, address: &str) -> bool;
@@ -49,16 +50,16 @@ pub trait Pool {
     fn has_port(&self, port: i64) -> bool;
     /// A number in `low..=high`.
     fn draw(&self, low: u64, high: u64) -> u64;
-    /// Whether nothing will come of it: then nobody asks who has what, and what is given is no real address or port.
+    /// Whether it is a dry run: then the others' addresses and ports are not looked up, and those given are not real.
     fn is_dry(&self) -> bool {
         false
     }
 }
 
-/// Gives a new service, or a changed one, what it needs.
+/// Gives a new or changed service its addresses and ports.
 ///
 /// # Errors
-/// What of it cannot be had.
+/// The addresses or ports that cannot be had.
 pub fn allocate(service: &mut Value, old: Option<&Value>, pool: &dyn Pool) -> Result<(), Refusal> {
     let before = old.and_then(|old| old.part("spec"));
     let Some(spec) = service.get_mut("spec").filter(|spec| spec.is_object()) else {
@@ -73,12 +74,12 @@ pub fn allocate(service: &mut Value, old: Option<&Value>, pool: &dyn Pool) -> Re
     ports(spec, before, pool)
 }
 
-/// Why a service cannot have what it asks for.
+/// Why a service cannot have the addresses or ports that it asks for.
 #[derive(Debug)]
 pub enum Refusal {
-    /// What is wrong with fields.
+    /// Errors in fields.
     Fields(Vec<FieldError>),
-    /// What the real server calls an error of its own.
+    /// An internal error of the real server.
     Internal(String),
 }
 
@@ -123,7 +124,7 @@ fn node_ports(spec: &Value) -> Vec<i64> {
         .collect()
 }
 
-/// What a change does not mention stays.
+/// Addresses and ports that a change does not mention stay.
 fn keep_allocated(spec: &mut Value, before: &Value) {
     if !is_named_outside(spec) && !is_named_outside(before) {
         if spec.text("clusterIP").is_empty() {
@@ -166,7 +167,7 @@ fn keep_allocated(spec: &mut Value, before: &Value) {
     }
 }
 
-/// `clusterIP` is the first of `clusterIPs`; who sets only one of them means both.
+/// `clusterIP` is the first of `clusterIPs`; a client that sets only one of them means both.
 fn normalise(spec: &mut Value, before: Option<&Value>) {
     let address = spec.text("clusterIP").to_owned();
     let Some(before) = before else {
@@ -326,7 +327,7 @@ fn addresses(spec: &mut Value, before: Option<&Value>, pool: &dyn Pool) -> Resul
     Ok(())
 }
 
-/// An address that no service has. The first of the network are left to those who ask for one.
+/// An address that no service has. The first of the network are left to services that ask for one.
 fn draw_address(pool: &dyn Pool) -> String {
     const FIRST: u64 = 257;
     const LAST: u64 = 65_534;
@@ -433,7 +434,7 @@ fn draw_port(pool: &dyn Pool, taken: &[i64], own: &[i64]) -> i64 {
     (start..=last).chain(first..start).find(free).unwrap_or(start)
 }
 
-/// What a service of another type no longer needs goes, unless the client set it anew.
+/// Removes fields that a service of another type no longer needs, unless the client set them anew.
 fn drop_dependent(object: &mut Value, old: &Value) {
     let before = old.part("spec").unwrap_or(&NOTHING);
     let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) else {

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: what was asked stays, a verdict comes by `approval`, a certificate by `status`.
+//! CertificateSigningRequests: the request stays, a verdict comes by `approval`, a certificate by `status`.
 
 use machinery::user::User;
 use shared_json::{Array, Value, json};
@@ -81,7 +81,7 @@ pub fn stamp(object: &mut Value, old: &Value, now: &str) {
     }
 }
 
-/// Writes down who asks.
+/// Sets the requesting user.
 pub fn set_requester(object: &mut Value, user: &User) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
         return;

@@ -84,7 +84,7 @@ fn match_resources(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What policies that refuse and policies that change have in common, before their own part.
+/// The part that validating and mutating policies share, which comes before their own.
 fn policy_head(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     // One that is said to be nothing is none of those that there are.
     match spec.text_if_set("failurePolicy") {

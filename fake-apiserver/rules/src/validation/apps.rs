@@ -50,7 +50,7 @@ fn shown(value: Option<&Value>) -> Value {
     value.cloned().unwrap_or_else(|| Value::from(0))
 }
 
-/// A selector that must be there and say something; `what` is how the complaint calls the kind.
+/// A required, non-empty selector; `what` is the name of the kind in the complaint.
 fn own_selector(spec: &Value, what: &str, path: &Path<'_>, errors: &mut Errors) {
     let at = path.field("selector");
     match spec.part("selector") {
@@ -65,7 +65,7 @@ fn own_selector(spec: &Value, what: &str, path: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-/// What templates of workloads have in common: their labels are selected, and their pods run for ever.
+/// The common rules for templates of workloads: their labels are selected, and their pods run for ever.
 struct Template<'a> {
     /// How complaints call the kind.
     kind: &'a str,

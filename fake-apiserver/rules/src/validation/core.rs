@@ -14,7 +14,7 @@ use super::fields::{Fields, NOTHING, same};
 use super::path::Path;
 use super::{amounts, go, pod};
 
-/// What a ConfigMap or a Secret may hold, in bytes.
+/// The largest content of a ConfigMap or a Secret, in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
 const IMMUTABLE_DATA: &str = "field is immutable when `immutable` is set";
 
@@ -67,7 +67,7 @@ fn data_stay(new: &Value, old: &Value, fields: &[&str], errors: &mut Errors) {
     }
 }
 
-/// A Secret: keys, size, and what its type asks for.
+/// A Secret: keys, size, and the keys that its type requires.
 pub(super) fn secret(object: &Value, errors: &mut Errors) {
     let data = object.map("data");
     let path = Path::new("data");
@@ -611,7 +611,7 @@ pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Changed Endpoints: what was wrong may stay.
+/// Changed Endpoints: old errors may stay.
 pub(super) fn endpoints_update(new: &Value, old: &Value, errors: &mut Errors) {
     if !same(new.part("subsets"), old.part("subsets")) {
         endpoints(new, errors);

@@ -1,4 +1,4 @@
-//! Schedules in cron's form, and what Kubernetes' parser says of those it cannot read.
+//! Schedules in cron's form, and the errors of Kubernetes' parser.
 
 use machinery::types::check_duration;
 use machinery::zones;
@@ -127,7 +127,7 @@ fn range(part: &str, least: i64, most: i64, names: &[&str]) -> Result<(), String
     Ok(())
 }
 
-/// Whether there is such a time zone; what Go says if not.
+/// Whether there is such a time zone; Go's error if not.
 pub(super) fn zone_exists(name: &str) -> Result<(), String> {
     if matches!(name, "" | "UTC" | "Local") || zones::named(name).is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Resources within custom resources: what a schema marks `x-kubernetes-embedded-resource` has an API version, a kind and
+//! Resources within custom resources: a value that a schema marks `x-kubernetes-embedded-resource` has an API version, a kind and
 //! metadata of its own, which are read and judged as those of any object.
 
 use machinery::types::{self, DecodeError, Kind, Object, Schema};
@@ -63,10 +63,10 @@ fn embedded<'a>(schema: &Schema, value: &'a Value) -> Option<&'a Map> {
     }
 }
 
-/// Reads what the resources within a value are, and writes their metadata as Go would.
+/// Reads the kinds of the resources within a value, and writes their metadata as Go would.
 ///
 /// # Errors
-/// What Go's decoder would refuse.
+/// The error of Go's decoder.
 pub fn decode(schema: &Schema, value: &mut Value) -> Result<(), DecodeError> {
     check_types(schema, value, "")?;
     canonicalize(schema, value);
@@ -119,7 +119,7 @@ fn canonicalize(schema: &Schema, value: &mut Value) {
     }
 }
 
-/// What is wrong with the resources within a value, which may be one itself whatever its type says.
+/// The errors in the resources within a value, which may be one itself whatever its type says.
 pub fn validate(schema: &Schema, value: &Value, is_resource: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(map) = value.as_object().filter(|_| is_resource) {
@@ -149,7 +149,7 @@ fn check_resource(map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What a resource within a resource says that it is.
+/// The kind and API version of a resource within a resource.
 fn check_identity(map: &Map, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["apiVersion", "kind"] {
         let at = under(path, name);

@@ -36,7 +36,7 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
     get(event, field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// An Event, besides what [`common`] says of it.
+/// An Event, besides the rules of [`common`].
 pub(super) fn create(event: &Value, errors: &mut Errors) {
     if !is_new(event) {
         return;
@@ -76,7 +76,7 @@ fn series(event: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is asked of Events in both forms, new and changed ones.
+/// The rules for Events in both forms, new and changed ones.
 pub(super) fn common(event: &Value, errors: &mut Errors) {
     let namespace = event.part("metadata").map_or("", |meta| meta.text("namespace"));
     let about = get(event, "involvedObject").map_or("", |about| about.text("namespace"));

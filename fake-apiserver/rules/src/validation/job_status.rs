@@ -1,4 +1,4 @@
-//! What the status of a Job may be. Most rules are asked where a change concerns them alone: what was wrong before may stay so.
+//! The allowed statuses of a Job. Most rules apply only to the fields that a change concerns: old errors may stay.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl Change<'_> {
         condition_is_true(self.old, kind)
     }
 
-    /// Whether any of these conditions is no longer what it was.
+    /// Whether any of these conditions has changed.
     fn turned(&self, kinds: [&str; 2]) -> bool {
         kinds.iter().any(|kind| self.is(kind) != self.was(kind))
     }
@@ -153,7 +153,7 @@ fn end(change: &Change<'_>, errors: &mut Errors) {
     }
 }
 
-/// What cannot be of a job that has finished.
+/// The rules for a job that has finished.
 fn finished(change: &Change<'_>, errors: &mut Errors) {
     let Change {
         spec, status, path, ..
@@ -255,7 +255,7 @@ fn counts(change: &Change<'_>, errors: &mut Errors) {
     }
 }
 
-/// What does not go with success, whenever it was said.
+/// The rules for a job that has succeeded, at any time.
 fn success(change: &Change<'_>, errors: &mut Errors) {
     let conditions = change.path.field("conditions");
     let met = change.is("SuccessCriteriaMet");
@@ -279,7 +279,7 @@ fn success(change: &Change<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a status may not become, given what it was.
+/// The forbidden transitions of a status.
 fn transitions(change: &Change<'_>, errors: &mut Errors) {
     let Change {
         spec,

@@ -1,4 +1,4 @@
-//! What may change of a Job, and of its status.
+//! The allowed changes of a Job, and of its status.
 
 use shared_json::Value;
 
@@ -60,7 +60,7 @@ pub(super) fn job_update(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What of a template may change before the first pod runs.
+/// The fields of a template that may change before the first pod runs.
 const SCHEDULING: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
 
 fn template_stays(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -120,7 +120,7 @@ fn template_stays(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// Makes a field what it is in `from`.
+/// Sets a field to its value in `from`.
 fn take(template: &mut Value, from: &Value, place: &str, field: &str) {
     let value = from.pointer(place).and_then(|at| at.get(field)).cloned();
     if let Some(at) = template.pointer_mut(place).and_then(Value::as_object_mut) {

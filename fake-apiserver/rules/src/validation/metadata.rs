@@ -22,7 +22,7 @@ const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 /// The finalizers that need no qualified name.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// What is wrong with a name of this resource, or with the beginning of one.
+/// The errors in a name of this resource, or in the beginning of one.
 fn name_problems(resource: Of<'_>, name: &str) -> Vec<String> {
     match (resource.group, resource.plural) {
         // Recorders of old make names of events from anything.
@@ -35,7 +35,7 @@ fn name_problems(resource: Of<'_>, name: &str) -> Vec<String> {
     }
 }
 
-/// What a name generated from this base would look like: what follows the base is no concern.
+/// The errors in a name generated from this base, whatever its suffix.
 fn prefix_problems(resource: Of<'_>, prefix: &str) -> Vec<String> {
     let masked = match prefix.strip_suffix('-') {
         Some(base) => format!("{base}a"),
@@ -52,7 +52,7 @@ const UNLOOKED: [&str; 4] = [
     "validatingadmissionpolicies",
 ];
 
-/// How often the real server's own rules of a resource look at the metadata of a change, besides what is done for all resources:
+/// How often the real server's own rules of a resource check the metadata of a change, besides the check for all resources:
 /// each look complains anew.
 struct Looks {
     /// As if the object were new.
@@ -154,7 +154,7 @@ pub fn validate_update(resource: Of<'_>, subresource: &str, object: &Value, old:
     errors
 }
 
-/// Whether what changed of the metadata is looked at again after all else.
+/// Whether the changed metadata is checked again after all else.
 fn is_judged_last(resource: Of<'_>) -> bool {
     !resource.is_custom && resource.group == "certificates.k8s.io"
 }
@@ -201,7 +201,7 @@ pub(crate) fn validate_embedded(metadata: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with entries of managed fields that nobody else reads.
+/// The errors in entries of managed fields that no other code reads.
 fn recorded_owners(object: &Value, errors: &mut Vec<FieldError>) {
     let entries = object
         .pointer("/metadata/managedFields")
@@ -248,14 +248,14 @@ fn unnamed() -> FieldError {
     FieldError::required("metadata.name", "name or generateName is required")
 }
 
-/// A webhook can take the name of what is changed.
+/// A webhook can remove the name of a changed object.
 fn still_named(object: &Value, errors: &mut Vec<FieldError>) {
     if object.name().is_empty() && object.meta_str("generateName").is_empty() {
         errors.push(unnamed());
     }
 }
 
-/// What new and changed objects have in common.
+/// The rules for new and changed objects.
 fn shape(object: &Value, errors: &mut Vec<FieldError>) {
     let generation = object.generation();
     if generation < 0 {
@@ -384,7 +384,7 @@ fn owners_text(owners: &[Value]) -> String {
     format!("[{}]", owners.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
-/// What a client should be told of finalizers that are new in a custom resource.
+/// The warnings for a client about new finalizers of a custom resource.
 pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let before = old.map(|old| old.finalizers()).unwrap_or_default();
     let mut out = Vec::new();
@@ -435,7 +435,7 @@ pub fn dedup_owners(object: &mut Value) -> Option<String> {
     })
 }
 
-/// What a change may not change, and what it may not leave wrong.
+/// The rules for a change: immutable fields, and errors that must not stay.
 fn change(object: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     if old.is_terminating() {
         let before = old.finalizers();

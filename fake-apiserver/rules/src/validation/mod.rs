@@ -1,11 +1,11 @@
-//! What the API server accepts of built-in resources, beyond the types of their fields.
+//! Validation of built-in resources, beyond the types of their fields.
 //!
 //! A file per family of kinds; each function takes an object (and for a change its former state) and adds its complaints,
 //! in the real server's order, to [`Errors`]. [`path::Path`] is written out only for a complaint, so that an object that
-//! is valid costs no allocation. What several families share: `fields` (reading JSON), `amounts`, `addresses`,
+//! is valid costs no allocation. Shared by several families: `fields` (reading JSON), `amounts`, `addresses`,
 //! `selectors`, `volume_sources`, and `go` for values that complaints print as the real server's own structs.
 //!
-//! `metadata` is the same for all kinds, and so is what is wrong with a resource within a resource (`embedded`).
+//! `metadata` is the same for all kinds, and so is the validation of a resource within a resource (`embedded`).
 //!
 //! Functions are pure: whatever needs other objects is admission or a strategy.
 
@@ -23,7 +23,7 @@ mod job_update;
 mod jobs;
 pub mod metadata;
 mod networking;
-mod policies;
+mod rbac_and_policy;
 mod registrations;
 mod scaling;
 mod service;
@@ -146,28 +146,34 @@ fn rules(table: &GroupResource) -> Rules {
             Rules::new(scaling::autoscaler, scaling::autoscaler_update)
                 .with_status(scaling::autoscaler_status)
         }
-        ("policy", "poddisruptionbudgets") => anew!(policies::budget).with_status(policies::budget_status),
-        ("rbac.authorization.k8s.io", "roles") => anew!(policies::role),
-        ("rbac.authorization.k8s.io", "clusterroles") => anew!(policies::cluster_role),
+        ("policy", "poddisruptionbudgets") => {
+            anew!(rbac_and_policy::budget).with_status(rbac_and_policy::budget_status)
+        }
+        ("rbac.authorization.k8s.io", "roles") => anew!(rbac_and_policy::role),
+        ("rbac.authorization.k8s.io", "clusterroles") => anew!(rbac_and_policy::cluster_role),
         ("rbac.authorization.k8s.io", "rolebindings") => {
-            Rules::new(policies::role_binding, |new, old, errors| {
-                policies::role_binding(new, errors);
-                policies::binding_stays(new, old, errors);
+            Rules::new(rbac_and_policy::role_binding, |new, old, errors| {
+                rbac_and_policy::role_binding(new, errors);
+                rbac_and_policy::binding_stays(new, old, errors);
             })
         }
         ("rbac.authorization.k8s.io", "clusterrolebindings") => {
-            Rules::new(policies::cluster_role_binding, |new, old, errors| {
-                policies::cluster_role_binding(new, errors);
-                policies::binding_stays(new, old, errors);
+            Rules::new(rbac_and_policy::cluster_role_binding, |new, old, errors| {
+                rbac_and_policy::cluster_role_binding(new, errors);
+                rbac_and_policy::binding_stays(new, old, errors);
             })
         }
-        ("scheduling.k8s.io", "priorityclasses") => {
-            Rules::new(policies::priority_class, policies::priority_class_update)
+        ("scheduling.k8s.io", "priorityclasses") => Rules::new(
+            rbac_and_policy::priority_class,
+            rbac_and_policy::priority_class_update,
+        ),
+        ("coordination.k8s.io", "leases") => {
+            Rules::new(rbac_and_policy::lease, rbac_and_policy::lease_update)
         }
-        ("coordination.k8s.io", "leases") => Rules::new(policies::lease, policies::lease_update),
-        ("node.k8s.io", "runtimeclasses") => {
-            Rules::new(policies::runtime_class, policies::runtime_class_update)
-        }
+        ("node.k8s.io", "runtimeclasses") => Rules::new(
+            rbac_and_policy::runtime_class,
+            rbac_and_policy::runtime_class_update,
+        ),
         ("networking.k8s.io", "networkpolicies") => Rules::new(networking::policy, networking::policy_update),
         ("networking.k8s.io", "ingresses") => Rules::new(networking::ingress, networking::ingress_update)
             .with_status(networking::ingress_status),
@@ -219,21 +225,21 @@ fn rules(table: &GroupResource) -> Rules {
     }
 }
 
-/// What is wrong with a name that must be an address.
+/// The errors in a name that must be an address.
 pub(crate) fn address_problems(name: &str) -> Vec<String> {
     let mut errors = Errors::default();
     addresses::canonical_address(&Path::new(""), name, &mut errors);
     errors.into_vec().into_iter().map(|error| error.detail).collect()
 }
 
-/// What is wrong with where a webhook is, at `path`.
+/// The errors in the `clientConfig` of a webhook, at `path`.
 pub(crate) fn webhook_client(config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     registrations::client_config(config, &path::Path::new(path), &mut errors);
     errors.into_vec()
 }
 
-/// What is wrong with a new object of a built-in resource, where that is said before its metadata is looked at.
+/// The errors in a new object of a built-in resource that are found before its metadata is checked.
 pub fn before_metadata(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     if *table == GroupResource::new("", "events") {
@@ -242,14 +248,14 @@ pub fn before_metadata(table: &GroupResource, object: &Value) -> Vec<FieldError>
     errors.into_vec()
 }
 
-/// What is wrong with a new object of a built-in resource, besides its metadata.
+/// The errors in a new object of a built-in resource, besides its metadata.
 pub fn create(table: &GroupResource, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     (rules(table).create)(object, &mut errors);
     errors.into_vec()
 }
 
-/// What is wrong with a change, of the object itself (`""`) or of a part of it by a subresource.
+/// The errors in a change, of the object itself (`""`) or of a part of it by a subresource.
 pub fn update(table: &GroupResource, subresource: &str, new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     match (subresource, table.resource.as_str()) {
@@ -270,7 +276,7 @@ pub fn update(table: &GroupResource, subresource: &str, new: &Value, old: &Value
     errors.into_vec()
 }
 
-/// A field that must stay what it was.
+/// A field that must not change.
 fn immutable(new: &Value, old: &Value, pointer: &str, path: &Path<'_>, errors: &mut Errors) {
     let value = new.pointer(pointer);
     if !fields::same(value, old.pointer(pointer)) {

@@ -21,7 +21,7 @@ pub(super) const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UP
 pub(super) const REINVOCATION: [&str; 2] = ["IfNeeded", "Never"];
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// What an older registration may keep.
+/// The errors that an older registration may keep.
 struct Lenient {
     effects: bool,
     versions: bool,
@@ -38,7 +38,7 @@ pub(super) fn webhooks(object: &Value, errors: &mut Errors) {
     all_webhooks(object, &strict, errors);
 }
 
-/// A changed registration of webhooks: what was wrong may stay.
+/// A changed registration of webhooks: old errors may stay.
 pub(super) fn webhooks_update(new: &Value, old: &Value, errors: &mut Errors) {
     let hooks = old.list("webhooks");
     let mut seen = BTreeSet::new();
@@ -361,7 +361,7 @@ pub(super) fn match_conditions(holder: &Value, cel_names: &Names, path: &Path<'_
     }
 }
 
-/// An expression that must be there, be right, and give what is wanted.
+/// A required expression, which must be valid and of the wanted type.
 pub(super) fn expression_of(
     (expression, wanted, cel_names): (&str, Wanted, &Names),
     missing: &str,

@@ -100,7 +100,7 @@ pub(super) fn autoscaler_status(new: &Value, _old: &Value, errors: &mut Errors) 
     }
 }
 
-/// What the version of a reference must be like.
+/// The rule for the version of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     /// It was there before.

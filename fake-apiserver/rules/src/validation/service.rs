@@ -211,7 +211,7 @@ fn session_affinity(spec: &Value, affinity: &str, path: &Path<'_>, errors: &mut 
     }
 }
 
-/// What is wrong with the addresses that a service asks for.
+/// The errors in the addresses that a service asks for.
 pub(crate) fn address_errors(
     spec: &Value,
     before: Option<&Value>,
@@ -348,7 +348,7 @@ fn is_external(spec: &Value) -> bool {
     }
 }
 
-/// Whether nodes tell a load balancer if they have endpoints.
+/// Whether nodes report to a load balancer if they have endpoints.
 pub(crate) fn needs_health_check(spec: &Value) -> bool {
     spec.text("type") == "LoadBalancer" && spec.text("externalTrafficPolicy") == "Local"
 }
@@ -509,7 +509,7 @@ pub(super) fn ingress(object: &Value, old: &Value, balanced: Option<bool>, error
     }
 }
 
-/// What a client should be told of a service that is accepted.
+/// The warnings for a client about a valid service.
 pub(super) fn warnings(service: &Value) -> Vec<String> {
     let mut out = Vec::new();
     let spec = service.part("spec").unwrap_or(&NOTHING);

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests, and what their approval and their status may change.
+//! CertificateSigningRequests, and the allowed changes of their approval and status.
 
 use pod_rules::names;
 use shared_json::Value;
@@ -48,7 +48,7 @@ pub(super) fn create(object: &Value, errors: &mut Errors) {
     request(object, None, errors);
 }
 
-/// What is wrong with what a request asks to be signed.
+/// The error in the PKCS #10 request of an object.
 pub fn request_problem(object: &Value) -> Option<&'static str> {
     let request = object.part("spec").unwrap_or(&NOTHING).text("request");
     let is_pem = decoded(request).contains("-----BEGIN CERTIFICATE REQUEST-----");
@@ -204,7 +204,7 @@ fn conditions(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What an update of the object itself may change: nothing of what was asked or answered.
+/// The changes of the object itself: neither the request nor the answer may change.
 pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     change(new, old, false, false, errors);
 }

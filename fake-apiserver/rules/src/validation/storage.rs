@@ -1,4 +1,4 @@
-//! Volumes and what serves them: PersistentVolumes, classes, drivers, attachments.
+//! Volumes and their providers: PersistentVolumes, classes, drivers, attachments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -414,7 +414,7 @@ pub(super) fn class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a topology asks for, whatever the order.
+/// The requirements of a topology term, regardless of their order.
 fn meant(term: &Value) -> BTreeMap<&str, BTreeSet<&str>> {
     let expressions = term.list("matchLabelExpressions").iter();
     expressions
@@ -637,7 +637,7 @@ pub(super) fn attachment(attachment: &Value, errors: &mut Errors) {
     }
 }
 
-/// What attaching has left, and what went wrong.
+/// The attachment's metadata, and its errors.
 fn attachment_status(status: &Value, errors: &mut Errors) {
     let path = Path::new("status");
     let bytes: usize = status

@@ -1,4 +1,4 @@
-//! What a client should be told of an object that is accepted.
+//! The warnings for a client about a valid object.
 //!
 //! The rules are those of the real server's strategies (`WarningsOnCreate`, `WarningsOnUpdate`), a function per kind.
 
@@ -75,7 +75,7 @@ fn spec(object: &Value) -> &Value {
     object.part("spec").unwrap_or(&NOTHING)
 }
 
-/// What makes pods: their names become names of hosts, and their templates are looked at like pods where they are new.
+/// Workloads: their names become names of hosts, and new templates are checked like pods.
 fn workload(table: &GroupResource, object: &Value, old: Option<&Value>, out: &mut Vec<String>) {
     let kind = (table.group.as_str(), table.resource.as_str());
     let named = matches!(
@@ -326,7 +326,7 @@ fn ingress(object: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// What may be asked for beyond what it may be limited to cannot be had.
+/// A request quota above the limit quota cannot be used up.
 fn quota(object: &Value, out: &mut Vec<String>) {
     let hard = spec(object).part("hard").unwrap_or(&NOTHING);
     let amount = |name: &str| Some((hard.text_if_set(name)?.to_owned(), Quantity::of(hard.part(name)?)));
@@ -397,7 +397,7 @@ fn label_expressions(term: &Value, path: &Path<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// What is odd about a network that was valid once.
+/// The warnings about a network that was valid once.
 pub(super) fn network_warnings(path: &Path<'_>, text: &str, out: &mut Vec<String>) {
     let Some(network) = Network::parse(text) else {
         return;

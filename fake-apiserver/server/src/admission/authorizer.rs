@@ -1,6 +1,6 @@
-//! `authorizer`: asks whether whoever makes a request, or a service account, may do something else.
+//! `authorizer`: asks whether the requesting user, or a service account, may do something else.
 //!
-//! What is asked about is a map that methods add to; `check` asks, and its answer is a map too.
+//! A question is a map that methods add to; `check` asks it, and its answer is a map too.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::authn::User;
 use crate::authz::{self, Act};
 use crate::server::Server;
 
-/// Methods that name one part of what is asked about, and what that part is called.
+/// Methods that name one part of a question, and the key of that part.
 const PARTS: [(&str, &str); 7] = [
     ("path", "path"),
     ("group", "group"),
@@ -24,9 +24,9 @@ const PARTS: [(&str, &str); 7] = [
     ("name", "name"),
     ("fieldSelector", "fieldSelector"),
 ];
-/// The namespace and name of the service account that is asked about, if it is not the one who makes the request.
+/// The namespace and name of the service account that the question is about, if it is not the requesting user.
 const ACCOUNT: &str = "@account";
-/// What an answer says.
+/// The fields of an answer.
 const ALLOWED: &str = "@allowed";
 const REASON: &str = "@reason";
 
@@ -119,7 +119,7 @@ fn with(of: &Value, name: &str, value: Value) -> Result<Value, ExecutionError> {
     }))
 }
 
-/// Whether it is allowed, and what is said of that.
+/// Whether the action is allowed, and the authorizer's reason.
 fn decided(server: &Server, user: &Arc<User>, asked: &Value, verb: &str) -> (bool, String) {
     let text = |name: &str| match entry(asked, name) {
         Some(Value::String(text)) => text.to_string(),

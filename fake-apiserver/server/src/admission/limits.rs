@@ -1,4 +1,4 @@
-//! LimitRanger: what containers ask for where they do not say, and what they may ask for.
+//! LimitRanger: default requests and limits of containers, and their bounds.
 
 use machinery::meta::{ObjectMeta, at};
 use machinery::quota::amounts::{self, Amounts};
@@ -108,7 +108,7 @@ fn fill_in(pod: &mut Value, limits: &[Value]) {
     }
 }
 
-/// Refuses what asks for too much or too little.
+/// Refuses requests and limits outside of the bounds.
 pub(super) fn validate(server: &ServerState, attributes: &Attributes) -> Result<(), ApiError> {
     let Some(object) = &attributes.object else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which requests a policy is about: `MatchResources`.
+//! Matching of requests against a policy's `MatchResources`.
 
 use machinery::meta::{at, string_map};
 use machinery::selector::matches_selector;

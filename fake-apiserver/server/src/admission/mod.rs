@@ -1,4 +1,4 @@
-//! Admission: what decides over a write by looking at more than the object itself.
+//! Admission: decisions about a write that need more than the object itself.
 //!
 //! Built-in plugins come in the real server's order, mutating ones before the object is validated, validating ones
 //! after; then the webhooks.
@@ -15,7 +15,7 @@ mod policies;
 mod priority;
 mod quota;
 mod service_account;
-mod small;
+mod single_rule_plugins;
 mod tolerations;
 mod topology_labels;
 mod webhook;
@@ -37,7 +37,7 @@ use crate::resources::Resource;
 use crate::rest::context::Warnings;
 use crate::server::{Server, ServerState};
 
-/// What a write does.
+/// The operation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -60,13 +60,13 @@ impl Operation {
 
 /// One write, as admission sees it.
 pub(crate) struct Attributes {
-    /// Who writes.
+    /// The user that writes.
     pub user: Arc<User>,
     pub operation: Operation,
     pub resource: Arc<Resource>,
     pub subresource: String,
     pub namespace: String,
-    /// What it is called in refusals: its name, or what its name will begin with.
+    /// The object's name in refusals: its name, or its `generateName`.
     pub name: String,
     /// The new object; `None` for a deletion.
     pub object: Option<Value>,
@@ -75,11 +75,11 @@ pub(crate) struct Attributes {
     pub dry_run: bool,
     /// The options of the request, as [`options`] makes them.
     pub options: Value,
-    /// What the client is told.
+    /// Warnings for the client.
     pub warnings: Warnings,
 }
 
-/// Group, version and kind of what is sent to a subresource, where that is no version of the resource.
+/// Group, version and kind of the body of a subresource, where that is no version of the resource.
 pub(crate) fn own_kind(
     plural: &str,
     subresource: &str,
@@ -100,7 +100,7 @@ pub(crate) fn own_kind(
 }
 
 impl Attributes {
-    /// The name that a refusal says, which what is created need not have, and a deletion of many has not.
+    /// The name in a refusal; a created object may have none yet, and a deletion of a collection has none.
     fn shown_name(&self) -> &str {
         if self.name.is_empty() {
             return "Unknown";
@@ -121,7 +121,7 @@ impl Attributes {
         ))
     }
 
-    /// Whether what is sent is no version of the resource.
+    /// Whether the body is no version of the resource.
     fn is_of_own_kind(&self) -> bool {
         own_kind(&self.resource.plural, &self.subresource).is_some()
     }
@@ -134,7 +134,7 @@ impl Attributes {
         }
     }
 
-    /// The write as what a user may or may not do.
+    /// The write as the authorizer sees it.
     fn act(&self) -> Act {
         Act {
             verb: self.operation.as_str().to_lowercase(),
@@ -166,7 +166,7 @@ pub(crate) fn is_concerned(server: &Server, attributes: &Attributes) -> bool {
         || webhook::concerns(server, attributes)
 }
 
-/// The options of a write as webhooks are shown them: what the client gave, and their kind.
+/// The options of a write in the form for webhooks: the options that the client gave, and their kind.
 pub(crate) fn options(params: &Params, kind: &str) -> Value {
     let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
     for (field, text) in [
@@ -192,16 +192,16 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
         limits::mutate(state, attributes)?;
         priority::mutate(state, attributes)?;
         tolerations::mutate(attributes);
-        small::runtime_class(state, attributes)?;
+        single_rule_plugins::runtime_class(state, attributes)?;
     }
     let changes_pod = attributes.operation == Operation::Update && attributes.subresource.is_empty();
     if changes_pod && attributes.is("", "pods") {
         tolerations::mutate(attributes);
     }
     node_restriction::admit(state, attributes)?;
-    small::taint_node(attributes);
-    small::default_storage_class(state, attributes)?;
-    small::default_ingress_class(state, attributes)?;
+    single_rule_plugins::taint_node(attributes);
+    single_rule_plugins::default_storage_class(state, attributes)?;
+    single_rule_plugins::default_ingress_class(state, attributes)?;
     topology_labels::mutate(state, attributes);
     let is_new_pod = attributes.operation == Operation::Create && attributes.is("", "pods");
     let others = |attributes: &Attributes| {
@@ -220,7 +220,7 @@ pub(crate) async fn mutate(server: &Server, attributes: &mut Attributes) -> Resu
     Ok(())
 }
 
-/// Lets webhooks and policies judge what is posted to a subresource, and is no object of its own.
+/// Lets webhooks and policies judge the body of a subresource that is no object of its own.
 pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     node_restriction::admit(&server.state, attributes)?;
     webhook::call(server, attributes, WebhookKind::Mutating).await?;
@@ -232,10 +232,10 @@ pub(crate) async fn judge_posted(server: &Server, attributes: &mut Attributes) -
 pub(crate) async fn validate(server: &Server, attributes: &mut Attributes) -> Result<(), ApiError> {
     let state: &ServerState = &server.state;
     limits::validate(state, attributes)?;
-    small::certificate_subject(attributes)?;
-    small::claim_resize(state, attributes)?;
+    single_rule_plugins::certificate_subject(attributes)?;
+    single_rule_plugins::claim_resize(state, attributes)?;
     pod_security::validate(state, attributes)?;
-    small::pod_overhead(state, attributes)?;
+    single_rule_plugins::pod_overhead(state, attributes)?;
     pod_resize::validate(state, attributes)?;
     policies::validate(server, attributes)?;
     webhook::call(server, attributes, WebhookKind::Validating).await?;

@@ -19,7 +19,7 @@ use crate::resources::Resource;
 use crate::rest::incoming::{self, Patched};
 use crate::server::{Server, ServerState};
 
-/// What puts policies into force.
+/// The resource of the bindings that put policies into force.
 static BINDINGS: LazyLock<GroupResource> =
     LazyLock::new(|| GroupResource::new(GROUP, "mutatingadmissionpolicybindings"));
 
@@ -134,10 +134,10 @@ fn run(
     }
 }
 
-/// What a JSON patch made is read as the text that it is.
+/// Reads the result of a JSON patch again, as text.
 ///
 /// # Errors
-/// 500 for what is no object of the resource.
+/// 500 if the result is no object of the resource.
 fn read_again(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     let Some(schema) = resource.schema().filter(|_| !resource.is_custom()) else {
         return Ok(());

@@ -38,7 +38,7 @@ pub(super) fn is_concerned(attributes: &Attributes) -> bool {
     authz::node_of(&attributes.user).is_some()
 }
 
-/// Refuses what a node may not write.
+/// Refuses writes that a node is not allowed.
 ///
 /// # Errors
 /// 403; 404 where the write is about a pod that does not exist.
@@ -129,7 +129,7 @@ impl Write<'_> {
         self.get(("", "pods"), &self.attributes.namespace, name)
     }
 
-    /// An object. One that is missing is told of by its kind, as the real server's caches do.
+    /// An object. The refusal for a missing one names its kind, as the real server's caches do.
     fn get(&self, table: (&str, &str), namespace: &str, name: &str) -> Result<Value, ApiError> {
         let (group, resource) = table;
         let key = ObjectKey::new(namespace, name);
@@ -278,7 +278,7 @@ impl Write<'_> {
         forbidden.into_iter().collect::<Vec<_>>().join(", ")
     }
 
-    /// Of a claim a node tells how large it is, and how that came to be.
+    /// Of a claim, a node may write only its size and the state of its growth.
     fn claim_status(&self) -> Option<String> {
         let rest = |object: &Value| {
             let mut object = object.clone();
@@ -305,7 +305,7 @@ impl Write<'_> {
         })
     }
 
-    /// A token is for a pod on the node, and for whom that pod asks for tokens.
+    /// A token is for a pod on the node, and for an audience that the pod asks for.
     fn token(&self) -> Result<Option<String>, ApiError> {
         let request = self.written();
         let bound = |field: &str| text(request, &format!("spec.boundObjectRef.{field}"));
@@ -426,7 +426,7 @@ impl Write<'_> {
             return Some(format!("unable to parse csr: {problem}"));
         }
         let wanted = format!("system:node:{}", self.node);
-        let name = super::small::certificate_name(self.written())?;
+        let name = super::single_rule_plugins::certificate_name(self.written())?;
         (name != wanted).then(|| format!("can only create a node CSR with CN={wanted}"))
     }
 }
@@ -445,7 +445,7 @@ fn is_forbidden(key: &str) -> bool {
     is_in("node-restriction.kubernetes.io") || is_own && !is_kubelets
 }
 
-/// What else a pod names.
+/// A kind of other object that a pod names.
 fn named_by(pod: &Value) -> Option<&'static str> {
     fn has(value: &Value, fields: &[&str]) -> bool {
         match value {

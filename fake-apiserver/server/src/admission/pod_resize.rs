@@ -79,7 +79,7 @@ fn missing_features(pod: &Value, old: &Value, node: &Value) -> Vec<&'static str>
     .collect()
 }
 
-/// Why a node cannot give a pod what it asks for now, and of which kind that is.
+/// Why a node cannot give a pod the requested resources now, and the reason of the condition.
 fn unable(pod: &Value, node: &Value) -> Option<(String, &'static str)> {
     let system = string_map(node, "labels").get(OS).and_then(Value::as_str);
     if let Some(system) = system.filter(|system| *system != "linux") {

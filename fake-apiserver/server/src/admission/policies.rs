@@ -18,7 +18,7 @@ use crate::server::{Server, ServerState};
 
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What puts policies into force.
+/// The resource of the bindings that put policies into force.
 static BINDINGS: LazyLock<GroupResource> =
     LazyLock::new(|| GroupResource::new(GROUP, "validatingadmissionpolicybindings"));
 
@@ -27,7 +27,7 @@ pub(super) fn all_of(server: &ServerState, table: &GroupResource) -> Result<Vec<
     Ok(all.map_err(ApiError::expired)?.items)
 }
 
-/// A policy and what binds it.
+/// A policy and its bindings.
 pub(super) struct Policy<'a> {
     pub spec: &'a Value,
     pub binding: &'a Value,
@@ -64,7 +64,7 @@ pub(super) fn is_concerned(server: &ServerState, attributes: &Attributes) -> boo
     server.store.count(&BINDINGS) > 0 && may_judge(attributes)
 }
 
-/// What came of one rule.
+/// The failure of one rule.
 struct Refusal {
     message: String,
     reason: String,
@@ -186,7 +186,7 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// What is refused, once for every object of parameters.
+    /// All failures, once for every object of parameters.
     fn all(&self, server: &ServerState, binding: &Value) -> Vec<Refusal> {
         let fails = text(self.spec, "failurePolicy") != "Ignore";
         let broken = |message: String| {
@@ -297,7 +297,7 @@ impl Judge<'_> {
         refused
     }
 
-    /// What expressions may speak of, variables included; `None` if the policy's conditions are not met.
+    /// The names that expressions may use, variables included; `None` if the policy's conditions are not met.
     fn prepared(&self, params: Option<&Value>) -> Result<Option<Vec<(&'static str, Cel)>>, String> {
         let is_met = self.is_met(params)?;
         Ok(is_met.then(|| self.with_variables(params)))
@@ -327,7 +327,7 @@ impl Judge<'_> {
         unmet.map_or(Ok(true), Err)
     }
 
-    /// What expressions may speak of, variables included.
+    /// The names that expressions may use, variables included.
     pub(super) fn with_variables(&self, params: Option<&Value>) -> Vec<(&'static str, Cel)> {
         let mut names = self.names(params);
         let (mut variables, mut failed) = (Vec::new(), Vec::new());
@@ -394,7 +394,7 @@ impl Judge<'_> {
 /// Where it is kept why variables have no value; no expression can name it.
 const FAILED: &str = "";
 
-/// Why an expression has no value: what it misses may be a variable that has none itself.
+/// Why an expression has no value; the cause may be a variable that has none itself.
 fn told(failure: String, expression: &str, names: &[(&str, Cel)]) -> String {
     let failed = names.iter().find(|(name, _)| *name == FAILED);
     let Some((missed, (_, Cel::Map(failed)))) = failure.strip_prefix("no such key: ").zip(failed) else {

@@ -1,6 +1,6 @@
-//! ResourceQuota: what a namespace may hold, counted where it is added.
+//! ResourceQuota: refuses writes over a namespace's quota, and adds accepted ones to its usage.
 //!
-//! A quota counts once its status says what is used; this adds to that count, whoever keeps the status takes away.
+//! A quota counts once its status has a usage. Admission adds to that usage, and the quota controller subtracts.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub(super) fn charge(server: &ServerState, attributes: &Attributes) -> Result<()
     Err(ApiError::modified(&table, ""))
 }
 
-/// Whether the write may change what quotas count.
+/// Whether the write may change the usage of a quota.
 fn is_counted(attributes: &Attributes) -> bool {
     let resource = &attributes.resource;
     let kind = (resource.group.as_str(), resource.plural.as_str());
@@ -217,7 +217,7 @@ fn shown(amounts: &Amounts, names: &[&str]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// What containers do not say and must.
+/// The names of required requests and limits that containers lack.
 fn unsaid(pod: &Value, concerned: &[&String]) -> Option<String> {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     if at(pod, "spec.resources").is_some() {

@@ -14,7 +14,7 @@ use crate::server::ServerState;
 const VOLUME: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a token's volume has in it. All pods have it in the same memory.
+/// The sources of a token's volume. All pods share one copy in memory.
 static PROJECTED: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "defaultMode": 420,
@@ -86,7 +86,7 @@ pub(super) fn mutate(server: &ServerState, attributes: &mut Attributes) -> Resul
     Ok(())
 }
 
-/// What stands for a pod of a node's own may name nothing that the server would have to give to it.
+/// A mirror pod may name no object that the server would have to give to it.
 fn mirrors_nothing(pod: &Value, pods: &GroupResource, name: &str) -> Result<(), ApiError> {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let account = spec.get("serviceAccountName").and_then(Value::as_str);

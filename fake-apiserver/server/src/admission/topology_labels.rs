@@ -1,4 +1,4 @@
-//! PodTopologyLabels: a pod on a node says in which zone and region that is.
+//! PodTopologyLabels: copies the zone and region labels of a node to its pods.
 
 use machinery::meta::{at, string_map};
 use shared_json::Value;

@@ -1,6 +1,6 @@
-//! Who asks.
+//! Authentication and impersonation.
 //!
-//! Requests from this process are an administrator's and pay nothing. A server behind a socket tells what it knows of a
+//! Requests from this process are an administrator's and pay nothing. A server behind a socket describes a
 //! connection ([`Peer`]); [`authenticate`] and [`impersonated`] say whose request it is.
 
 mod request;

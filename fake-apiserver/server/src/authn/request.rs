@@ -1,4 +1,4 @@
-//! Who sends a request: by its connection, its token, and who it wants to be taken for.
+//! The user of a request: by its connection, its token, and impersonation headers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::server::ServerState;
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// What a server behind a socket knows of a connection. Requests without one come from this process and may do everything.
+/// The server's knowledge of a connection on a socket. Requests without a `Peer` come from this process and may do everything.
 #[derive(Clone, Default)]
 pub struct Peer {
-    /// Whoever shows no token is believed to be an administrator: for plain HTTP, which has no certificates.
+    /// A client without a token is an administrator: for plain HTTP, which has no certificates.
     pub trusted: bool,
     /// The user that a client certificate names.
     pub certificate: Option<Arc<User>>,
@@ -27,7 +27,7 @@ pub struct Peer {
     pub tokens: Arc<BTreeMap<String, Arc<User>>>,
 }
 
-/// The user who sends a request, not yet as whom they want to act.
+/// The user that sends a request, before impersonation.
 ///
 /// # Errors
 /// 401 for a token that is not good.
@@ -105,7 +105,7 @@ pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<User>, ApiError
     Ok(Some(user))
 }
 
-/// A user who was named, with the groups that follow from the name.
+/// A user given by name, with the groups that follow from the name.
 pub(crate) fn completed(mut user: User) -> User {
     if user.groups.is_empty() {
         user.groups = groups_of(&user.name).unwrap_or_default();

@@ -33,7 +33,7 @@ pub(crate) fn groups_of(user: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The user who shows a token, if it is one of this server's, still good, and for one of these audiences; with the audiences
+/// The user of a token, if it is one of this server's, still valid, and for one of these audiences; with the audiences
 /// that it is for.
 pub(crate) fn authenticate(
     state: &ServerState,
@@ -143,7 +143,7 @@ pub(crate) fn completed_request(context: &Context, request: &Value) -> Value {
     request
 }
 
-/// Takes over what admission has changed of a request that it saw completed.
+/// Applies admission's changes of the completed request.
 pub(crate) fn take_changes(request: &mut Value, before: &Value, judged: &Value) {
     if before.get("spec") != judged.get("spec") {
         request["spec"] = judged["spec"].clone();
@@ -156,7 +156,7 @@ pub(crate) fn take_changes(request: &mut Value, before: &Value, judged: &Value) 
 /// Answers a `TokenRequest` for the service account that the path names.
 ///
 /// # Errors
-/// 404 for an account or a bound object that does not exist, 409 for a bound object with another uid, 422 for what a request
+/// 404 for an account or a bound object that does not exist, 409 for a bound object with another uid, 422 for a request
 /// may not ask for.
 pub(crate) fn request_token(context: &Context, request: Value) -> Result<Answer, ApiError> {
     if !request.name().is_empty() && request.name() != context.request.name {
@@ -285,7 +285,7 @@ fn bound_object(context: &Context, bound: &Value) -> Result<(&'static str, Value
     Ok((part, json!({"name": text("name"), "uid": uid})))
 }
 
-/// Who shows a token that a `TokenReview` asks about.
+/// The user of a token that a `TokenReview` asks about.
 ///
 /// # Errors
 /// 400 without a token.
@@ -345,12 +345,12 @@ fn no_longer(claims: &Value, audiences: &[String]) -> String {
     )
 }
 
-/// The refusal of a token that nobody may show.
+/// The refusal of an invalid token.
 pub(crate) fn unauthorized() -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
 }
 
-/// A user behind an `Arc`, with the group of everyone who is known.
+/// A user behind an `Arc`, with the group `system:authenticated`.
 pub(super) fn known(mut user: User) -> Arc<User> {
     if !user
         .groups

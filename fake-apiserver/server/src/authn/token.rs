@@ -8,7 +8,7 @@ use client_kit::Seed;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use shared_json::{Value, json};
 
-/// Who issues the tokens, and the audience of those that name none.
+/// The issuer of tokens, and the audience of tokens that name none.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const KEY_ID: &str = "fake-apiserver";
 

@@ -1,4 +1,4 @@
-//! What claims of devices need beyond the right to write them: access of administrators, and parts of the status.
+//! Rights on device claims beyond the right to write them: admin access, and parts of the status.
 
 use machinery::meta::at;
 use pod_rules::field_error::FieldError;
@@ -11,7 +11,7 @@ use crate::rest::context::Context;
 const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// What the writer of a claim, or of a template of claims, may not ask for.
+/// A field of a claim, or of a template of claims, that its writer may not set.
 pub(crate) fn claimed(context: &Context, object: &Value) -> Option<FieldError> {
     let resource = &context.resource;
     if resource.group != "resource.k8s.io" || resource.is_custom() {
@@ -54,7 +54,7 @@ fn admin_access(context: &Context, path: String) -> Option<FieldError> {
     })
 }
 
-/// What the writer of a claim's status may not change in it.
+/// Fields of a claim's status that its writer may not change.
 pub(crate) fn status(context: &Context, object: &Value, old: &Value) -> Vec<FieldError> {
     const RESULTS: &str = "status.allocation.devices.results";
     let resource = &context.resource;
@@ -94,7 +94,7 @@ pub(crate) fn status(context: &Context, object: &Value, old: &Value) -> Vec<Fiel
     errors
 }
 
-/// Who tells of devices needs to be allowed so for each of their drivers.
+/// A writer of device statuses needs the right for each of their drivers.
 fn drivers(context: &Context, object: &Value, old: &Value) -> Vec<FieldError> {
     const DEVICES: &str = "status.devices";
     let (new, old) = (list(Some(object), DEVICES), list(Some(old), DEVICES));

@@ -1,4 +1,4 @@
-//! Nobody gives away more than they have: roles and bindings that grant what their writer may not do are refused,
+//! Prevention of privilege escalation: roles and bindings that grant more than their writer has are refused,
 //! unless the writer may `escalate` roles or `bind` the role in question.
 
 use machinery::meta::{ObjectMeta as _, at};
@@ -11,7 +11,7 @@ use crate::rest::context::Context;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Refuses a role or a binding that grants more than its writer has. `old` is what it was before.
+/// Refuses a role or a binding that grants more than its writer has. `old` is the stored object.
 ///
 /// # Errors
 /// 403; 404 where a role that is bound does not exist.
@@ -94,7 +94,7 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
     ))
 }
 
-/// Whether an update leaves alone what grants anything: labels may change, owners and finalizers.
+/// Whether an update changes nothing that grants rights: labels, owners and finalizers may change.
 fn is_same(object: &Value, old: &Value) -> bool {
     ["rules", "aggregationRule", "roleRef", "subjects"]
         .iter()

@@ -1,8 +1,8 @@
-//! Taking one user for another: the modes in which the real server allows it, and what each asks.
+//! Impersonation: the modes in which the real server allows it, and the rights that each needs.
 //!
-//! The newer modes ask twice: whether the user may act so as somebody of that sort (`impersonate-on:<mode>:<verb>`), and whether they
-//! may be whom they name (`impersonate:<mode>`). The old one asks the latter alone (`impersonate`). The mode that worked last for a
-//! user comes first, so that its refusal is what they are told.
+//! The newer modes ask twice: for the right to act so as a user of that sort (`impersonate-on:<mode>:<verb>`), and for the
+//! right to be that user (`impersonate:<mode>`). The old one asks for the latter alone (`impersonate`). The mode that worked
+//! last for a user comes first, so that they get its refusal.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ const MODES: [Mode; 4] = [
     Mode::Legacy,
 ];
 
-/// Which mode worked last, by the name of who asked.
+/// The mode that worked last, by the name of the requesting user.
 #[derive(Debug, Default)]
 pub(crate) struct Modes(Mutex<BTreeMap<String, Mode>>);
 
@@ -51,7 +51,7 @@ impl Modes {
     }
 }
 
-/// What names of users say.
+/// The sorts of user names.
 enum Sort<'a> {
     Node(&'a str),
     Account(&'a str, &'a str),
@@ -91,7 +91,7 @@ impl Mode {
     }
 
     /// # Errors
-    /// 403: what the user may not do of it.
+    /// 403: the right that the user lacks.
     fn check(self, state: &ServerState, user: &User, wanted: &User, act: &Act) -> Result<(), ApiError> {
         let ask = |act: Act| match allows(state, user, &act) {
             true => Ok(()),
@@ -149,7 +149,7 @@ impl Mode {
     }
 }
 
-/// The user that somebody is taken for who asks to be `wanted`.
+/// The impersonated user for one that asks to be `wanted`.
 ///
 /// # Errors
 /// 403: the first refusal.

@@ -1,6 +1,8 @@
-//! Who may do what: role-based access control, as the real server's.
+//! Authorization: role-based access control, as the real server's.
 //!
-//! [`check`] refuses a request, [`node`] says what kubelets may do, [`become_user`] to be taken for another, [`devices`] what claims of them ask for, [`escalation`] what gives away more than the writer has, [`Rules`] are what a user may do, [`reviews`] answers those who ask.
+//! [`check`] refuses a request. [`node`] has the rights of kubelets, [`become_user`] those of impersonation, [`devices`] those of
+//! device claims. [`escalation`] refuses roles and bindings beyond their writer's rights. [`Rules`] are the rights of a user,
+//! [`reviews`] answers questions about rights.
 
 pub(crate) mod devices;
 pub(crate) mod escalation;
@@ -23,7 +25,7 @@ use crate::http::request::ResourceRequest;
 use crate::rest::context::Context;
 use crate::server::ServerState;
 
-/// What someone wants to do.
+/// An action that a user asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Act {
     pub verb: String,
@@ -32,7 +34,7 @@ pub(crate) struct Act {
     pub subresource: String,
     pub namespace: String,
     pub name: String,
-    /// For what is no resource.
+    /// The path of a non-resource request.
     pub path: String,
     /// Of which objects alone, where many are asked for.
     pub field_selector: String,
@@ -77,7 +79,7 @@ pub(crate) fn is_master(user: &User) -> bool {
     user.groups.iter().any(|group| group == MASTERS)
 }
 
-/// Refuses what the user may not do.
+/// Refuses an action that the user may not take.
 ///
 /// # Errors
 /// 403.

@@ -1,4 +1,4 @@
-//! Role-based access control: bindings say who has which role, roles what it allows.
+//! Role-based access control: bindings give roles to subjects, roles list the allowed actions.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) fn allows(state: &ServerState, user: &User, act: &Act) -> bool {
     allowed
 }
 
-/// Whether a cluster role of this name allows an act, whoever has it.
+/// Whether a cluster role of this name allows an act, regardless of its bindings.
 pub(super) fn role_allows(state: &ServerState, role: &str, act: &Act) -> bool {
     let table = GroupResource::new(GROUP, "clusterroles");
     let role = state.store.get(&table, &ObjectKey::new("", role));

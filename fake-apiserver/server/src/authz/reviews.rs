@@ -1,4 +1,4 @@
-//! Reviews: questions about users and what they may do. They are created and never kept.
+//! Reviews: questions about users and their rights. They are created and never stored.
 
 use machinery::meta::at;
 use machinery::selector::LabelSelector;
@@ -26,7 +26,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 /// Answers a review.
 ///
 /// # Errors
-/// 400 and 422 for what is no question.
+/// 400 and 422 for an invalid review.
 pub(crate) fn answer(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (mut review, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
@@ -60,7 +60,7 @@ pub(crate) fn answer(context: &Context, body: &Payload) -> Result<Answer, ApiErr
     Ok(Answer::created(Shown::Made(review)))
 }
 
-/// What metadata of reviews may hold, in the order in which it is shown.
+/// The fields of a review's metadata, in the order of output.
 const SHOWN: [&str; 10] = [
     "name",
     "generateName",
@@ -82,7 +82,7 @@ const ENTRY: [&str; 6] = [
     "fieldsType",
     "fieldsV1",
 ];
-/// What only the server says.
+/// The fields that the server alone sets.
 const OWN: [&str; 6] = [
     "uid",
     "creationTimestamp",
@@ -92,8 +92,8 @@ const OWN: [&str; 6] = [
     "managedFields",
 ];
 
-/// What becomes of a review's metadata before anything is looked at: what only the server says is dropped, the namespace is the
-/// path's, and its fields have an owner.
+/// Prepares a review's metadata first: drops the fields that the server alone sets, sets the namespace to the
+/// path's, and records the owner of its fields.
 fn settle(context: &Context, review: &mut Value) {
     if review
         .get("metadata")
@@ -159,7 +159,7 @@ fn requirements<'a>(resource: &'a Value, name: &str) -> &'a [Value] {
     list.and_then(Value::as_array).map_or(&[], Array::as_slice)
 }
 
-/// What is wrong with a selector that narrows what is asked about. Operators that nobody knows are let through.
+/// The errors in a selector that narrows a question. Unknown operators are let through.
 fn selector_errors(resource: &Value, name: &str) -> Vec<FieldError> {
     let Some(selector) = resource.get(name).filter(|selector| selector.is_object()) else {
         return Vec::new();
@@ -227,7 +227,7 @@ fn is_unread(resource: &Value, name: &str) -> bool {
     }
 }
 
-/// What could not be understood of the selectors, though it is not wrong.
+/// The parts of the selectors that could not be understood, though they are not errors.
 fn unread_selectors(resource: &Value) -> Option<String> {
     let told = ["fieldSelector", "labelSelector"].into_iter().filter_map(|name| {
         let all = requirements(resource, name);
@@ -285,7 +285,7 @@ fn subject(review: &Value) -> User {
     }
 }
 
-/// What is wrong with a question, all at once.
+/// All errors in a question at once.
 fn check(context: &Context, kind: &str, review: &Value) -> Result<(), ApiError> {
     let part = |path: &str| at(review, path).filter(|value| value.is_object());
     let (resource, path) = (
@@ -391,7 +391,7 @@ fn access(context: &Context, review: &Value, user: &User) -> Value {
     status
 }
 
-/// What the user may do in a namespace. As in the real server's answer the namespace itself is not in it.
+/// The user's rights in a namespace. As in the real server's answer the namespace itself is not in it.
 fn rules(context: &Context, review: &mut Value) -> Result<Value, ApiError> {
     let namespace = at(review, "spec.namespace")
         .and_then(Value::as_str)

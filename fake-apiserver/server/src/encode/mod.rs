@@ -18,7 +18,7 @@ use crate::rest::context::{Context, Shown};
 use crate::rest::conversion;
 use crate::rest::read::Page;
 
-/// What a watcher of this process is given instead of text.
+/// The form of objects for a watcher of this process, which gets no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalForm {
     Whole,
@@ -75,12 +75,12 @@ impl Encoder {
         self.is_plain() && self.accepted.encoding != Encoding::Protobuf
     }
 
-    /// Whether only lists are shown as was asked: a watch can be asked for so, and ends where it would tell an object.
+    /// Whether only lists are shown as was asked: a watch can be asked for so, and ends where it would send an object.
     pub(crate) fn is_for_lists(&self) -> bool {
         self.accepted.view == View::MetadataOnlyList
     }
 
-    /// What a watcher of this process is given instead of text, where that is in the store.
+    /// The form for a watcher of this process, where the store has that form.
     pub(crate) fn local_form(&self) -> Option<LocalForm> {
         match self.accepted.view {
             _ if self.accepted.encoding == Encoding::Protobuf => None,
@@ -91,7 +91,7 @@ impl Encoder {
         }
     }
 
-    /// Whether such an object is given as it is in the store to who asks in this process.
+    /// Whether a client of this process gets such an object as it is in the store.
     pub(crate) fn is_local(&self, stored: &Stored) -> bool {
         self.local_form() == Some(LocalForm::Whole) && conversion::is_plain(&self.resource, stored.revision)
     }
@@ -236,7 +236,7 @@ impl Encoder {
     }
 }
 
-/// What the real server keeps as a field, and writes as an annotation only where it shows the whole object.
+/// A field in the real server's store, which it writes as an annotation only where it shows the whole object.
 const GENERATION_OF_TEMPLATE: &str = "deprecated.daemonset.template.generation";
 
 /// The object's metadata as `PartialObjectMetadata`.

@@ -1,4 +1,4 @@
-//! Tables: `meta.k8s.io` `Table`, what `kubectl get` prints.
+//! Tables: `meta.k8s.io` `Table`, the output of `kubectl get`.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::http::negotiate::MetaVersion;
 use crate::resources::{Column, Resource, columns};
 use crate::rest::conversion;
 
-/// What a row shows of its object, besides the cells.
+/// The part of its object that a row carries besides the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IncludeObject {
     None,

@@ -11,7 +11,7 @@ use shared_json::json;
 use super::{PPM, Requests};
 use crate::http::request::ResourceRequest;
 
-/// Something that goes wrong: what is concerned, how often, and what happens.
+/// A fault: the requests that it concerns, how often, and its effect.
 ///
 /// ```
 /// use server::faults::{Effect, Fault, Requests};
@@ -32,33 +32,33 @@ use crate::http::request::ResourceRequest;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Fault {
-    /// What logs call it.
+    /// The fault's name in logs.
     pub name: String,
-    /// What it concerns.
+    /// The requests that it concerns.
     pub requests: Requests,
     /// The first so many that it concerns go well.
     pub skip: u32,
     /// It strikes no more often than this; without it, for ever.
     pub times: Option<u32>,
-    /// The chance, in millionths, that it strikes what it concerns.
+    /// The chance, in millionths, that it strikes a request that it concerns.
     pub(super) chance_ppm: u32,
-    /// What happens.
+    /// The effect.
     pub effect: Effect,
 }
 
-/// What happens to a request, or to an event of a watch.
+/// The effect on a request, or on an event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
     /// The request is refused, and nothing has happened.
     Refuse(Refusal),
-    /// The request is carried out, and its client is told `504 Timeout`, as by a server that was too slow.
+    /// The request is carried out, and its client gets `504 Timeout`, as from a server that was too slow.
     LoseAnswer,
     /// The request waits so long before it is looked at.
     Delay(Duration),
-    /// A watch never tells of the event.
+    /// A watch never sends the event.
     DropEvents,
-    /// A watch tells of the event, and of all after it, so much later: its client sees the past.
+    /// A watch sends the event, and all after it, so much later: its client sees the past.
     DelayEvents(Duration),
     /// A watch ends before the event; its client may go on where it was.
     EndWatch,
@@ -191,7 +191,7 @@ impl Effect {
 }
 
 impl Fault {
-    /// It strikes every request (or every event of every watch), until it is told otherwise.
+    /// It strikes every request (or every event of every watch), until a method narrows it.
     #[must_use]
     pub fn new(effect: Effect) -> Self {
         Self {
@@ -211,7 +211,7 @@ impl Fault {
         self
     }
 
-    /// What logs call it.
+    /// Sets the fault's name in logs.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
@@ -245,13 +245,13 @@ impl Fault {
     /// Reads a list of faults in YAML.
     ///
     /// # Errors
-    /// If it is not such a list, or one of them could never strike: where, and what is wrong.
+    /// If it is no such list, or a fault in it could never strike: the place and the problem.
     pub fn from_yaml(text: &str) -> Result<Vec<Self>, FaultFileError> {
         serde_saphyr::from_str(text).map_err(|error| FaultFileError(error.to_string()))
     }
 }
 
-/// A list of faults that is not one: the place and what is wrong with it.
+/// An invalid list of faults: the place and the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("read the faults: {0}")]
 pub struct FaultFileError(String);

@@ -1,4 +1,4 @@
-//! What goes wrong when a test asks for it: requests that are refused, delayed or answered too late, watches that miss
+//! Faults that a test asks for: requests that are refused, delayed or answered too late, watches that miss
 //! events, hear of them late, or end.
 //!
 //! Networks and servers do all of this to a controller sooner or later. The faults here do it at a place of the test's
@@ -59,23 +59,23 @@ pub struct FaultHandle {
     number: u64,
 }
 
-/// What becomes of a request.
+/// The combined effect of the faults on a request.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     /// How long it waits before anything else.
     pub delay: Duration,
     /// It is refused.
     pub refusal: Option<ApiError>,
-    /// It is carried out, and the client is told that it took too long.
+    /// It is carried out, and the client gets a timeout.
     pub lose_answer: bool,
 }
 
-/// What becomes of an event of a watch.
+/// The combined effect of the faults on an event of a watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EventFate {
     /// It is sent, so much later.
     Sent(Duration),
-    /// The watch never tells of it.
+    /// The watch never sends it.
     Dropped,
     /// The watch ends before it.
     Ended,
@@ -90,7 +90,7 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Faults {
-    /// None yet. What is left to chance is drawn from `seed`.
+    /// No faults yet. Chance is drawn from `seed`.
     pub(crate) fn new(seed: Seed) -> Self {
         Self(Arc::new(Shared {
             active: AtomicUsize::new(0),
@@ -106,7 +106,7 @@ impl Faults {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a fault. It concerns what is asked from now on, and the next events of the watches that are open.
+    /// Adds a fault. It concerns requests from now on, and the next events of the open watches.
     pub fn add(&self, fault: Fault) -> FaultHandle {
         let mut inner = self.lock();
         let number = inner.next;
@@ -135,7 +135,7 @@ impl Faults {
         self.0.active.load(Ordering::Acquire) == 0
     }
 
-    /// What becomes of a request. Delays add up; of refusals and lost answers the first one counts.
+    /// The combined effect on a request. Delays add up; of refusals and lost answers the first one counts.
     pub(crate) fn of_request(&self, asked: &Asked<'_>) -> Fate {
         let mut fate = Fate::default();
         if self.is_idle() {
@@ -173,7 +173,7 @@ impl Faults {
         fate
     }
 
-    /// What becomes of an event that a watch is about to tell of.
+    /// The combined effect on an event that a watch is about to send.
     pub(crate) fn of_event(&self, watch: &Asked<'_>, kind: &str, key: &ObjectKey) -> EventFate {
         let mut late = Duration::ZERO;
         if self.is_idle() {
@@ -208,7 +208,7 @@ impl Faults {
 }
 
 impl Rule {
-    /// Whether it strikes what it concerns: not before its time, not too often, and with its luck.
+    /// Whether it strikes a request that it concerns: by its start, its limit, and its chance.
     fn strikes(&mut self, random: &mut Random) -> bool {
         let spent = self.fault.times.is_some_and(|times| self.struck >= times);
         if spent {

@@ -1,4 +1,4 @@
-//! Which requests a fault concerns.
+//! The selection of requests that a fault concerns.
 
 use serde::Deserialize;
 use store::ObjectKey;
@@ -21,7 +21,7 @@ pub struct Requests {
     pub namespaces: Vec<String>,
     /// Names of the objects. A creation has the name only if that is in the path, which is so for subresources.
     pub names: Vec<String>,
-    /// What the client says that it is: `kubelet`, `kube-controller-manager*`.
+    /// The client's user agent: `kubelet`, `kube-controller-manager*`.
     pub user_agents: Vec<String>,
     /// For faults of watches: `ADDED`, `MODIFIED`, `DELETED`.
     pub events: Vec<String>,
@@ -84,7 +84,7 @@ impl Requests {
         self
     }
 
-    /// What is wrong with it: a word that nothing can ever fit.
+    /// An error in it: a pattern that can never match.
     pub(super) fn mistake(&self) -> Option<String> {
         const EVENTS: [&str; 3] = ["ADDED", "MODIFIED", "DELETED"];
         let verbs = Verb::ALL.map(Verb::as_str);

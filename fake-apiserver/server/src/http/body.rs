@@ -20,7 +20,7 @@ enum Kind {
 /// About how many bytes are put together at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What is in memory already, and never is as a whole: a long list.
+/// A long list, whose parts are in memory, and which never is there as a whole.
 struct Parts {
     parts: std::vec::IntoIter<Bytes>,
     left: usize,

@@ -58,7 +58,7 @@ pub(crate) fn document(format: Format, body: &[u8]) -> Result<Document, String> 
 /// Decodes a body that is no object of a resource (options, a binding, a scale). An empty body is `Null`.
 ///
 /// # Errors
-/// 400 for what does not parse, 415 for a type that is not read here.
+/// 400 for text that does not parse, 415 for an unsupported type.
 pub(crate) fn decode(content_type: &str, body: &[u8]) -> Result<Value, ApiError> {
     if body.is_empty() {
         return Ok(Value::Null);
@@ -79,10 +79,10 @@ fn yaml_document(body: &[u8]) -> Result<Document, String> {
     })
 }
 
-/// What JSON and YAML read alike, which is what programs send as YAML: reading it as YAML takes many times as long.
+/// Parses the subset that JSON and YAML share, which is the YAML that programs send: parsing it as YAML takes many times as long.
 ///
 /// None for all that they might take differently: text beyond printable ASCII, characters by their number, numbers that are not
-/// whole, and fields that are given twice; and for what is no JSON.
+/// whole, and fields that are given twice; and for invalid JSON.
 fn plain_json(text: &str) -> Option<Value> {
     fn is_plain(value: &Value) -> bool {
         match value {
@@ -231,7 +231,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}")))
 }
 
-/// The first document of a YAML text: what comes after it is not looked at. Comments alone are no document.
+/// The first document of a YAML text; later ones are ignored. Comments alone are no document.
 fn first_document(text: &str) -> &str {
     let says_something = |part: &&str| {
         part.lines().any(|line| {
@@ -256,7 +256,7 @@ pub(crate) fn first_yaml(body: &[u8]) -> Result<Document, String> {
     })
 }
 
-/// What the real server's parser says, where its words are known; it names no line if that is the first.
+/// The message of the real server's parser, where its wording is known; it names no line if that is the first.
 fn in_go_words(message: &str) -> Option<String> {
     if let Some((_, rest)) = message.split_once("non-finite float `") {
         // The parser takes it, and what makes JSON of it does not.

@@ -1,4 +1,4 @@
-//! Requests for resources: which verb answers them.
+//! Requests for resources, dispatched to their verbs.
 
 use std::sync::Arc;
 
@@ -22,11 +22,12 @@ use crate::rest::context::{Answer, Context, Shown, Warnings};
 use crate::rest::delete::DeleteOptions;
 use crate::rest::patch::PatchKind;
 use crate::rest::{
-    conversion, create, delete, incoming, options, ownership, patch, posted, read, subresource, update, watch,
+    conversion, create, delete, incoming, options, ownership, patch, read, subresource, subresource_body,
+    update, watch,
 };
 use crate::server::Server;
 
-/// What comes with a request for a resource.
+/// The parts of a request for a resource.
 pub(super) struct Incoming {
     pub user: Arc<User>,
     /// Where a watcher of this process takes objects from.
@@ -65,7 +66,7 @@ fn unrouted(request: &ResourceRequest) -> ApiError {
     error
 }
 
-/// Nobody writes a stream of events in YAML.
+/// Refuses a watch in YAML.
 fn no_stream(resource: &Resource) -> ApiError {
     let protobuf = if resource.is_custom() {
         ""
@@ -105,7 +106,7 @@ fn accepted(
     Ok(accepted)
 }
 
-/// Whether what is answered has a form as a table: what is only asked or told has none.
+/// Whether the answer has a form as a table: reviews and statuses have none.
 fn has_tables(resource: &Resource, request: &ResourceRequest) -> bool {
     let subresource = request.subresource.as_str();
     // The statuses of these are read by handlers that make none.
@@ -130,8 +131,8 @@ fn has_tables(resource: &Resource, request: &ResourceRequest) -> bool {
     !verbs.iter().any(|verb| verb == request.verb.as_str())
 }
 
-/// What is answered must be of the form that was asked for: a list or not. Found out where it is encoded, when what was asked is done;
-/// what rows of tables have with them is looked at there, too.
+/// Refuses an answer whose form does not match the requested one: a list or not. The real server checks this in the encoder,
+/// after the action; the rows' `includeObject` is checked there, too.
 fn check_view(context: &Context) -> Result<(), ApiError> {
     let given = context.params.include_object.as_str();
     if context.accepted.view == View::Table && !matches!(given, "" | "None" | "Metadata" | "Object") {
@@ -173,7 +174,7 @@ fn go_type(resource: &Resource, list: bool) -> String {
     }
 }
 
-const TOKEN_REQUEST: posted::Taken = posted::Taken {
+const TOKEN_REQUEST: subresource_body::Taken = subresource_body::Taken {
     kind: "TokenRequest",
     package: "authentication",
     group: "authentication.k8s.io",
@@ -356,7 +357,7 @@ fn check_patch_type(
     Ok(())
 }
 
-/// Whether a change of a custom resource says of which one: its handler is the same for collections and for what is in them.
+/// Whether a change of a custom resource names an object: one handler serves collections and their items.
 fn check_named(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiError> {
     let changes = matches!(request.verb, Verb::Update | Verb::Patch);
     if resource.is_custom() && changes && request.name.is_empty() {
@@ -405,7 +406,7 @@ fn check_verb(resource: &Resource, request: &ResourceRequest) -> Result<(), ApiE
     })
 }
 
-/// Does what the request asks for.
+/// Carries out the request.
 async fn act(
     context: &Context,
     body: &Payload,
@@ -488,7 +489,7 @@ fn check_scope(resource: &Resource, request: &ResourceRequest) -> Result<(), Api
 async fn subresource_request(context: &Context, body: &Payload) -> Result<Response<ResponseBody>, ApiError> {
     let answer = match (context.request.subresource.as_str(), context.request.verb) {
         ("token", Verb::Create) if context.request.resource == "serviceaccounts" => {
-            let mut request = authn::with_lifetime(posted::read(context, body, TOKEN_REQUEST)?);
+            let mut request = authn::with_lifetime(subresource_body::read(context, body, TOKEN_REQUEST)?);
             ownership::own_posted(context, &mut request, ("authentication.k8s.io", "TokenRequest"));
             let mut asked = authn::completed_request(context, &request);
             let before = asked.clone();
@@ -510,7 +511,7 @@ async fn subresource_request(context: &Context, body: &Payload) -> Result<Respon
     Ok(object_response(context, &answer))
 }
 
-/// What the client is told besides the answer: first that the version is deprecated.
+/// The warnings for the client: first that the version is deprecated.
 fn warnings(context: &Context) -> Vec<String> {
     let mut warnings: Vec<String> = context.resource.deprecation.iter().cloned().collect();
     warnings.extend(context.warnings.told());

@@ -1,4 +1,4 @@
-//! `/metrics`, in the text format of Prometheus: of the real server's some 300 what is asked for most, under the same names.
+//! `/metrics`, in Prometheus' text format: the most used of the real server's some 300 metrics, under the same names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::server::Server;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-/// What is there, by resource, and what the process occupies.
+/// The number of objects by resource, and the memory of the process.
 pub(super) fn metrics(server: &Server) -> Response<ResponseBody> {
     let state = &server.state;
     let mut counts = BTreeMap::new();
@@ -48,7 +48,7 @@ fn family(name: &str, help: &str) -> String {
     format!("# HELP {name} {help}\n# TYPE {name} gauge\n")
 }
 
-/// What this process has in memory; none where the system does not tell.
+/// The resident memory of this process; none where the system does not report it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

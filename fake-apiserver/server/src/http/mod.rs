@@ -1,7 +1,7 @@
 //! From HTTP request to HTTP response.
 //!
-//! [`service`] is the whole way of a request, [`dispatch`] that of one for a resource; [`request`] says what it asks for,
-//! [`params`] with which options, [`negotiate`] in which form the answer goes out; [`respond`] makes the answer, [`body`] is
+//! [`service`] is the whole way of a request, [`dispatch`] that of one for a resource; [`request`] parses the target,
+//! [`params`] the options, [`negotiate`] the form of the answer; [`respond`] makes the answer, [`body`] is
 //! its stream.
 
 pub(crate) mod body;

@@ -1,4 +1,4 @@
-//! In which form an answer goes out, by the request's `Accept`.
+//! Content negotiation: the form of an answer, by the request's `Accept`.
 
 /// How objects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +61,7 @@ impl Encoding {
     }
 }
 
-/// What `Accept` asked for.
+/// The requested form of an answer, from `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Accepted {
     pub view: View,
@@ -71,7 +71,7 @@ pub(crate) struct Accepted {
     pub aggregated: bool,
 }
 
-/// What an endpoint can answer with, besides plain JSON and YAML.
+/// The forms that an endpoint offers, besides plain JSON and YAML.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer {
     pub protobuf: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What errors are encoded by.
+    /// The forms for errors.
     pub(crate) const ERRORS: Self = Self {
         protobuf: true,
         views: false,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use machinery::status::ApiError;
 use machinery::types::check_duration;
 
-/// What happens with fields the type does not know.
+/// The treatment of unknown fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -39,7 +39,7 @@ pub(crate) struct Params {
     pub field_validation: FieldValidation,
     pub force: Option<bool>,
     pub pretty: Option<bool>,
-    /// `uid`: what must be deleted.
+    /// `uid`: the uid that a deleted object must have.
     pub uid: String,
     /// `includeObject` of a table, as given.
     pub include_object: String,
@@ -57,14 +57,14 @@ fn flag(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
-/// What Go's `strconv.ParseBool` takes for a yes.
+/// The texts that Go's `strconv.ParseBool` takes for true.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
 impl Params {
     /// Reads a query string.
     ///
     /// # Errors
-    /// 400 for values that are not what they must be.
+    /// 400 for invalid values.
     pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut params = Self::default();
         let mut seen: Vec<String> = Vec::new();
@@ -128,10 +128,10 @@ impl Params {
         Ok(params)
     }
 
-    /// Checks what is said of how long a request may take. None is ended for it.
+    /// Checks the `timeout` of a request. No request is ended for it.
     ///
     /// # Errors
-    /// 400 for what is no duration.
+    /// 400 for an invalid duration.
     pub(super) fn check_timeout(&self) -> Result<(), ApiError> {
         if self.timeout.is_empty() {
             return Ok(());
@@ -142,7 +142,7 @@ impl Params {
     }
 }
 
-/// What Go says of a text that is no number, or none that it can hold.
+/// Go's error for a text that is no number, or out of range.
 pub(crate) fn unparsed(function: &str, text: &str) -> String {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -155,7 +155,7 @@ pub(crate) fn unparsed(function: &str, text: &str) -> String {
     format!("strconv.{function}: parsing \"{text}\": {why}")
 }
 
-/// Undoes percent and plus encoding of a query; what is not valid UTF-8 afterwards is replaced.
+/// Undoes percent and plus encoding of a query; invalid UTF-8 is replaced.
 pub(crate) fn unescape(text: &str) -> String {
     unescape_path(&text.replace('+', " ")).into_owned()
 }
@@ -168,7 +168,7 @@ pub(crate) fn is_escaped_well(path: &str) -> bool {
     parts.all(|part| part.len() >= 2 && part.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Undoes percent encoding; what is not valid UTF-8 afterwards is replaced.
+/// Undoes percent encoding; invalid UTF-8 is replaced.
 pub(crate) fn unescape_path(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! What comes with a request.
+//! The body of a request.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use shared_json::Value;
 
 use super::decode::{self, Format};
 
-/// What was sent with a request: text, or from within this process an object, which is written as text where that is asked for.
+/// The body of a request: text, or, from within this process, an object that is written as text when needed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Payload {
     object: Option<Value>,
@@ -29,7 +29,7 @@ impl Payload {
     /// The document that it is.
     ///
     /// # Errors
-    /// What is wrong with it, in Go's words.
+    /// The parse error, in Go's words.
     pub(crate) fn document(&self, format: Format) -> Result<Document, String> {
         match self.object() {
             Some(document) => Ok(document),
@@ -37,10 +37,10 @@ impl Payload {
         }
     }
 
-    /// The document that it is in JSON: what repeats a field replaces it.
+    /// The body as a JSON document: a repeated field replaces the former one.
     ///
     /// # Errors
-    /// What is wrong with it, in Go's words.
+    /// The parse error, in Go's words.
     pub(crate) fn untyped(&self) -> Result<Document, String> {
         match self.object() {
             Some(document) => Ok(document),
@@ -48,10 +48,10 @@ impl Payload {
         }
     }
 
-    /// What it says where no object of a resource is sent. Null if it is empty.
+    /// The body where no object of a resource is expected. Null if it is empty.
     ///
     /// # Errors
-    /// 400 for what does not parse, 415 for a type that is not read here.
+    /// 400 for text that does not parse, 415 for an unsupported type.
     pub(crate) fn options(&self, content_type: &str) -> Result<Value, ApiError> {
         match &self.object {
             Some(value) => Ok(value.clone()),

@@ -1,8 +1,8 @@
-//! What a request asks for, by its method and path.
+//! The target of a request, from its method and path.
 
 use http::Method;
 
-/// What is asked of a resource.
+/// The verb of a request for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -55,7 +55,7 @@ pub(crate) struct ResourceRequest {
     pub subresource: String,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// `/healthz`, `/readyz`, `/livez`, whole or one check of them
@@ -103,7 +103,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Whether a request may take as long as it likes: watches, and what goes on to a node.
+    /// Whether a request has no time limit: watches, and requests that go on to a node.
     pub(super) fn is_long_running(&self) -> bool {
         match self {
             Target::OldWatch(_) => true,

@@ -86,7 +86,7 @@ pub(super) fn failure(error: &ApiError, encoding: Encoding) -> Response<Response
     warned_failure(error, encoding, &[])
 }
 
-/// A failure, and what the client should know besides.
+/// A failure with warnings for the client.
 pub(super) fn warned_failure(
     error: &ApiError,
     encoding: Encoding,
@@ -110,14 +110,14 @@ pub(super) fn warned_failure(
     response
 }
 
-/// What the real server's last handler says.
+/// The answer of the real server's last handler.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     let mut response = text("404 page not found\n".to_owned());
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
-/// What the real server says of a path that it cannot take apart.
+/// The real server's answer to a path that it cannot split.
 pub(super) fn unfinished(path: &str) -> Response<ResponseBody> {
     let mut response = text(format!(
         "Internal Server Error: \"{path}\": failed to create RequestInfo: unable to determine kind and namespace from url, \
@@ -135,7 +135,7 @@ pub(super) fn silent(status: StatusCode) -> Response<ResponseBody> {
     response
 }
 
-/// What is asked for has another address now.
+/// A redirect to the present address.
 pub(super) fn moved(place: &str) -> Response<ResponseBody> {
     let mut response = whole(Bytes::new(), "application/json");
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;

@@ -246,7 +246,7 @@ async fn handle(
     }
 }
 
-/// What is served decides over some paths: which versions there are, and what can be watched.
+/// Resolves the paths that depend on the served resources: existing versions, and watchable resources.
 fn routed(target: Target, registry: &Registry) -> Target {
     match target {
         Target::WrongMethodOfVersion(group, version) => {
@@ -301,7 +301,7 @@ fn read_by_custom_handler(target: Target, head: &Parts, watch: bool, registry: &
     }
 }
 
-/// Some of these documents are behind routes that list what they produce, and refuse everything else in their own words.
+/// Some of these documents are behind routes that list their media types, and refuse all others in their own wording.
 fn unrouted(target: &Target, accept: &str, server: &Server) -> Option<ApiError> {
     let (produced, fits) = match target {
         Target::Version => (
@@ -341,7 +341,7 @@ fn aggregated_type(encoding: Encoding) -> HeaderValue {
     })
 }
 
-/// Finds out who asks, and whether they may. What comes from this process pays nothing for it.
+/// Authenticates and authorizes a request. One from this process pays nothing for it.
 fn admit(
     server: &Server,
     head: &Parts,
@@ -427,7 +427,7 @@ fn elsewhere(path: &str, hash: &str, query: &str) -> Option<String> {
     (asked != hash).then(|| format!("/openapi/v3/{path}?hash={hash}"))
 }
 
-/// An OpenAPI document, with what caches need: a client that has it is told so, and one that asks for it by its hash may keep
+/// An OpenAPI document with headers for caches: a client that has it gets 304, and one that asks for it by its hash may keep
 /// it for good.
 fn published(document: Document, head: &Parts, query: Option<&str>) -> Response<ResponseBody> {
     let tag = format!("\"{}\"", document.hash);
@@ -463,7 +463,7 @@ pub(super) fn not_acceptable() -> ApiError {
     )
 }
 
-/// JSON is laid out for people if they ask for it, or if what asks is a tool that shows it as it is.
+/// JSON is indented if the client asks for it, or if the client is a tool that shows it as it is.
 fn is_pretty(params: &Params, user_agent: &str) -> bool {
     params.pretty.unwrap_or_else(|| {
         ["curl", "Wget", "Mozilla/5.0"]

@@ -93,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// What is written in one piece; a long text goes on at `indent`.
+    /// Writes a scalar; a long text goes on at `indent`.
     fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Null => self.put("null"),
@@ -176,7 +176,7 @@ impl Writer {
         self.put("\"");
     }
 
-    /// Line by line, behind a bar that says what becomes of the last line's end.
+    /// Writes a block scalar, behind a bar with the chomping indicator for the last line's end.
     fn block(&mut self, text: &str, indent: usize) {
         self.put("|");
         if text.starts_with([' ', '\n']) {
@@ -304,7 +304,7 @@ fn reads_as_another(text: &str) -> bool {
     WORDS.contains(&text) || begins && NUMBERS.as_ref().is_some_and(|numbers| numbers.is_match(text))
 }
 
-/// The order of keys: numbers in them by what they are worth, and what is no letter before letters.
+/// The order of keys: numbers in them by value, and other characters before letters.
 fn in_order(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(a, b)| a != b) else {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use crate::resources::Registry;
 
-/// A document and what a cache needs to know of it.
+/// A document and its hash for caches.
 pub(crate) struct Document {
     pub bytes: Bytes,
     pub content_type: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Document {
     pub hash: String,
 }
 
-/// What `/openapi/v3` and the paths below it answer: the index, or a document by its path (`apis/apps/v1`).
+/// The answer of `/openapi/v3` and the paths below it: the index, or a document by its path (`apis/apps/v1`).
 pub(crate) fn v3(registry: &Registry, path: &str) -> Option<Document> {
     if path.is_empty() {
         return Some(v3::index(registry));
@@ -44,7 +44,7 @@ pub(crate) fn takes_v3(accept: &str) -> bool {
     accept.trim().is_empty() || accept.split(',').any(accepts)
 }
 
-/// What `/openapi/v2` answers to a client that accepts these media types; `None` if it accepts nothing that there is.
+/// The answer of `/openapi/v2` for a client's media types; `None` if no accepted type is offered.
 pub(crate) fn v2(registry: &Registry, accept: &str) -> Option<Document> {
     v2::document(registry, accept)
 }

@@ -1,4 +1,4 @@
-//! The paths of OpenAPI documents: what can be asked of a resource, by method.
+//! The paths of OpenAPI documents: the operations of a resource, by method.
 
 use machinery::types::published::{self, COMPONENTS};
 use shared_json::{Map, Value, json};
@@ -72,7 +72,7 @@ struct Operation<'a> {
     codes: &'static [u16],
 }
 
-/// The paths of a resource and what they take, by path.
+/// The paths of a resource and their operations, by path.
 pub(super) fn of_resource(resource: &Resource) -> Map {
     let mut out = Map::new();
     let paths = Paths::of(resource);
@@ -548,7 +548,7 @@ fn request_body(operation: &Operation<'_>, schema: &str, custom: bool) -> Value 
     body
 }
 
-/// A parameter by its name; what it does is the same wherever it is taken.
+/// A parameter by its name; it has the same meaning in all operations.
 fn parameter(name: &str) -> Value {
     let (kind, description) = match name {
         "name" => return path_parameter(name, "name of the object"),

@@ -11,7 +11,7 @@ use super::{Document, custom, gnostic, hash, operations};
 use crate::resources::{Registry, Resource};
 
 const DEFINITIONS: &str = "#/definitions/";
-/// What clients call the protobuf form, and what the server calls it: RFC 7231 knows no `@`.
+/// The clients' media type of the protobuf form, and the server's: RFC 7231 knows no `@`.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
@@ -122,7 +122,7 @@ fn definition(name: &str, schema: Value) -> Value {
     out
 }
 
-/// A schema of v3 as one of v2: references without `allOf`, no defaults, none of what v2 does not know.
+/// A schema of v3 as one of v2: references without `allOf`, no defaults, no keyword that v2 lacks.
 fn structure(schema: Value) -> Value {
     match schema {
         Value::Object(mut map) => {

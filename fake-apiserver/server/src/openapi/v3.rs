@@ -11,7 +11,7 @@ use super::{Document, custom, hash, operations};
 use crate::resources::{Registry, Resource};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
-/// What the documents of the built-in group versions follow from.
+/// The edition from which the hashes of the built-in documents follow.
 const EDITION: &str = concat!("kubernetes 1.36 ", env!("CARGO_PKG_VERSION"));
 
 /// The paths of the index, and the texts that change when their documents do.
@@ -59,7 +59,7 @@ fn path_of(resource: &Resource) -> String {
     }
 }
 
-/// What a custom resource's part of a document follows from.
+/// The source of the hash of a custom resource's part of a document.
 fn fingerprint(resource: &Resource) -> Option<String> {
     let custom = resource.custom.as_ref()?;
     let subresources: Vec<&str> = resource.subresources.keys().map(String::as_str).collect();

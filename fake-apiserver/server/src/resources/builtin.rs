@@ -11,7 +11,7 @@ use store::GroupResource;
 use super::columns;
 use super::resource::{Resource, Subresource};
 
-/// What `GET /apis/<group>/<version>` of a running server answered, per group version.
+/// The answers of a running server to `GET /apis/<group>/<version>`, per group version.
 const DISCOVERY: &str = include_str!("data/discovery.json");
 /// Which field selectors each resource accepts.
 const FIELD_SELECTORS: &str = include_str!("data/field-selectors.json");

@@ -148,7 +148,7 @@ fn family(group: &str, versions: &[Value], served: &[Resource]) -> BTreeMap<Stri
     versions.iter().filter_map(schema).collect()
 }
 
-/// What the real server says of a deprecated version that has no text of its own: which newer one to use.
+/// The real server's warning for a deprecated version without its own text: it names the newer version.
 fn deprecation(group: &str, version: &str, kind: &str, versions: &[Value]) -> String {
     let old = format!("{group}/{version} {kind} is deprecated");
     // Newer is what discovery lists before it.
@@ -258,7 +258,7 @@ fn subresources(
     out
 }
 
-/// The table's columns: the name, then what the definition says, or the age where it says nothing.
+/// The table's columns: the name, then the definition's columns, or the age where it has none.
 fn printer_columns(version: &Value) -> Vec<Column> {
     let standard = |name: &str, kind: &str, path: &str| Column {
         kind: kind.to_owned(),

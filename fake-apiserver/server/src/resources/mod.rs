@@ -1,6 +1,6 @@
-//! Which resources are served, and what is known of each.
+//! The served resources and their properties.
 //!
-//! The built-in ones come from what a running server says of itself (`data/`: discovery, table columns, field
+//! The built-in ones come from a running server's own description (`data/`: discovery, table columns, field
 //! selectors of Kubernetes 1.36.2); custom ones from CustomResourceDefinitions. Both are the same [`Resource`].
 
 mod builtin;

@@ -1,4 +1,4 @@
-//! The index of what is served.
+//! The index of the served resources.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -43,10 +43,10 @@ impl Registry {
         builtin::all().iter().chain(custom.values()).cloned().collect()
     }
 
-    /// Serves what a CustomResourceDefinition defines, in place of what it defined before. `now` is the store's revision.
+    /// Serves the resource of a CustomResourceDefinition, in place of its former version. `now` is the store's revision.
     ///
     /// # Errors
-    /// Whatever is wrong with its schemas; what was served before stays.
+    /// All errors in its schemas; the former version stays served.
     pub(crate) fn define(&self, definition: &Value, now: Revision) -> Result<(), Vec<FieldError>> {
         let text = |pointer: &str| {
             definition

@@ -52,7 +52,7 @@ pub(crate) struct Subresource {
     pub verbs: Vec<String>,
 }
 
-/// Where a custom resource keeps what its `scale` subresource shows.
+/// The paths in a custom resource of the values of its `scale` subresource.
 #[derive(Debug, Clone)]
 pub(crate) struct ScalePaths {
     pub spec_replicas: String,
@@ -60,16 +60,16 @@ pub(crate) struct ScalePaths {
     pub label_selector: Option<String>,
 }
 
-/// What a CustomResourceDefinition says of one version.
+/// One version of a CustomResourceDefinition.
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
     pub schema: Arc<Schema>,
     /// The schema of the version that is stored, where it is another.
     pub stored: Option<Arc<Schema>>,
-    /// The revision at which the schema came to be what it is: objects that were written before are pruned and defaulted
+    /// The revision of the last change of the schema: objects that were written before are pruned and defaulted
     /// by it when they are read.
     pub since: Revision,
-    /// Who converts between the versions, if someone does.
+    /// The webhook that converts between the versions, if there is one.
     pub hook: Option<ConversionHook>,
     /// The types of all versions, by API version, served or not.
     pub family: Arc<BTreeMap<String, Arc<Schema>>>,
@@ -148,7 +148,7 @@ impl Resource {
         GroupResource::new(&self.group, &self.plural)
     }
 
-    /// What the rules about metadata look at.
+    /// The properties that the rules about metadata need.
     pub(crate) fn of_metadata(&self) -> metadata::Of<'_> {
         metadata::Of {
             group: &self.group,

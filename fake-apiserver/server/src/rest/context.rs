@@ -1,4 +1,4 @@
-//! One request for a resource, and what came of it.
+//! One request for a resource, and its answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,23 +25,23 @@ pub(crate) struct Context {
     pub params: Params,
     pub accepted: Accepted,
     pub content_type: String,
-    /// What was sent, unless the request is a part of another one.
+    /// The body, unless the request is a part of another one.
     pub body: Payload,
     /// The field manager: the parameter, or the first word of the user agent.
     pub manager: String,
-    /// Who asks.
+    /// The user of the request.
     pub user: Arc<User>,
     /// Where a part of this process takes objects from, instead of reading text.
     pub local: Option<LocalObjects>,
     /// Whether it came over a socket.
     pub is_remote: bool,
-    /// What the client is told besides the answer.
+    /// Warnings for the client.
     pub warnings: Warnings,
-    /// What a webhook was asked for so that owners in other versions are known.
+    /// The conversions that were asked of a webhook to translate managed fields of other versions.
     pub asked: Asked,
 }
 
-/// What a client is told besides the answer, be that a refusal: each thing once, in the order in which it was found. Clones
+/// Warnings for a client, sent with any answer, a refusal included: each text once, in the order in which it was found. Clones
 /// share their list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
@@ -60,7 +60,7 @@ impl Warnings {
         }
     }
 
-    /// What was told so far.
+    /// The warnings so far.
     pub(crate) fn told(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -101,7 +101,7 @@ pub(crate) enum Shown {
     Made(Value),
 }
 
-/// What a verb answers.
+/// The answer of a verb.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub code: StatusCode,

@@ -10,8 +10,8 @@ use shared_json::Value;
 use store::{Change, CommitError, GroupResource, ObjectKey};
 
 use super::context::{Answer, Context, Shown};
+use super::original_body::{self, Sent};
 use super::ownership::{Ownership, own};
-use super::sent::{self, Sent};
 use super::{conversion, definitions, device_taints, incoming, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
@@ -25,10 +25,13 @@ const GENERATED_BASE_MAX: usize = 58;
 pub(crate) async fn create(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
     let (object, warnings) = incoming::read(context, body)?;
     context.warnings.tell(warnings);
-    create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await
+    create_shaped(context, object, Ownership::Tracked, &|_| {
+        original_body::in_body(context)
+    })
+    .await
 }
 
-/// Creates an object that is in shape. `ownership` says who owns its fields, `sent` what it was before.
+/// Creates an object that is in shape. `ownership` is the source of its managed fields, `sent` its original body.
 pub(crate) async fn create_shaped(
     context: &Context,
     mut object: Value,
@@ -56,7 +59,7 @@ pub(crate) async fn create_shaped(
     context.resource.strategy.normalize(&mut object);
     device_taints::stamp(context, &mut object);
     if ownership == Ownership::Tracked {
-        let shown = sent::with_lists_left_out(&context.resource, &object, || sent(None));
+        let shown = original_body::with_lists_left_out(&context.resource, &object, || sent(None));
         own_as(context, shown, &mut object).await;
     }
     let before = object.clone();
@@ -128,7 +131,7 @@ pub(crate) async fn create_shaped(
     })
 }
 
-/// Records who owns the fields of a new object, which was sent with empty lists that `shown` still has, if it had any.
+/// Sets the managed fields of a new object. `shown` is the object with the empty lists that the client sent, if it had any.
 async fn own_as(context: &Context, shown: Option<Value>, object: &mut Value) {
     let Some(mut shown) = shown else {
         return own(context, None, object).await;
@@ -280,12 +283,17 @@ fn validate(context: &Context, object: &Value, sent: Sent<'_>) -> Result<(), Api
             errors.extend(validation::create(context.table(), &object));
             errors
         };
-        errors.extend(sent::check_as_sent(resource, object, || sent(None), check));
+        errors.extend(original_body::check_as_sent(
+            resource,
+            object,
+            || sent(None),
+            check,
+        ));
     }
     if errors.is_empty() {
         return Ok(());
     }
-    sent::show_empty(&mut errors, resource.schema().as_deref(), || sent(None));
+    original_body::show_empty(&mut errors, resource.schema().as_deref(), || sent(None));
     Err(ApiError::invalid(
         resource.validated_group(),
         &resource.kind,
@@ -338,7 +346,7 @@ fn commit(context: &Context, object: Value) -> Result<Shown, ApiError> {
     state.expiry.note(context.table(), &stored, state.clock.now());
     if context.table().resource == "controllerrevisions"
         && context.request.verb != Verb::Patch
-        && let Some(data) = sent::revision_data(context)
+        && let Some(data) = original_body::revision_data(context)
     {
         state.revisions.keep(stored.value.uid(), data);
     }

@@ -14,7 +14,7 @@ use crate::server::ServerState;
 /// How many definitions one write may change.
 const ROUNDS_MAX: usize = 16;
 
-/// The server itself owns what it says of names.
+/// The server itself owns the parts of the status about names.
 fn own(old: &Value, value: &mut Value, now: &str) {
     let (group, version) = ("apiextensions.k8s.io", "v1");
     let Some(schema) = types::builtin((group, version, "CustomResourceDefinition")) else {

@@ -24,11 +24,11 @@ use crate::resources::Resource;
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
-/// What the real server calls the table of kinds that options are read with.
+/// The real server's name for the table of kinds that options are read with.
 const OPTIONS_SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 const RETRIES_MAX: usize = 5;
 
-/// What a deletion was asked with, in its body or its query.
+/// The options of a deletion, from its body or its query.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub grace_seconds: Option<i64>,
@@ -36,7 +36,7 @@ pub(crate) struct DeleteOptions {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
     pub dry_run: bool,
-    /// Admission has judged what was asked for.
+    /// Admission has judged the request.
     pub judged: bool,
 }
 
@@ -99,7 +99,7 @@ impl DeleteOptions {
         Self::from_parts(&query, &body)
     }
 
-    /// Reads options that are given as a part of what is created, `Null` for none: the query says only whether it is for show.
+    /// Reads options that are a part of a created object, `Null` for none: of the query only `dryRun` counts.
     pub(crate) fn from_value(context: &Context, body: &Value) -> Result<Self, ApiError> {
         let query = Params {
             dry_run_given: context.params.dry_run_given.clone(),
@@ -461,7 +461,7 @@ fn mark(context: &Context, object: &mut Value, grace_seconds: i64) {
     }
 }
 
-/// What becomes of dependents: what was asked for, or else what a finalizer of the object says, or else what is usual for
+/// The propagation policy: the requested one, or else the one that a finalizer of the object implies, or else the default of
 /// the resource.
 fn propagation<'a>(resource: &Resource, options: &'a DeleteOptions, object: &Value) -> &'a str {
     let settled = |finalizers: &[&str]| finalizers.contains(&ORPHAN) || finalizers.contains(&FOREGROUND);
@@ -498,7 +498,7 @@ fn set_propagation(object: &mut Value, propagation: &str) {
     }
 }
 
-/// What a client is told that leaves it to the server what becomes of a job's pods.
+/// The warning for a client that leaves the propagation policy of a job's pods to the server.
 fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
     let is_job = resource.table.group == "batch" && resource.table.resource == "jobs";
     if !is_job || !options.propagation.is_empty() {
@@ -524,7 +524,7 @@ fn success(context: &Context, object: &Value) -> Value {
     })
 }
 
-/// Deletes every object that the selectors choose; answers with what they were.
+/// Deletes every object that the selectors choose; answers with the deleted objects.
 pub(crate) async fn delete_collection(context: &Context, options: &DeleteOptions) -> Result<Page, ApiError> {
     let mut page = read::list(context)?;
     context.warnings.tell(warnings(&context.resource, options));

@@ -1,4 +1,4 @@
-//! Since when devices are tainted: the server says so where the driver does not.
+//! The `timeAdded` of device taints: the server sets it where the driver does not.
 
 use shared_json::{Value, json};
 

@@ -10,8 +10,8 @@ use store::{Change, GroupResource, Stored};
 use super::context::{Answer, Context, Shown};
 use super::delete::{DeleteOptions, check_preconditions, delete};
 use super::ownership::Ownership;
-use super::posted::{self, Taken};
 use super::subresource::{self, context_of, success};
+use super::subresource_body::{self, Taken};
 use super::update::{Update, update};
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
@@ -32,7 +32,7 @@ fn number(value: &Value, path: &str) -> i64 {
 
 /// Evicts the pod that the path names.
 pub(super) async fn evict(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
-    let mut eviction = posted::read(context, body, EVICTION)?;
+    let mut eviction = subresource_body::read(context, body, EVICTION)?;
     if eviction.name() != context.request.name {
         return Err(ApiError::bad_request(
             "name in URL does not match name in Eviction object",

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::server::ServerState;
 
-/// How long events live unless somebody says otherwise.
+/// The default lifetime of events.
 pub const EVENT_LIFE: Duration = Duration::from_secs(3600);
 
 /// The writes of events, the oldest first.

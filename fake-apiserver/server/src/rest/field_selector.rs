@@ -22,7 +22,7 @@ impl FieldSelector {
     /// Parses the text of a `fieldSelector` parameter for a resource.
     ///
     /// # Errors
-    /// 400 for what is not a selector, or names a field the resource cannot be selected by.
+    /// 400 for an invalid selector, or one with a field that the resource does not support.
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         let mut parts = split_terms(text);
@@ -182,7 +182,7 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// The value of a field as selectors see it: absent is the empty text, or what the type's default says.
+/// The value of a field as selectors see it: an absent one is the empty text, or the type's default.
 fn field_text(object: &Value, field: &str) -> String {
     // Selectors of events name the fields of the newer group; what is stored is the older one's.
     let renamed = field

@@ -1,4 +1,4 @@
-//! What a client sent, brought into shape: the right kind, nothing unknown, defaults filled in.
+//! Bringing a client's object into shape: the right kind, no unknown fields, defaults filled in.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const SUMMARY_BYTES_MAX: usize = 30;
 /// The object of a request's body: of the right kind, in shape; and the warnings about it.
 ///
 /// # Errors
-/// 400 for what is no object of the resource's kind, and for unknown or repeated fields where the client asked for
+/// 400 for a body that is no object of the resource's kind, and for unknown or repeated fields where the client asked for
 /// strictness; 415 for an unknown media type.
 pub(crate) fn read(context: &Context, body: &Payload) -> Result<(Value, Vec<String>), ApiError> {
     let resource = &context.resource;
@@ -105,7 +105,7 @@ fn wrong_group(resource: &Resource, given: &str) -> ApiError {
 /// The complaint about an object without a kind, which goes on with the object.
 pub(crate) const KIND_MISSING: &str = "Object 'Kind' is missing in";
 
-/// Checks that what a patch made is still of the kind that the path serves. The error says what Go's decoder would.
+/// Checks that a patched object is still of the kind that the path serves. The error is that of Go's decoder.
 pub(crate) fn check_patched(resource: &Resource, object: &mut Value) -> Result<(), Patched> {
     check(resource, object).map_err(|mismatch| match mismatch {
         Mismatch::Unrecognized(complaint)
@@ -153,7 +153,7 @@ fn summary(body: &[u8]) -> String {
 /// are the first.
 ///
 /// # Errors
-/// 400 for what the type's decoder would refuse, and for any problem where the client asked for strictness.
+/// 400 where the type's decoder fails, and for any problem where the client asked for strictness.
 fn shape(
     context: &Context,
     object: &mut Value,
@@ -216,7 +216,7 @@ pub(crate) fn tell_unknown(context: &Context, unknown: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// What comes of complaints about fields: warnings, nothing, or the error for who asked for strictness.
+/// The outcome of complaints about fields: warnings, nothing, or an error where the client asked for strictness.
 pub(super) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<String>, String> {
     match context.params.field_validation {
         FieldValidation::Strict if !complaints.is_empty() => {
@@ -227,7 +227,7 @@ pub(super) fn judged(context: &Context, complaints: Vec<String>) -> Result<Vec<S
     }
 }
 
-/// How the complaint of who asked for strictness begins.
+/// The beginning of the error where the client asked for strictness.
 pub(super) const STRICT: &str = "strict decoding error";
 
 /// Brings the paths of fields into the order in which a document has them.
@@ -243,10 +243,10 @@ fn begins(quoted: &str, path: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(['"', '.', '[']))
 }
 
-/// Checks the types of a pruned object and fills in what it does not say.
+/// Checks the types of a pruned object and fills in defaults.
 ///
 /// # Errors
-/// What Go's decoder would refuse.
+/// The error of Go's decoder.
 pub(crate) fn normalise(
     context: &Context,
     schema: &Arc<Schema>,
@@ -257,10 +257,11 @@ pub(crate) fn normalise(
     Ok(())
 }
 
-/// Checks the types of a pruned object, and brings its values into Go's form. What is the same memory as in `old` is right and has it.
+/// Checks the types of a pruned object, and brings its values into Go's form. Parts that share memory with `old` are right
+/// already.
 ///
 /// # Errors
-/// What Go's decoder would refuse.
+/// The error of Go's decoder.
 pub(crate) fn decode(
     context: &Context,
     schema: &Arc<Schema>,
@@ -286,11 +287,11 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// The same for what an apply made: nothing decodes that again, and so nulls of custom resources stay to be judged. Built-in kinds
-/// are read from values, not from text, which cuts what is too large.
+/// The same for the result of an apply. It is not decoded again, so nulls in custom resources are kept for validation. Built-in
+/// kinds are read from values, not from text, which truncates numbers that are too large.
 ///
 /// # Errors
-/// What Go would not make an object of.
+/// The error of Go's conversion to an object.
 pub(crate) fn normalise_applied(
     context: &Context,
     schema: &Arc<Schema>,

@@ -1,4 +1,4 @@
-//! Whether an object is of the kind that a path serves.
+//! Checks that an object is of the kind that a path serves.
 
 use machinery::types;
 use shared_json::{Map, Value};
@@ -7,10 +7,10 @@ use crate::resources::Resource;
 
 /// The Go struct that the kind is read into, as decoding errors print it.
 pub(crate) const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-/// What the real server calls its table of built-in kinds.
+/// The real server's name for its table of built-in kinds.
 pub(crate) const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
 
-/// Why an object is not what the path serves.
+/// Why an object is not of the kind that the path serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mismatch {
     /// It says no kind that could be read.
@@ -25,13 +25,13 @@ pub(super) enum Mismatch {
         version: String,
         complaint: String,
     },
-    /// A custom resource that does not say its version, and what is wrong besides.
+    /// A custom resource without a version, and its further error.
     Unversioned(String),
     /// A custom resource of another kind.
     CustomKind(String),
 }
 
-/// Checks that `object` is of the resource's kind. Of a built-in kind, what is missing is filled in.
+/// Checks that `object` is of the resource's kind. A missing `kind` or `apiVersion` of a built-in kind is filled in.
 pub(super) fn check(resource: &Resource, object: &mut Value) -> Result<(), Mismatch> {
     if object.is_null() && !resource.is_custom() {
         *object = Value::Object(Map::new());
@@ -102,8 +102,8 @@ fn check_custom(
     Ok(())
 }
 
-/// Versions that the real server still knows and no longer serves: what they are called, which group they are of now, and
-/// which kinds they have.
+/// Versions that the real server still knows and no longer serves: their names, their present groups, and
+/// their kinds.
 const RETIRED: [(&str, &str, &[&str]); 15] = [
     (
         "apps/v1beta1",
@@ -247,7 +247,7 @@ fn check_builtin(
     ))
 }
 
-/// Whether what an object says of its kind can be read at all.
+/// Whether the object's `kind` and `apiVersion` can be read at all.
 pub(crate) fn readable(object: &Value) -> Result<(), String> {
     let Some(map) = object.as_object() else {
         return Ok(());

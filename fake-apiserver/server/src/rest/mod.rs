@@ -1,7 +1,7 @@
-//! What each verb does.
+//! The verbs.
 //!
 //! Reads: [`read`] (get, list), [`watch`]. Writes: [`create`], [`update`] (of which put, [`patch`] and the subresources
-//! are cases), [`delete`]. What a client sends is brought into shape by [`incoming`]; [`conversion`] translates between
+//! are cases), [`delete`]. [`incoming`] brings a client's object into shape; [`conversion`] translates between
 //! the versions of one resource; [`field_selector`] reads field selectors.
 
 pub(crate) mod context;
@@ -16,14 +16,14 @@ mod field_selector;
 pub(crate) mod incoming;
 pub(crate) mod kind_check;
 pub(crate) mod options;
+pub(crate) mod original_body;
 pub(crate) mod ownership;
 pub(crate) mod patch;
-pub(crate) mod posted;
 pub(crate) mod read;
 mod scale;
 mod schema_rules;
-pub(crate) mod sent;
 mod services;
 pub(crate) mod subresource;
+pub(crate) mod subresource_body;
 pub(crate) mod update;
 pub(crate) mod watch;

@@ -9,7 +9,7 @@ use crate::http::request::Verb;
 
 const MANAGER_BYTES_MAX: usize = 128;
 
-/// Checks the options of a write and fills in what follows from them. `apply` is whether it is a server-side apply.
+/// Checks the options of a write and fills in their defaults. `apply` is whether it is a server-side apply.
 ///
 /// # Errors
 /// 422, naming the kind of options.
@@ -60,7 +60,7 @@ pub(crate) fn invalid(kind: &str, errors: &[FieldError]) -> ApiError {
     ApiError::invalid("meta.k8s.io", kind, "", errors)
 }
 
-/// What is wrong with `dryRun`: its one value is `All`.
+/// The error in `dryRun`: its one valid value is `All`.
 pub(crate) fn dry_run(given: &[String]) -> Option<FieldError> {
     let bad = given.iter().any(|value| value != "All");
     bad.then(|| FieldError::not_supported("dryRun", Value::from(given.to_vec()), &["All"]))

@@ -1,4 +1,4 @@
-//! Who owns which fields: `metadata.managedFields`.
+//! Owners of fields: `metadata.managedFields`.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use super::conversion;
 /// How a new version comes by its managed fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// They follow from what the write changes.
+    /// They follow from the fields that the write changes.
     Tracked,
     /// The object brings them: a server-side apply.
     Applied,
@@ -63,7 +63,7 @@ fn reset_fields(context: &Context) -> &'static FieldSet {
     }
 }
 
-/// The other versions of what a request is about.
+/// The other versions of a request's resource.
 struct OtherVersions<'a>(&'a Context);
 
 impl fmt::Debug for OtherVersions<'_> {
@@ -105,7 +105,7 @@ impl Versions for OtherVersions<'_> {
     }
 }
 
-/// Describes a write to what keeps track of owners.
+/// Describes a write to the tracker of managed fields.
 pub(crate) fn with_operation<T>(context: &Context, act: impl FnOnce(&Operation<'_>) -> T) -> T {
     let (api_version, now) = (context.resource.api_version(), context.state().now());
     let others = OtherVersions(context);
@@ -120,7 +120,7 @@ pub(crate) fn with_operation<T>(context: &Context, act: impl FnOnce(&Operation<'
     })
 }
 
-/// Records who owns which fields of an object that is new and of a built-in kind.
+/// Sets the managed fields of a new object of a built-in kind.
 pub(crate) fn own_new(context: &Context, object: &mut Value) {
     if let Some(schema) = context.resource.schema() {
         with_operation(context, |operation| {
@@ -129,7 +129,7 @@ pub(crate) fn own_new(context: &Context, object: &mut Value) {
     }
 }
 
-/// The same for what is posted to a subresource that takes a kind of its own.
+/// The same for the body of a subresource that takes a kind of its own.
 pub(crate) fn own_posted(context: &Context, object: &mut Value, (group, kind): (&str, &str)) {
     let version = format!("{group}/v1");
     if let Some(schema) = types::builtin((group, "v1", kind)) {
@@ -145,7 +145,7 @@ pub(crate) fn own_posted(context: &Context, object: &mut Value, (group, kind): (
     }
 }
 
-/// Records who owns which fields of `object`, compared with what it was before this write.
+/// Sets the managed fields of `object`, compared with the stored one.
 pub(crate) async fn own(context: &Context, old: Option<&Value>, object: &mut Value) {
     let Some(schema) = context.resource.schema() else {
         return;

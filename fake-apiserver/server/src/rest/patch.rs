@@ -60,7 +60,7 @@ impl PatchKind {
     }
 }
 
-/// What the routes of built-in resources take for a patch, each of `application/`.
+/// The media types of patches on the routes of built-in resources, each of `application/`.
 const ROUTED: [&str; 4] = [
     "json-patch+json",
     "merge-patch+json",
@@ -151,7 +151,7 @@ pub(crate) async fn patch(context: &Context, body: &Payload) -> Result<Answer, A
     .await
 }
 
-/// A patch that is no apply, and what there is to say of what it gives more than once.
+/// Reads a patch that is no apply, and the complaints about repeated fields in it.
 pub(super) fn read(
     context: &Context,
     kind: PatchKind,
@@ -181,14 +181,14 @@ pub(super) fn read(
     Ok((value, repeated))
 }
 
-/// Merge patches are looked at before they are merged, unless nobody wants to know what they repeat.
+/// Merge patches are checked for repeated fields before the merge, unless the client ignores such fields.
 fn is_read_blindly(context: &Context, kind: PatchKind) -> bool {
     kind == PatchKind::Merge && context.params.field_validation == FieldValidation::Ignore
 }
 
 const NO_PATCH: &str = "Invalid JSON Patch";
 
-/// What there is to say of fields that a patch gives more than once.
+/// The complaints about fields that a patch gives more than once.
 fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
     let about = match kind {
         PatchKind::Json => "json patch duplicate field",
@@ -198,7 +198,7 @@ fn repeated(kind: PatchKind, paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| format!("{about} \"{path}\"")).collect()
 }
 
-/// What there is to say of parts of operations that nobody knows.
+/// The complaints about unknown members of operations.
 fn unknown_operands(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
     let fields = operations.flat_map(|(index, operation)| {
@@ -221,7 +221,7 @@ fn malformed(kind: PatchKind, error: &str) -> ApiError {
     }
 }
 
-/// The refusal of a strategic patch by who asked for strictness: it shows what merging has left of the patch.
+/// The refusal of a strategic patch where the client asked for strictness: it shows the rest of the patch after the merge.
 pub(super) fn refused_strictly(old: &Value, patch: &Value, complaint: String) -> ApiError {
     let left = go_print(&strategic::used(Some(old), patch));
     ApiError::invalid("", "", "", &[FieldError::invalid("patch", left, complaint)])
@@ -247,7 +247,7 @@ pub(super) fn undecodable_patch(
     ApiError::invalid("", "", "", &[FieldError::invalid("patch", value, complaint)])
 }
 
-/// What a decoder says that reads values instead of text.
+/// The complaint as of a decoder that reads values instead of text.
 fn of_value(complaint: &str) -> String {
     if complaint.starts_with("illegal base64") {
         return format!("error decoding from json: {complaint}");
@@ -317,12 +317,12 @@ fn shape_patched(
     judged(context, &unknown)
 }
 
-/// What comes of fields that are not known: warnings, or an error.
+/// The outcome of unknown fields: warnings, or an error.
 fn judged(context: &Context, unknown: &[String]) -> Result<Vec<String>, Patched> {
     incoming::judged(context, unknown.to_vec()).map_err(Patched::Undecodable)
 }
 
-/// Whether what a patch made is read by a type that knows none of its fields: the internal one of a built-in kind where the
+/// Whether the patched object is read by a type that knows none of its fields: the internal one of a built-in kind where the
 /// version is gone, and the missing one of another version of a custom resource.
 fn reads_nothing(context: &Context, kind: PatchKind, object: &Value) -> bool {
     let resource = &context.resource;
@@ -390,7 +390,7 @@ pub(super) fn apply_failed(error: &ApplyError) -> ApiError {
     out
 }
 
-/// The merged object has the right fields, and in one of them what the type does not take.
+/// The merged object has the right fields, and one of them has a value of the wrong type.
 pub(super) fn unconvertible(applied: &Value, complaint: &str) -> ApiError {
     let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let of = kind_of(text("/apiVersion"), text("/kind"));
@@ -425,7 +425,7 @@ pub(super) fn check_type(applied: &Value, (version, kind): (&str, &str)) -> Resu
     Err(ApiError::bad_request(format!("invalid object type: {given}")))
 }
 
-/// What comes of keys that the configuration has more than once: found when everything else is right.
+/// The outcome of keys that the configuration has more than once: found when everything else is right.
 pub(super) fn check_repeated(context: &Context, repeated: &[String]) -> Result<(), ApiError> {
     match context.params.field_validation {
         FieldValidation::Strict if !repeated.is_empty() => Err(ApiError::bad_request(format!(
@@ -440,7 +440,7 @@ pub(super) fn check_repeated(context: &Context, repeated: &[String]) -> Result<(
     }
 }
 
-/// Whether what is applied makes an object where there is none: the status of services and of these policies does so, too.
+/// Whether an apply to the status creates a missing object: that of services and of these policies does.
 fn is_made_by_status(context: &Context) -> bool {
     let table = context.table().resource.as_str();
     match context.request.subresource.as_str() {

@@ -76,7 +76,7 @@ pub(crate) struct Page {
     pub remaining: Option<usize>,
 }
 
-/// Where the next page begins; the text of `continue`, in the real server's form. Without a version it goes on in what is newest.
+/// The start of the next page; the text of `continue`, in the real server's form. Without a version it goes on at the newest one.
 #[derive(Debug, Serialize)]
 struct ContinueToken {
     v: String,
@@ -181,7 +181,7 @@ impl ContinueToken {
     }
 }
 
-/// What Go's decoder calls a value.
+/// The name of a value's type in Go's decoder.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "string",
@@ -291,7 +291,7 @@ fn asked_revision(context: &Context) -> Result<Option<Revision>, ApiError> {
     }
 }
 
-/// Checks the resource version of a get, of which every valid one is served from what is newest.
+/// Checks the resource version of a get; every valid one is served from the newest version.
 pub(crate) fn check_get_version(context: &Context) -> Result<(), ApiError> {
     let text = context.params.resource_version.as_str();
     if text.is_empty() {

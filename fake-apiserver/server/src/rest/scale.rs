@@ -1,7 +1,7 @@
-//! The scale of an object: how many replicas there are and are wanted, as an object of its own.
+//! The scale of an object: its actual and desired replicas, as an object of its own.
 //!
-//! Who owns the replicas is kept in the managed fields of the object that is scaled, and translated to those of the scale
-//! and back, so that an apply of a scale conflicts with whoever else sets the replicas.
+//! The owners of the replicas are in the managed fields of the scaled object, and translated to those of the scale
+//! and back, so that an apply of a scale conflicts with other writers of the replicas.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use super::context::{Answer, Context, Shown};
 use super::kind_check::{self, SCHEME};
 use super::ownership::Ownership;
 use super::patch::PatchKind;
-use super::posted::Taken;
+use super::subresource_body::Taken;
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, incoming, patch, posted};
+use super::{conversion, incoming, patch, subresource_body};
 use crate::encode::cells::label_selector_text;
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
@@ -50,7 +50,7 @@ fn paths(context: &Context) -> (String, String, Option<String>) {
     }
 }
 
-/// The scale of an object for one who asks for it: a custom resource must say how many replicas it wants.
+/// The scale of an object in an answer: a custom resource must have the number of desired replicas.
 ///
 /// # Errors
 /// 500.
@@ -107,7 +107,7 @@ pub(super) fn take(context: &Context, object: &mut Value, scale: &Value) {
     set_at(object, &path, Value::from(replicas.unwrap_or_default()));
 }
 
-/// Whether what the scale says of its kind can be read, and there is such a kind.
+/// Whether the scale's `kind` and `apiVersion` can be read and are registered.
 fn registered(scale: &Value) -> Result<(), String> {
     kind_check::readable(scale)?;
     let text = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -145,13 +145,13 @@ const SCALE: Taken = Taken {
     group: "autoscaling",
 };
 
-/// What a request says of the scale.
+/// The scale that a request asks for.
 enum Asked {
     Put(Value),
     Patch(PatchKind),
 }
 
-/// Reads what a put sends, and finds out of which kind a patch is.
+/// Reads the body of a put, and finds the kind of a patch.
 fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
     if context.request.verb != Verb::Update {
         let kind = PatchKind::of(&context.content_type, context.resource.is_custom())?;
@@ -163,7 +163,7 @@ fn asked(context: &Context, body: &Payload) -> Result<Asked, ApiError> {
         return Err(incoming::unrecognized(SCALE.kind, &complaint, body));
     }
     check_version(&scale)?;
-    let scale = posted::take(context, scale, body, SCALE)?;
+    let scale = subresource_body::take(context, scale, body, SCALE)?;
     check_name(context, &scale)?;
     Ok(Asked::Put(scale))
 }
@@ -248,7 +248,7 @@ pub(super) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
     })
 }
 
-/// What is wrong with a scale, which a webhook may have made.
+/// The errors in a scale, which a webhook may have made.
 pub(super) fn validate(context: &Context, scale: &Value) -> Result<(), ApiError> {
     // A custom resource is looked at as a whole.
     if context.resource.is_custom() {
@@ -408,7 +408,7 @@ fn with_fields(entry: &Value, version: &str, path: &str) -> Value {
     entry
 }
 
-/// Of owners that are told apart by nothing but when they wrote, the last: the others are lost when they are read.
+/// Of owners that differ in nothing but their time, the last: the others are lost when they are read.
 fn told_apart(owners: &[Value]) -> Vec<&Value> {
     let same = |a: &Value, b: &Value| {
         ["manager", "operation", "subresource", "apiVersion"]
@@ -425,8 +425,8 @@ fn told_apart(owners: &[Value]) -> Vec<&Value> {
     out
 }
 
-/// The owners of an object after those of its scale have changed. Who came to own the replicas through the scale has no
-/// time, as in the real server, and nor has who keeps them: only appliers are the same owner in both versions.
+/// The owners of an object after those of its scale have changed. An owner that got the replicas through the scale has no
+/// time, as in the real server, nor has one that keeps them: only appliers are the same owner in both versions.
 fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -> Vec<Value> {
     let same = |a: &Value, b: &Value| {
         a.get("operation").and_then(Value::as_str) == Some("Apply")
@@ -465,7 +465,7 @@ fn kept_owners(parents: &[Value], scales: &[Value], path: &str, version: &str) -
     out
 }
 
-/// Owners in their order. One that another differs from in nothing but the time, which it lacks, is the first of those who wrote.
+/// Owners in their order. One without a time that is otherwise equal to another is the first of the updaters.
 fn in_order(owners: Vec<Value>) -> Value {
     if told_apart(&owners).len() == owners.len() {
         return server_side::sorted(&Value::from(owners));
@@ -480,7 +480,7 @@ fn in_order(owners: Vec<Value>) -> Value {
     Value::from([applied, fresh, written].concat())
 }
 
-/// Removes a path of fields, and what is empty without it.
+/// Removes a path of fields, and the parents that become empty.
 fn take_out(fields: &mut Value, path: &[String]) {
     let (Some(map), Some((first, rest))) = (fields.as_object_mut(), path.split_first()) else {
         return;

@@ -1,4 +1,4 @@
-//! What the schema of a resource says of an object, its rules in CEL included.
+//! Validation of an object by the resource's schema, its rules in CEL included.
 
 use machinery::cel::rules::correlated;
 use machinery::patch::{go_print, go_type};
@@ -9,7 +9,7 @@ use shared_json::Value;
 
 use crate::resources::Resource;
 
-/// Complaints that leave it open what the rules would say.
+/// Complaints after which the rules are not evaluated.
 const BLOCKING: [FieldErrorKind; 5] = [
     FieldErrorKind::NotSupported,
     FieldErrorKind::Required,
@@ -20,8 +20,8 @@ const BLOCKING: [FieldErrorKind; 5] = [
 const BLOCKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \
                        errors to complete validation";
 
-/// Complaints about an object, new or changed, and warnings: what is wrong and was so before is none of the writer's
-/// business. `metadata` are the complaints that come before these.
+/// Complaints about an object, new or changed, and warnings: an error that the old object had, too, is no
+/// complaint. `metadata` are the complaints that come before these.
 pub(crate) fn check(
     resource: &Resource,
     subresource: &str,
@@ -85,7 +85,7 @@ pub(crate) fn of_status(mut errors: Vec<FieldError>) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the numbers that the scale of a custom resource shows: of the status alone where that alone changes.
+/// The errors in the numbers of a custom resource's scale: of the status alone where that alone changes.
 fn scale(resource: &Resource, object: &Value, status_only: bool) -> Vec<FieldError> {
     let scale = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let Some(scale) = scale else {
@@ -118,10 +118,10 @@ fn scale(resource: &Resource, object: &Value, status_only: bool) -> Vec<FieldErr
     errors
 }
 
-/// What is at a path such as `.spec.replicas`, if anything.
+/// The value at a path such as `.spec.replicas`, if there is one.
 ///
 /// # Errors
-/// What is there is of another type, or has no parts where the path has; in the words of Go's accessors.
+/// The value is of another type, or a value on the path has no parts; in the words of Go's accessors.
 pub(crate) fn nested<'a>(
     object: &'a Value,
     path: &str,
@@ -157,7 +157,7 @@ pub(crate) fn nested<'a>(
     complain(&seen, value, expected)
 }
 
-/// Whether what is complained about is as it was.
+/// Whether the value of a complaint is unchanged.
 fn stayed(error: &FieldError, schema: &Schema, new: &Value, old: &Value) -> bool {
     // Combinations name their field in the text only: these are looked at as a whole.
     let mut path = match error.path.as_str() {

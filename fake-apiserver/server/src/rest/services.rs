@@ -1,4 +1,4 @@
-//! Addresses and ports of services, of which the store knows who has them.
+//! Addresses and ports of services, whose holders the store knows.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use shared_json::Value;
 
 use super::context::Context;
 
-/// What the other services of the cluster hold.
+/// The addresses and ports of the cluster's other services.
 struct Held<'a> {
     context: &'a Context,
     addresses: BTreeSet<String>,
@@ -34,7 +34,7 @@ impl Pool for Held<'_> {
     }
 }
 
-/// Gives a service what it needs; nothing is done for other resources.
+/// Gives a service its addresses and ports; does nothing for other resources.
 ///
 /// # Errors
 /// 422, if it cannot be had; 500, if that is a port for checks of health.

@@ -9,9 +9,9 @@ use shared_json::{Value, json};
 
 use super::context::{Answer, Context, Shown, Warnings};
 use super::ownership::Ownership;
-use super::posted::{self, Taken};
+use super::subresource_body::{self, Taken};
 use super::update::{Update, check_name, registry_key, update};
-use super::{conversion, eviction, incoming, read, scale, sent};
+use super::{conversion, eviction, incoming, original_body, read, scale};
 use crate::admission::{self, Attributes, Operation};
 use crate::http::payload::Payload;
 use crate::http::request::Verb;
@@ -40,7 +40,7 @@ pub(crate) async fn handle(context: &Context, body: &Payload) -> Result<Answer, 
         }
         (_, "scale", Verb::Update | Verb::Patch) => scale::put(context, body).await,
         ("pods", "binding", Verb::Create) => {
-            let mut binding = posted::read(context, body, BINDING)?;
+            let mut binding = subresource_body::read(context, body, BINDING)?;
             if binding.name() == request.name {
                 admission::label_binding(context.state(), &mut binding);
                 judge(context, &mut binding).await?;
@@ -90,7 +90,7 @@ pub(super) fn context_of(context: &Context, subresource: &str) -> Context {
 
 /// Assigns the pod that a binding names.
 pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<Answer, ApiError> {
-    let mut binding = posted::read(context, body, BINDING)?;
+    let mut binding = subresource_body::read(context, body, BINDING)?;
     // What is created has no identity yet.
     binding.metadata_mut().remove("uid");
     let pods = context.state().registry.find("", "v1", "pods");
@@ -103,7 +103,7 @@ pub(crate) async fn create_binding(context: &Context, body: &Payload) -> Result<
     bind(&target, binding).await
 }
 
-/// Lets admission judge what was posted to a subresource, and change it.
+/// Lets admission judge the body of a subresource, and change it.
 pub(crate) async fn judge(context: &Context, posted: &mut Value) -> Result<(), ApiError> {
     let mut object = posted.clone();
     if !context.request.namespace.is_empty() {
@@ -287,7 +287,7 @@ async fn finalize(context: &Context, body: &Payload) -> Result<Answer, ApiError>
         context,
         &Update {
             make: &make,
-            sent: &|_| sent::in_body(context),
+            sent: &|_| original_body::in_body(context),
             ownership: Ownership::Tracked,
             unconditional: false,
             judged: false,

@@ -1,4 +1,4 @@
-//! Update: put, and what patches and subresources have in common with it.
+//! Update: put, and the stages that patches and subresources share with it.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use store::{Change, CommitError, Stored};
 
 use super::context::{Answer, Context, Shown};
 use super::create::{check_namespace, create_shaped};
+use super::original_body::{self, Sent};
 use super::ownership::{Ownership, own};
-use super::sent::{self, Sent};
 use super::{conversion, definitions, device_taints, incoming, scale, schema_rules, services};
 use crate::admission::{self, Attributes, Operation};
 use crate::authz;
@@ -36,7 +36,7 @@ pub(crate) struct Update<'a> {
     pub ownership: Ownership,
     /// Whether a missing resource version means "whatever is there" also where the resource forbids that (patches).
     pub unconditional: bool,
-    /// Whether admission has judged what was asked for, so that it need not look at what follows from it.
+    /// Whether admission has judged the request, so that it need not judge the writes that follow from it.
     pub judged: bool,
 }
 
@@ -61,14 +61,17 @@ pub(crate) async fn put(context: &Context, body: &Payload) -> Result<Answer, Api
         }
         // Whichever version it should be based on: there is none.
         object.metadata_mut().remove("resourceVersion");
-        return create_shaped(context, object, Ownership::Tracked, &|_| sent::in_body(context)).await;
+        return create_shaped(context, object, Ownership::Tracked, &|_| {
+            original_body::in_body(context)
+        })
+        .await;
     }
     let make = |_: &Value| Ok(object.clone());
     update(
         context,
         &Update {
             make: &make,
-            sent: &|_| sent::in_body(context),
+            sent: &|_| original_body::in_body(context),
             ownership: Ownership::Tracked,
             unconditional: false,
             judged: false,
@@ -113,7 +116,7 @@ pub(crate) async fn update(context: &Context, change: &Update<'_>) -> Result<Ans
     ))
 }
 
-/// One try; `None` if another write came between and the change does not say what it was based on.
+/// One try; `None` if another write came between and the change has no resource version.
 async fn attempt(
     context: &Context,
     change: &Update<'_>,
@@ -262,8 +265,8 @@ async fn attempt(
     }
 }
 
-/// Removes an object whose last finalizer is gone. What removes an object writes no new version of it, and its last event is
-/// of what was in the store.
+/// Removes an object whose last finalizer is gone. The removal writes no new version of it, and its last event has
+/// the stored object.
 fn end(
     context: &Context,
     existing: &Arc<Stored>,
@@ -416,7 +419,7 @@ pub(super) fn registry_key(context: &Context) -> String {
     format!("{root}/{group}{plural}/{}", context.key())
 }
 
-/// What the server alone writes stays as it was, unless the client says otherwise and is refused for it.
+/// The fields that the server alone writes stay as they were, unless the client changes them and is refused for it.
 fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     for field in ["uid", "selfLink", "deletionGracePeriodSeconds"] {
         let absent = object
@@ -436,7 +439,7 @@ fn keep_system_metadata(object: &mut Value, old: &Value, dry_run: bool) {
     }
 }
 
-/// An object that is going stays so. Who says otherwise has said it, and owns the field.
+/// The deletion time of an object stays. A writer that sent another one owns the field all the same.
 fn keep_end(object: &mut Value, old: &Value) {
     if old.is_terminating() {
         object.copy_meta(old, "deletionTimestamp");
@@ -475,7 +478,8 @@ fn prepare(context: &Context, sent: Sent<'_>, object: &mut Value, old: &Value) {
     let changes = || {
         before_drop
             || strategy.changes_generation(object, old)
-            || strategy.counts_empty() && sent::says_empty(&context.resource, sent(Some(old)).as_ref())
+            || strategy.counts_empty()
+                && original_body::says_empty(&context.resource, sent(Some(old)).as_ref())
     };
     if context.request.subresource != "status" && changes() {
         object.set_meta("generation", old.generation() + 1);
@@ -522,7 +526,7 @@ fn validate(
             errors.extend(validation::update(context.table(), subresource, &object, &before));
             errors
         };
-        errors.extend(sent::check_as_sent(
+        errors.extend(original_body::check_as_sent(
             resource,
             object,
             || (change.sent)(Some(old)),
@@ -538,7 +542,7 @@ fn validate(
     }
     // What was so before is told beside what is refused.
     context.warnings.tell(warnings);
-    sent::show_empty(&mut errors, resource.schema().as_deref(), || {
+    original_body::show_empty(&mut errors, resource.schema().as_deref(), || {
         (change.sent)(Some(old))
     });
     Err(ApiError::invalid(
@@ -549,7 +553,7 @@ fn validate(
     ))
 }
 
-/// The data of a ControllerRevision is compared byte for byte. Only a put brings bytes of its own; what a patch makes is
+/// The data of a ControllerRevision is compared byte for byte. Only a put brings bytes of its own; the result of a patch is
 /// written anew.
 fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<FieldError> {
     let data = object.get("data")?;
@@ -563,7 +567,7 @@ fn changed_bytes(context: &Context, object: &Value, old: &Value) -> Option<Field
         return None;
     }
     let is_put = context.request.verb == Verb::Update;
-    let written = is_put.then(|| sent::revision_data(context)).flatten();
+    let written = is_put.then(|| original_body::revision_data(context)).flatten();
     let differs = written != context.state().revisions.data(old.uid());
     differs.then(|| FieldError::invalid("data", data.clone(), "field is immutable"))
 }

@@ -41,14 +41,14 @@ struct Watch {
     /// If it goes over a socket.
     remote: Option<Remote>,
     watcher: Watcher,
-    /// Whether a webhook is asked about what it tells.
+    /// Whether a webhook converts its objects.
     asks: bool,
     /// Whether others are sent the same text.
     shares: bool,
     selection: Selection,
     namespace: Option<String>,
     encoder: Encoder,
-    /// What was there before it began, which it tells first: encoded when it is asked for, as there may be much.
+    /// The objects from before it began, which it sends first: encoded when they are sent, as there may be many.
     initial: std::vec::IntoIter<Arc<Stored>>,
     /// At which revision that was, if a bookmark is to end it.
     initial_end: Option<Revision>,
@@ -61,13 +61,13 @@ struct Watch {
     over: bool,
 }
 
-/// A line of a watch, or what it would say.
+/// A line of a watch, or its content before encoding.
 enum Line {
     Text(Bytes),
     Object(LocalEvent),
 }
 
-/// What goes over a socket.
+/// The part of a watch over a socket.
 struct Remote {
     server: Server,
     /// When more is sent at the earliest.
@@ -97,14 +97,14 @@ impl Drop for Remote {
     }
 }
 
-/// What has happened since a watch has last looked.
+/// The events since a watch has last looked.
 enum Told {
-    /// As all who are where it is are sent it.
+    /// The text that all watches at this position share.
     Text(Bytes),
     Event(Arc<Event>),
 }
 
-/// What a watch has to send later.
+/// A line that a watch sends later.
 struct Late {
     due: Instant,
     frame: Option<Line>,
@@ -112,9 +112,9 @@ struct Late {
     last: bool,
 }
 
-/// What goes over a socket is sent no more often than this, and the longer the more watches there are: with many changes and many
-/// watches, each piece that is sent costs more than what is in it. The first after a while is sent at once, and so is what comes after
-/// as much as is sent at once.
+/// The shortest period between two pieces that a watch sends over a socket; it grows with the number of watches. With many
+/// changes and many watches each piece costs more than its content. The first piece after a pause is sent at once, and so is the
+/// one after as much as is sent at once.
 const SENT_PERIOD_MIN: Duration = Duration::from_millis(1);
 const SENT_PERIOD_MAX: Duration = Duration::from_millis(10);
 const SENT_PERIOD_PER_WATCH: Duration = Duration::from_micros(100);
@@ -216,7 +216,7 @@ pub(crate) async fn watch(
 /// The revision from which a watch is asked for.
 ///
 /// # Errors
-/// 500 for what is none: nobody has looked at it before the watch begins.
+/// 400 for an invalid one: nothing has checked it before the watch begins.
 fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
     if text.is_empty() {
         return Ok(None);
@@ -226,7 +226,7 @@ fn asked_revision(text: &str) -> Result<Option<Revision>, ApiError> {
 }
 
 impl Watch {
-    /// The next lines: the first, and those that are there by then, as what is sent at once costs less. `None` when the watch is over.
+    /// The next lines: the first, and those that are available by then, as one piece costs less. `None` when the watch is over.
     async fn some(&mut self) -> Option<Bytes> {
         if let Some(remote) = &self.remote {
             tokio::time::sleep_until(remote.next_sent).await;
@@ -390,7 +390,7 @@ impl Watch {
         Some((kind, frame))
     }
 
-    /// What a test has asked to go wrong with the event: gives what is to be sent now, if anything.
+    /// Applies faults to the event: gives the line that is to be sent now, if any.
     fn meet_faults(&mut self, kind: EventKind, event: &Event, frame: Line) -> Option<Line> {
         let asked = Asked {
             request: &self.request,
@@ -425,7 +425,7 @@ impl Watch {
         self.line(event.kind, &event.object)
     }
 
-    /// What is sent for a line.
+    /// The bytes of a line.
     fn send(&self, line: Line) -> Bytes {
         match (line, &self.local) {
             (Line::Text(bytes), _) => bytes,
@@ -468,7 +468,7 @@ impl Watch {
         self.encoder.frame("BOOKMARK", &object)
     }
 
-    /// Converts what is to be shown, where a webhook does that.
+    /// Converts the objects that are to be shown, where a webhook does that.
     async fn ready(&self, stored: &[Arc<Stored>]) -> Result<(), ApiError> {
         conversion::ready(&self.server.state, self.encoder.resource(), stored).await
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::table::{CRATES, TANGLES};
 
-/// Each crate with what it imports, and the known circles of modules.
+/// Each crate with its imports, and the known circles of modules.
 pub(super) fn of_table() -> String {
     let width = CRATES.iter().map(|row| row.name.len()).max().unwrap_or_default();
     let mut out = String::from("```text\n");

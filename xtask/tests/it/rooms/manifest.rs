@@ -1,4 +1,4 @@
-//! Reads `Cargo.toml` files, as far as they say which crates there are and what they depend on.
+//! Reads the crates and their dependencies from `Cargo.toml` files.
 
 use std::collections::BTreeMap;
 use std::fs;

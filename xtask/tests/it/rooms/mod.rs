@@ -1,4 +1,4 @@
-//! Which crate and which module may import which: the table ([`table`]) is the rule, the sources must follow it.
+//! The allowed imports between crates and modules: the table ([`table`]) is the rule, the sources must follow it.
 //!
 //! [`manifest`] reads the `Cargo.toml` files, [`source`] the imports between the top-level modules of a crate, [`graph`] finds cycles.
 //! ARCHITECTURE.md shows the table; [`drawing`] holds the two against each other.
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use table::{CRATES, Crate, TANGLES};
 
-/// A graph: what each node imports.
+/// A graph: the imports of each node.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 fn root() -> PathBuf {
@@ -90,7 +90,7 @@ fn crates_form_no_cycle() {
     assert_eq!(graph::cycles(&imports), Vec::<BTreeSet<String>>::new());
 }
 
-/// The top-level modules of a crate and what they import of each other.
+/// The top-level modules of a crate and their imports of each other.
 fn modules(row: &Crate) -> Imports {
     let members = manifest::members(&root());
     let folder = members.get(row.name).expect("a crate");

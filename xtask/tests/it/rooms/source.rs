@@ -1,4 +1,4 @@
-//! Reads which top-level modules of a crate import which others: by `crate::` paths, and by `super::` paths that lead to the root.
+//! Reads the imports between the top-level modules of a crate: by `crate::` paths, and by `super::` paths that lead to the root.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Imports;
 
-/// Every top-level module of the crate whose sources are in a folder, and what it imports of the others.
+/// Every top-level module of the crate whose sources are in a folder, and its imports of the others.
 pub(super) fn imports(src: &Path) -> Imports {
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
@@ -56,7 +56,7 @@ fn walk(path: &Path, depth: usize, call: &mut impl FnMut(&str, usize)) {
     }
 }
 
-/// The names below the crate's root that a file names. `depth`: how many modules the file's own is below the root. What follows
+/// The names below the crate's root that a file names. `depth`: how many modules the file's own is below the root. Code after
 /// `mod tests {` is one deeper.
 fn paths(text: &str, depth: usize) -> BTreeSet<String> {
     let (code, tests) = text.split_once("\nmod tests {").unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! The rule: what each crate may import, and within some crates each top-level module.
+//! The rule: the allowed imports of each crate, and within some crates of each top-level module.
 
 /// A crate.
 pub(super) struct Crate {
@@ -6,7 +6,7 @@ pub(super) struct Crate {
     pub name: &'static str,
     /// The crates of the workspace that it may import.
     pub imports: &'static [&'static str],
-    /// What its top-level modules may import of each other; nothing is said where there are no rows.
+    /// The allowed imports among its top-level modules; without rows there is no rule.
     pub modules: &'static [(&'static str, &'static [&'static str])],
     /// Whether its top-level modules must form no circle.
     pub is_checked: bool,
@@ -103,7 +103,7 @@ pub(super) const CRATES: &[Crate] = &[
     ),
 ];
 
-/// What tests alone may import besides.
+/// The imports that are allowed in tests alone.
 pub(super) const IN_TESTS: &[(&str, &str)] = &[
     ("machinery", "client-kit"),
     ("fake-apiserver", "seeded-entropy"),
@@ -120,7 +120,7 @@ pub(super) const TANGLES: &[(&str, &[&str])] = &[
             "common",
             "event",
             "index",
-            "kept",
+            "packing",
             "scope",
             "size",
             "store_impl",

@@ -1,4 +1,4 @@
-//! What the functions of Kubernetes' libraries cost.
+//! The costs of functions of Kubernetes' libraries.
 
 use kube_cel::cel::common::ast::{CallExpr, IdedExpr};
 

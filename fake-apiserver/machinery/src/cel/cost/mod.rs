@@ -1,4 +1,5 @@
-//! What an expression costs at worst, by the sizes that the schema allows: the estimate by which the real server refuses rules.
+//! The worst-case cost of an expression, by the sizes that the schema allows: the estimate by which the real server refuses
+//! rules.
 
 mod library;
 mod range;
@@ -73,7 +74,7 @@ struct Coster<'c> {
     locals: Vec<Local>,
 }
 
-/// What is below something that stands nowhere begins a path of its own, as it does for the real server.
+/// A part of a value without a path begins a path of its own, as in the real server.
 fn below(path: Path, part: &str) -> Path {
     let mut path = path.unwrap_or_default();
     path.push(part.to_owned());
@@ -298,14 +299,14 @@ impl Coster<'_> {
         }
     }
 
-    /// What the schema allows at a path.
+    /// The sizes that the schema allows at a path.
     fn allowed(&self, path: Path) -> Option<Range> {
         let path = path.filter(|path| path.first().is_some_and(|first| first != "@result"))?;
         let max = size_at(self.root, path.get(1..).unwrap_or_default())?;
         Some(Range { min: 0, max })
     }
 
-    /// What the schema allows for the items of a list that stands somewhere.
+    /// The sizes that the schema allows for the items of a list with a path.
     fn item_of(&self, list: &IdedExpr) -> Option<Range> {
         let path = self.path(list)?;
         self.allowed(below(Some(path), "@items"))

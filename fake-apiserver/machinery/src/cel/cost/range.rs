@@ -51,7 +51,7 @@ impl Range {
     }
 }
 
-/// The sizes of what a list or map made by the expression holds.
+/// The sizes of the entries of a list or map that the expression made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entries {
     pub is_list: bool,

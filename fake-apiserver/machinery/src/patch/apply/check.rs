@@ -1,4 +1,4 @@
-//! What server-side apply refuses in a configuration, before it merges anything.
+//! The errors for which server-side apply refuses a configuration before it merges.
 
 use super::path::PathElement;
 use super::types::{MapShape, ScalarType, Shape, Type};
@@ -55,7 +55,7 @@ fn walk(of: Type<'_>, value: &Value, path: &mut String, errors: &mut Vec<String>
     }
 }
 
-/// Where a configuration says something of what is owned as one.
+/// The paths at which a configuration sets atomic parts.
 pub(super) fn atomics(of: Type<'_>, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect_atomics(of, value, "", &mut found);

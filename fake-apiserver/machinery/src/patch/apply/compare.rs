@@ -1,9 +1,9 @@
-//! What changed between two versions of an object, field by field.
+//! The changes between two versions of an object, field by field.
 
 use super::field_set::{FieldSet, Node};
 use super::path::PathElement;
 use super::types::{List, MapShape, Shape, Type, same};
-use super::{memo, trace};
+use super::{change_key, memo};
 use shared_json::{Array, Map, Name, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Comparison {
 
 /// Compares two values of a type. Parts that are equal are not walked.
 pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
-    trace::recall(of, old, new, || {
+    change_key::recall(of, old, new, || {
         let found = walk(of, Some(old), Some(new));
         Comparison {
             removed: found.removed.children,
@@ -46,7 +46,7 @@ pub(super) fn compare(of: Type<'_>, old: &Value, new: &Value) -> Comparison {
     })
 }
 
-/// What differs at a place and below it.
+/// The differences at a place and below it.
 #[derive(Default)]
 struct Found {
     removed: Node,
@@ -55,7 +55,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes what differs at a step from here and below that.
+    /// Takes the differences at a step and below it.
     fn take(&mut self, element: &PathElement, below: Found) {
         self.removed.children.add(element, below.removed);
         self.modified.children.add(element, below.modified);
@@ -79,7 +79,7 @@ fn walk(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
     walk_changed(of, old, new)
 }
 
-/// The same for what is not equal, or is an object of which that is not known.
+/// The same for values that are not equal, or objects that may not be.
 fn walk_changed(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
     let mut found = Found::default();
     let (before, after) = (of.shape(old), of.shape(new));

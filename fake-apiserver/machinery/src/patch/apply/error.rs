@@ -3,7 +3,7 @@
 use super::managed::Manager;
 use shared_json::{Value, json};
 
-/// Somebody else owns a field that the configuration would change.
+/// Another manager owns a field that the configuration would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The owner.

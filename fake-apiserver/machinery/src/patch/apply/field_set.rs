@@ -36,7 +36,7 @@ struct Nodes {
 pub(super) const NUMBERED_MAX: usize = 512;
 
 impl Clone for Nodes {
-    /// What is cloned is going to be changed.
+    /// A clone is made to be changed.
     fn clone(&self) -> Self {
         self.list.clone().into()
     }
@@ -59,7 +59,7 @@ impl PartialEq for Nodes {
 
 impl Eq for Nodes {}
 
-/// What is below one step. In a set never neither a member nor a parent of one.
+/// The paths below one step. In a set it is never neither a member nor a parent of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) member: bool,
@@ -92,7 +92,8 @@ impl FieldSet {
         &mut nodes.list
     }
 
-    /// What no two sets have in common unless they are equal, while both are there; none for the empty one.
+    /// An identity by address: two sets that exist at the same time have the same one only if they are equal; none for the empty
+    /// one.
     pub(super) fn address(&self) -> Option<usize> {
         self.nodes.as_ref().map(|nodes| Arc::as_ptr(nodes).addr())
     }
@@ -139,7 +140,7 @@ impl FieldSet {
         at.entry(last).member = true;
     }
 
-    /// Adds what is below a step.
+    /// Adds the paths below a step.
     pub(super) fn add(&mut self, element: &PathElement, node: Node) {
         if !node.is_some() {
             return;
@@ -180,7 +181,7 @@ impl FieldSet {
         self.get(element).is_some_and(|node| node.member)
     }
 
-    /// What the set holds below a step, if anything.
+    /// The set's paths below a step, if there are any.
     pub(super) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
         self.get(element)
             .map(|node| &node.children)
@@ -271,7 +272,7 @@ impl FieldSet {
         })
     }
 
-    /// The paths of this set that are not in the other. What lies below a path of the other set stays.
+    /// The paths of this set that are not in the other. A path below a path of the other set stays.
     pub fn difference(self, other: &FieldSet) -> FieldSet {
         self.less(other, &|ours, theirs| Node {
             member: ours.member && !theirs.member,
@@ -290,7 +291,7 @@ impl FieldSet {
         })
     }
 
-    /// The set with what `left` leaves of the steps that the other has, too. Nothing is copied while that is all.
+    /// The set with `left` applied to the steps that the other has, too. Nothing is copied while the set stays whole.
     fn less(self, other: &FieldSet, left: &impl Fn(&Node, &Node) -> Node) -> FieldSet {
         let (ours, mut theirs) = (self.nodes(), other.nodes());
         let mut out: Option<Vec<(PathElement, Node)>> = None;
@@ -356,7 +357,7 @@ impl FieldSet {
         nodes.collect()
     }
 
-    /// Every step at this level: the step, whether it is a path of the set, and what is below.
+    /// Every step at this level: the step, whether it is a path of the set, and the paths below it.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&PathElement, bool, &FieldSet)> {
         self.nodes()
             .iter()
@@ -401,7 +402,7 @@ impl FieldSet {
         Value::Object(own.into_iter().chain(fields).collect())
     }
 
-    /// Reads `fieldsV1`; the error says what cannot be read.
+    /// Reads `fieldsV1`; the error names the unreadable part.
     pub fn decode(fields: &Value) -> Result<FieldSet, String> {
         let Value::Object(map) = fields else {
             return Err("fieldsV1 is not an object".to_owned());

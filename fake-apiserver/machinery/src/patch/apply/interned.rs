@@ -1,7 +1,7 @@
-//! Fields of owners that are the same memory where they are the same.
+//! Interned sets of owned fields: equal sets share memory.
 //!
-//! Nearly all objects of a kind are written by the same programs in the same way, and who owns what is often half of such an
-//! object. What one owner has in many objects is kept once.
+//! Nearly all objects of a kind are written by the same programs in the same way, and managed fields are often half of such an
+//! object. One owner's fields that are equal in many objects are kept once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ struct Pair {
     fields: Value,
 }
 
-/// What was met in one span of time.
+/// The entries that were met in one span of time.
 #[derive(Default)]
 struct Span {
     pairs: HashMap<u64, Pair, BuildHasherDefault<Words>>,
@@ -39,7 +39,7 @@ struct Known {
 }
 
 impl Known {
-    /// What has a number.
+    /// The entry with a number.
     fn get(&mut self, number: u64) -> Option<&Pair> {
         if !self.now.pairs.contains_key(&number) {
             let pair = self.before.pairs.get(&number)?.clone();
@@ -79,7 +79,8 @@ fn address(fields: &Value) -> Option<usize> {
     fields.as_object().and_then(shared_json::Map::address)
 }
 
-/// The set as `fieldsV1`, with a path for the step above if that is a member: the same memory as what is equal and was seen before.
+/// The set as `fieldsV1`, with a path for the step above if that is a member: shares memory with an equal one that was seen
+/// before.
 pub(super) fn encode(set: &FieldSet, member: bool) -> Value {
     let Some(number) = set.number().map(|number| mix(number, u64::from(member))) else {
         return set.encode_part(member);
@@ -100,10 +101,10 @@ pub(super) fn encode(set: &FieldSet, member: bool) -> Value {
     })
 }
 
-/// Reads `fieldsV1`; what was written here is found again.
+/// Reads `fieldsV1`; finds the interned set if [`encode`] wrote it.
 ///
 /// # Errors
-/// What cannot be read.
+/// The unreadable part.
 pub(super) fn decode(fields: &Value) -> Result<FieldSet, String> {
     if let Some(set) = KNOWN.with_borrow_mut(|known| known.set_of(fields)) {
         return Ok(set);

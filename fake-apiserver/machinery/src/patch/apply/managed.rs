@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who owns which fields.
+//! `metadata.managedFields`: the owners of fields.
 
 use super::field_set::FieldSet;
 use super::interned;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const UPDATE_MANAGERS_MAX: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
-/// What an owner is known by. Appliers are one owner whatever API version they use.
+/// The identity of an owner. Appliers are one owner whatever API version they use.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
     /// The name the client gave.
@@ -23,7 +23,7 @@ pub struct Manager {
     pub subresource: Text,
 }
 
-/// What an owner owns.
+/// The fields of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owned {
     pub(super) fields: FieldSet,

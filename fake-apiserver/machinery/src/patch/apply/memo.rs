@@ -1,6 +1,6 @@
-//! What was worked out before.
+//! Caches of earlier results.
 //!
-//! Sets of owned fields are shared: what one write makes of two of them is what the next makes of the same two.
+//! Sets of owned fields are shared, so the result for two sets is the result for the same two sets of the next write.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ const KNOWN_MAX: usize = 512;
 /// For so many keys it is remembered that they were met once.
 const DOORS: usize = 1024;
 
-/// What is remembered in two spans of time: what is met again moves into the present one, and the one before is forgotten when
-/// that is full.
+/// Entries of two spans of time: an entry that is met again moves into the present span, and the former span is dropped when the
+/// present one is full.
 pub(super) struct Spans<K, V> {
     now: Option<Table<K, V>>,
     before: Option<Table<K, V>>,
@@ -45,7 +45,7 @@ impl<K: Hash + Eq + Copy, V> Spans<K, V> {
         self.now.as_ref()?.get(key)
     }
 
-    /// Whether a key was met before. What is met only once need not be remembered.
+    /// Whether a key was met before. A key that is met only once need not be cached.
     pub(super) fn is_met_again(&mut self, key: &K) -> bool {
         let mut number = Words::default();
         key.hash(&mut number);
@@ -104,7 +104,7 @@ enum What {
     RecursiveDifference,
 }
 
-/// Two sets and what became of them. While it is remembered, the sets have their addresses.
+/// Two sets and the result for them. While the entry is cached, the sets keep their addresses.
 struct Done {
     _of: (FieldSet, FieldSet),
     result: FieldSet,

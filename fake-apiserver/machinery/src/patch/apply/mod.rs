@@ -2,11 +2,12 @@
 //!
 //! - `path`, `field_set`: paths into an object and sets of them (`fieldsV1`); `managed`: `metadata.managedFields`.
 //! - `types`: how a type looks to the merge; `check`, `merge`, `compare`, `remove`, `to_set`: walks over values of a type.
-//! - `trace`, `memo`, `interned`: what was met before is not worked out again.
+//! - `change_key`, `memo`, `interned`: caches of earlier results.
 //! - `owners`: how ownership moves; `operation`: the two requests, [`apply()`] and [`track_update`].
 //!
-//! - `versions`: what owners in other versions of the kind see; who calls says how to convert.
+//! - `versions`: the view of owners in other versions of the kind; the caller converts.
 
+mod change_key;
 mod check;
 mod compare;
 mod error;
@@ -23,7 +24,6 @@ mod remove;
 #[cfg(test)]
 mod tests;
 mod to_set;
-mod trace;
 mod types;
 mod versions;
 

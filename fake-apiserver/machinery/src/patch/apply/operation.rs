@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// What a write is, apart from its object.
+/// The properties of a write, apart from its object.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
     /// The `fieldManager`; empty counts as `unknown`.
@@ -27,7 +27,7 @@ pub struct Operation<'a> {
     /// The time of the write: RFC 3339, in whole seconds, in UTC.
     pub now: &'a str,
     /// The fields that a write through this resource or subresource cannot change, and so never owns: `status` for the object,
-    /// `spec` for `status`. What is below them counts too.
+    /// `spec` for `status`. Fields below them count too.
     pub reset_fields: &'a FieldSet,
     /// How owners in other versions see the object; without it they are taken to be of this one.
     pub versions: Option<&'a dyn Versions>,
@@ -43,7 +43,7 @@ impl Operation<'_> {
 ///
 /// Without a live object this is a create. The result is not yet defaulted, and may hold nulls where the last field of a part
 /// was removed: for built-in types canonicalize and default it, for custom resources default it (which drops such nulls).
-/// Fields that this manager applied before, does not apply now, and nobody else owns are removed. With `force`, fields are
+/// Fields that this manager applied before, does not apply now, and no other manager owns are removed. With `force`, fields are
 /// taken from their owners instead of failing with [`ApplyError::Conflict`]. When nothing changes, the live object comes back,
 /// with its times.
 ///
@@ -216,7 +216,7 @@ fn finish(
 /// those of `old`. A request that gives one empty entry or an empty list starts the record anew. Every changed or added field
 /// goes to this manager; an object without any owners stays without, unless it is created.
 ///
-/// Both values are of one version and, for built-in types, canonical and defaulted: what the server stores.
+/// Both values are of one version and, for built-in types, canonical and defaulted: the form in the store.
 pub fn track_update(schema: &Schema, old: Option<&Value>, new: &mut Value, operation: &Operation<'_>) {
     let of = Type::Known(schema, false);
     let empty;
@@ -295,7 +295,7 @@ fn empty_object(schema: &Schema) -> Value {
     })
 }
 
-/// What a write changed, the record of owners aside.
+/// The changes of a write, `managedFields` aside.
 fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) -> Comparison {
     compare(of, old, new)
         .without(operation.reset_fields)
@@ -305,7 +305,7 @@ fn changes(of: Type<'_>, old: &Value, new: &Value, operation: &Operation<'_>) ->
 pub(super) static MANAGED_FIELDS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of(&[&["metadata", "managedFields"]]));
 
-/// Moves what changed to the operation's owner.
+/// Moves the changed fields to the operation's owner.
 fn record(changes: Changes, managed: &mut Managed, operation: &Operation<'_>) {
     owners::take(managed, &changes, None);
     let fields = memo::union(changes.own.modified, &changes.own.added);
@@ -361,11 +361,11 @@ pub fn keep_times(old: &Value, new: &mut Value) -> bool {
     true
 }
 
-/// An object with a configuration laid over it, without anyone owning anything. What the configuration does not say
-/// of the parts of a list or an object stays.
+/// An object with a configuration merged into it, without owners. Parts of a list or an object that the configuration does not
+/// name stay.
 ///
 /// # Errors
-/// What of the configuration is not of the type, or lays over as one what belongs together.
+/// A part of the configuration that is not of the type, or that would merge into an atomic part.
 pub fn merged(schema: &Schema, live: &Value, applied: &Value) -> Result<Value, String> {
     let of = Type::Known(schema, false);
     if let Some(problems) = joined(check::check(of, applied)) {

@@ -1,4 +1,4 @@
-//! How ownership moves when an object changes.
+//! Changes of ownership when an object changes.
 
 use super::compare::Comparison;
 use super::field_set::FieldSet;
@@ -13,7 +13,7 @@ use shared_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What others than `actor` would lose if it took what changed.
+/// The fields that other owners than `actor` would lose if it took the changed ones.
 pub(super) fn conflicts(managed: &Managed, changes: &Changes, actor: &Manager) -> Vec<(Manager, FieldSet)> {
     let taken = |changes: &Comparison| changes.modified.clone().union(changes.added.clone());
     let own = taken(&changes.own);
@@ -30,7 +30,7 @@ pub(super) fn conflicts(managed: &Managed, changes: &Changes, actor: &Manager) -
     lost.filter(|(_, fields)| !fields.is_empty()).collect()
 }
 
-/// Takes what was changed or removed from everybody but `actor`; owners of nothing go.
+/// Takes the changed and removed fields from all owners but `actor`; removes owners without fields.
 pub(super) fn take(managed: &mut Managed, changes: &Changes, actor: Option<&Manager>) {
     for (manager, owned) in &mut managed.0 {
         if Some(manager) == actor {
@@ -66,9 +66,9 @@ static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// Takes from the merged object what `actor` applied last time and no longer does, unless somebody else owns it.
+/// Removes from the merged object the fields that `actor` applied last time and no longer does, unless another manager owns them.
 ///
-/// `managed` already holds what the actor applies now.
+/// `managed` already holds the fields that the actor applies now.
 ///
 /// # Errors
 /// The object cannot be shown in the version of an owner.
@@ -194,7 +194,7 @@ fn unconvertible(version: &str) -> Option<&'static str> {
     }
 }
 
-/// Fits recorded paths to the type as it is now: what is below a part that is owned as one becomes the part itself.
+/// Fits recorded paths to the present type: paths below a part that is now atomic become the part itself.
 ///
 /// Only the types of custom resources change while their objects live.
 ///

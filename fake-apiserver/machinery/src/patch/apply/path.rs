@@ -102,7 +102,7 @@ impl Scalar {
 }
 
 impl PathElement {
-    /// A number for what goes before and the step: the same for equal ones.
+    /// A hash of the former number and the step: the same for equal ones.
     pub(super) fn number(&self, number: u64) -> u64 {
         match self {
             PathElement::Field(name) => mix(number, name.number()),

@@ -62,7 +62,7 @@ pub(super) fn remove_fields(of: Type<'_>, value: Value, fields: &FieldSet) -> Va
     }
 }
 
-/// A part without some of its own parts: what was a map or list still is one.
+/// A part without some of its own parts: a map or list stays one.
 fn emptied(of: Type<'_>, value: Value, below: &FieldSet) -> Value {
     let empty = match &value {
         Value::Object(_) => Value::Object(Map::new()),

@@ -1,4 +1,4 @@
-//! What the recordings do not show: the cap on managers, starting the record anew, first applies, subresources.
+//! Cases that the recordings do not show: the cap on managers, starting the record anew, first applies, subresources.
 
 use super::*;
 use crate::types::builtin;

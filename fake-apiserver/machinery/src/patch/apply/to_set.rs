@@ -1,4 +1,4 @@
-//! Which fields an applied configuration speaks about.
+//! The set of fields in an applied configuration.
 
 use super::field_set::FieldSet;
 use super::path::PathElement;

@@ -1,4 +1,4 @@
-//! How a type looks to server-side apply: a scalar, a list or a map, owned in parts or as one.
+//! A type as server-side apply sees it: a scalar, a list or a map, granular or atomic.
 
 use super::path::{PathElement, Scalar};
 use crate::types::{Array, Field, Kind, ListType, Object, Schema, Written, object_meta};
@@ -16,7 +16,7 @@ pub(super) enum Type<'s> {
     Whole,
 }
 
-/// What a value of a type is.
+/// The structure of a type's values.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape<'s> {
     Scalar(ScalarType),
@@ -128,7 +128,7 @@ impl<'s> List<'s> {
         }
     }
 
-    /// The values that tell an item from others; none where some are missing, or are neither texts nor whole numbers.
+    /// The values of an item's keys; none where some are missing, or are neither texts nor whole numbers.
     pub(super) fn key_values<const MAX: usize>(self, item: &Value) -> Option<[Option<&Value>; MAX]> {
         let is_plain = |value: &&Value| value.is_string() || value.as_i64().is_some();
         let mut values = [None; MAX];
@@ -227,7 +227,7 @@ impl<'s> MapShape<'s> {
     }
 }
 
-/// What resources within resources have as well.
+/// The schema of the metadata of embedded resources.
 static METADATA: LazyLock<Arc<Schema>> = LazyLock::new(object_meta);
 
 /// Whether two values are the same, numbers compared by value.

@@ -1,4 +1,4 @@
-//! Owners in other API versions than the one that is written in: what they own is looked at in their own version.
+//! Owners in other API versions than that of the write: their fields are compared in their own version.
 
 use super::check;
 use super::compare::{Comparison, compare};
@@ -25,9 +25,9 @@ pub trait Versions: fmt::Debug {
 /// Why an object cannot be shown in another version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unconvertible {
-    /// Nobody knows the version: its owners are forgotten.
+    /// The version is unknown: its owners are dropped.
     Unknown,
-    /// What went wrong.
+    /// The conversion's error.
     Refused(String),
 }
 
@@ -68,7 +68,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// Whether what is of that version has to be looked at in it.
+    /// Whether owners of that version need a conversion.
     pub(super) fn is_other(&self, version: &str) -> bool {
         self.others.is_some() && version != self.version
     }
@@ -106,14 +106,14 @@ impl<'a> Views<'a> {
     }
 }
 
-/// What a write changed, in the versions of all owners.
+/// The changes of a write, in the versions of all owners.
 pub(super) struct Changes {
     pub(super) own: Comparison,
     others: BTreeMap<Text, Comparison>,
 }
 
 impl Changes {
-    /// Compares in the versions of all owners but `actor`. Owners in versions that nobody knows are forgotten.
+    /// Compares in the versions of all owners but `actor`. Owners in unknown versions are dropped.
     ///
     /// # Errors
     /// An object cannot be shown in one of the versions.
@@ -154,7 +154,7 @@ impl Changes {
         Ok(Self { own, others })
     }
 
-    /// What changed for an owner in that version.
+    /// The changes that an owner in that version sees.
     pub(super) fn seen_in(&self, version: &str) -> &Comparison {
         self.others.get(version).unwrap_or(&self.own)
     }

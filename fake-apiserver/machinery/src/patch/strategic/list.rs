@@ -1,4 +1,4 @@
-//! Merging lists, and the order of what comes out.
+//! Merging lists, and the order of the result.
 
 use super::map::{self, DIRECTIVE, unknown_directive};
 use crate::patch::PatchError;
@@ -10,7 +10,7 @@ use shared_json::{Array, Map, Value};
 pub(super) struct ListMerge<'s> {
     /// Merged rather than replaced.
     pub(super) merge: bool,
-    /// The field that tells objects apart; none for lists of scalars.
+    /// The merge key of objects; none for lists of scalars.
     pub(super) key: Option<&'s str>,
     /// The type of the items.
     pub(super) items: Option<&'s Schema>,
@@ -76,7 +76,7 @@ fn check_alike(before: &[Value], change: &[Value]) -> Result<(), PatchError> {
 /// Items of a patch.
 type Items<'p> = Vec<&'p Map>;
 
-/// Carries out `$patch` in list items: what is left of the list, and the items of the patch that are to be merged.
+/// Carries out `$patch` in list items: gives the rest of the list, and the items of the patch that are to be merged.
 fn directives<'p>(
     before: &[Value],
     change: &'p [Value],
@@ -136,7 +136,7 @@ fn find(items: &[Value], key: &str, value: &Value) -> Result<Option<usize>, Patc
     Ok(None)
 }
 
-/// What tells an item apart: the value of its key, or the item itself.
+/// The identity of an item: the value of its key, or the item itself.
 fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
     match key {
         Some(key) => item.get(key),

@@ -30,7 +30,7 @@ pub(super) fn merge(target: &mut Map, patch: &Map, schema: Option<&Schema>) -> R
     Ok(())
 }
 
-/// Whether merging takes a field out of a patch: what it has followed as a whole.
+/// Whether merging removes a field from a patch: a field that it has followed as a whole.
 pub(super) fn is_taken(patch: &Map, name: &str) -> bool {
     let is_ordered = || patch.keys().any(|key| key.strip_prefix(SET_ORDER) == Some(name));
     name == RETAIN_KEYS || name.starts_with(SET_ORDER) || is_ordered()

@@ -1,9 +1,9 @@
-//! Strategic merge patch: a merge patch that knows the type, so that lists merge by key and directives say what a merge
-//! cannot.
+//! Strategic merge patch: a merge patch that knows the type, so that lists merge by key and directives express more than a merge
+//! can.
 //!
 //! - `map`: objects, and the directives in them: `$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`.
 //! - `list`: lists, merged by key or by value, and the order of the result.
-//! - `restore`: what the server then says when the merged object is no longer of its type.
+//! - `restore`: the server's errors when the merged object is no longer of its type.
 
 mod list;
 mod map;
@@ -55,7 +55,7 @@ pub fn apply(schema: &Schema, doc: &Value, patch: &Value) -> Result<Value, Patch
     }
 }
 
-/// What is left of a patch once it was merged into `doc`, which refusals show: merging takes out what it has followed.
+/// The rest of a patch after it was merged into `doc`, for refusals: merging removes the parts that it has followed.
 pub fn used(doc: Option<&Value>, patch: &Value) -> Value {
     match (doc, patch) {
         (None, Value::Object(fields)) => {

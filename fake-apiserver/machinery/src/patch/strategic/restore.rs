@@ -1,4 +1,4 @@
-//! What the server says when a merged object cannot be turned back into its Go type.
+//! The server's errors when a merged object cannot be turned back into its Go type.
 
 use crate::patch::print::{go_type, in_order};
 use crate::types::{Kind, Schema};
@@ -22,7 +22,7 @@ pub fn check(schema: &Schema, value: &Value) -> Result<(), String> {
         .or_else(|_| Order::Go.check(schema, value))
 }
 
-/// The order in which fields are looked at. Only what is wrong at first depends on it, so that it is `Any` until something is.
+/// The order in which fields are checked. Only the choice of the first error depends on it, so it is `Any` until there is one.
 #[derive(Clone, Copy)]
 enum Order {
     Any,
@@ -110,7 +110,8 @@ impl Order {
     }
 }
 
-/// Makes whole numbers of what Go's conversions do: fractions that have none, and, cut, what is too large. Says whether there were any.
+/// Converts numbers to whole ones as Go does: drops zero fractions, and truncates numbers that are too large. Returns whether it
+/// changed any.
 pub fn narrow(schema: &Schema, value: &mut Value) -> bool {
     let mut any = false;
     match (&schema.kind, value) {

@@ -1,6 +1,6 @@
-//! Walking a built-in object and filling in what the table and the code of each group say.
+//! Walking a built-in object and filling in the defaults of the table and of each group's code.
 
-use super::{apps, autoscaling, batch, core, others, pod, table};
+use super::{apps, autoscaling, batch, core, named_groups, pod, table};
 use crate::types::Quantity;
 use crate::types::decode::item_of;
 use crate::types::schema::{Defaults, Kind, Object, Schema};
@@ -8,8 +8,8 @@ use shared_json::{Map, Name, Value};
 
 /// Fills in the defaults of a value and all its parts, from the outside in.
 ///
-/// What a part is given follows from the part itself and from those around it, never from what is within a part beside it: one that is the same
-/// memory as in `old`, once those around it have given it what they give, has its defaults.
+/// A part's defaults follow from the part itself and from those around it, never from the contents of a sibling. A part that
+/// shares memory with `old`, after those around it have given it their defaults, has its own already.
 pub(super) fn apply(schema: &Schema, value: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.is_same(value)) {
         return;
@@ -61,7 +61,7 @@ fn round_up(amount: &mut Value) {
     }
 }
 
-/// Whether [`apply`] may change anything: found out without a copy of what it leaves as it is.
+/// Whether [`apply`] may change anything, without copying the parts that it leaves as they are.
 pub(super) fn needs(schema: &Schema, value: &Value, old: Option<&Value>) -> bool {
     if old.is_some_and(|old| old.is_same(value)) {
         return false;
@@ -134,11 +134,11 @@ fn fill(name: &str, object: &Object, map: &mut Map, old: Option<&Value>) {
         "apps" => apps::fill(kind, map),
         "batch" => batch::fill(kind, map),
         "autoscaling" => autoscaling::fill(kind, map),
-        _ => others::fill(name, map),
+        _ => named_groups::fill(name, map),
     }
 }
 
-/// Sets what is unset: missing or null. The objects on the way are made.
+/// Sets a field that is missing or null. The objects on the way are made.
 pub(super) fn set(map: &mut Map, path: &[&str], value: &Value) {
     match path {
         [] => {}

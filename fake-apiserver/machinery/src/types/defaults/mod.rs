@@ -1,4 +1,4 @@
-//! Filling in what a client left out.
+//! Defaulting: filling in fields that a client left out.
 //!
 //! - `structural`: custom resources, from the defaults in their schema.
 //! - `builtin`: built-in types, from a readable table (`table`, `defaults.txt`) keyed by definition, and where a default depends on
@@ -9,7 +9,7 @@ mod autoscaling;
 mod batch;
 mod builtin;
 mod core;
-mod others;
+mod named_groups;
 mod pod;
 mod structural;
 mod table;
@@ -23,7 +23,7 @@ impl Schema {
     ///
     /// A custom resource gets those of its schema; nulls in fields that are not nullable give way to the default, or go. A built-in
     /// object, which must be canonical (see [`Schema::canonicalize`]), gets those that OpenAPI declares and those that the
-    /// real server has in code; what depends on other objects (a service account, a cluster IP) is left to its strategy.
+    /// real server has in code; defaults that depend on other objects (a service account, a cluster IP) are left to its strategy.
     ///
     /// ```
     /// use shared_json::json;
@@ -45,7 +45,7 @@ impl Schema {
         }
     }
 
-    /// The same, but nulls that nobody allowed stay if they have no default.
+    /// The same, but nulls in fields that are not nullable stay if they have no default.
     pub fn default_only(&self, value: &mut Value) {
         match self.name {
             Some(_) => builtin::apply(self, value, None),

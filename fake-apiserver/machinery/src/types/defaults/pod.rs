@@ -1,4 +1,4 @@
-//! Pods, and what is common to pods and pod templates.
+//! Pods, and the defaults that pods and pod templates share.
 
 use super::builtin::{object, set, text, unset};
 use crate::types::Quantity;
@@ -27,7 +27,7 @@ pub(super) fn fill(kind: &str, map: &mut Map) {
     }
 }
 
-/// What holds for pods but not for templates.
+/// The defaults of pods but not of templates.
 fn pod(map: &mut Map) {
     let Some(spec) = object(map, "spec") else { return };
     if spec
@@ -56,10 +56,10 @@ fn pod(map: &mut Map) {
     pod_level_requests(spec);
 }
 
-/// What a whole pod may be given besides huge pages.
+/// The pod-level resources besides huge pages.
 const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
 
-/// A pod with limits of its own requests what its containers do, or as much as its limits.
+/// A pod with limits of its own requests the sum of its containers' requests, or as much as its limits.
 fn pod_level_requests(spec: &mut Map) {
     let limits = spec
         .get("resources")
@@ -87,7 +87,7 @@ fn pod_level_requests(spec: &mut Map) {
     }
 }
 
-/// What the containers of a pod request in all: init containers run one after the other, sidecars stay.
+/// The sum of a pod's container requests: init containers run one after the other, sidecars stay.
 fn containers_requests(spec: &Map) -> BTreeMap<String, Quantity> {
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
     let mut all: BTreeMap<String, Quantity> = BTreeMap::new();
@@ -124,7 +124,7 @@ fn containers_requests(spec: &Map) -> BTreeMap<String, Quantity> {
     all
 }
 
-/// What is limited and not requested is requested up to the limit.
+/// Sets missing requests to the limits.
 fn requests_from_limits(resources: &mut Map) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
         return;
@@ -177,7 +177,7 @@ fn pull_policy_of(image: &str) -> &'static str {
     }
 }
 
-/// `img`, `img:latest`, `registry:5000/img`; not `img:1`, `img@sha256:…`, nor what is no reference to an image.
+/// `img`, `img:latest`, `registry:5000/img`; not `img:1`, `img@sha256:…`, nor an invalid image reference.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')
@@ -214,7 +214,7 @@ fn is_hash(image: &str) -> bool {
     image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a text may name images: small letters, digits and what stands between them, below a registry if it is one.
+/// Whether a text may name images: small letters, digits and separators, below a registry if it has one.
 fn is_repository(path: &str) -> bool {
     let is_word =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());

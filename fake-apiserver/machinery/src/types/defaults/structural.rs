@@ -3,7 +3,7 @@
 use crate::types::schema::{Kind, Schema};
 use shared_json::Value;
 
-/// Fills in the schema's defaults, from the outside in, and drops nulls that nobody allowed if that is asked for.
+/// Fills in the schema's defaults, from the outside in, and, with `drops_nulls`, drops nulls in fields that are not nullable.
 pub(super) fn apply(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     match (&schema.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {

@@ -1,7 +1,7 @@
 //! The table of plain defaults of built-in types.
 //!
 //! `defaults.txt` holds one definition per unindented line, without its prefix (`core.v1.PodSpec`), and per indented line
-//! a path of fields from there and the JSON value it gets when it is unset. They are what the real server's code sets and
+//! a path of fields from there and its default as JSON. They are the defaults that the real server's code sets and
 //! OpenAPI does not show; each is seen in the answers of a 1.36 server or documented with its field.
 
 use shared_json::Value;

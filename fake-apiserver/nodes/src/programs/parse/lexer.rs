@@ -160,7 +160,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// What follows a `$`.
+    /// Reads the expansion after a `$`.
     fn dollar(&mut self, word: &mut Word, quoted: bool) -> Result<(), SyntaxError> {
         match self.chars.peek() {
             Some('(') => {

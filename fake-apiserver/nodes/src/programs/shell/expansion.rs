@@ -1,4 +1,4 @@
-//! What a command's words and redirections become before it runs.
+//! Expansion of a command's words and redirections before it runs.
 
 use super::super::arith;
 use super::super::files::resolve;

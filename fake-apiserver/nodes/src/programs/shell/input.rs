@@ -1,4 +1,4 @@
-//! What a shell and its commands read: a script on the standard input, a line, what somebody types.
+//! The input of a shell and its commands: a script on the standard input, a line, a user's typing.
 
 use super::super::builtins;
 use super::super::parse::parse;
@@ -41,7 +41,7 @@ impl Shell {
         self.status = 0;
     }
 
-    /// Runs what comes in, a command as soon as it is whole.
+    /// Runs the input, each command as soon as it is whole.
     pub(super) async fn read_commands(&mut self, streams: &Streams) {
         let mut text = String::new();
         loop {

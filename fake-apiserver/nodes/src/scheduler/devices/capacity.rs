@@ -1,4 +1,4 @@
-//! What devices that several may share have left.
+//! The remaining capacity of shared devices.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::pools::{Id, Pool};
 /// How much of each of a device's capacities.
 pub(super) type Amounts<'a> = BTreeMap<&'a str, Quantity>;
 
-/// What is taken already: devices, and of those that are shared, how much.
+/// The allocated devices, and the consumed capacity of shared ones.
 #[derive(Debug, Default)]
 pub(super) struct Taken<'a> {
     pub devices: std::collections::BTreeSet<Id<'a>>,
@@ -20,7 +20,7 @@ pub(super) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// What the allocations of claims have taken.
+    /// The devices and capacity of the claims' allocations.
     pub(super) fn of(claims: impl Iterator<Item = &'a Value>) -> Self {
         let mut out = Self::default();
         for result in claims.flat_map(|claim| list(claim, "status.allocation.devices.results")) {
@@ -65,8 +65,8 @@ pub(super) fn is_shared(device: &Value) -> bool {
     at(device, "allowMultipleAllocations").and_then(Value::as_bool) == Some(true)
 }
 
-/// What a request takes of one capacity: what it asks for, rounded up to what the device allows; without a word, what the
-/// device gives by default, or all.
+/// A request's consumption of one capacity: the requested amount, rounded up to one that the device allows; without an amount,
+/// the device's default, or all of it.
 fn share(capacity: &Value, wanted: Option<&Value>) -> Quantity {
     let policy = capacity.get("requestPolicy");
     let of_policy = |path: &str| policy.and_then(|policy| at(policy, path));
@@ -114,7 +114,7 @@ fn is_refused(capacity: &Value, share: Quantity) -> bool {
             .any(|value| Quantity::of(value).nanos() == share.nanos())
 }
 
-/// What a request takes of each capacity of a device.
+/// A request's consumption of each capacity of a device.
 pub(super) fn shares<'a>(device: &'a Value, request: &Value) -> Amounts<'a> {
     capacities(device, "capacity")
         .map(|(name, capacity)| {
@@ -149,10 +149,10 @@ pub(super) fn has_room(
         })
 }
 
-/// What devices of a pool use of what they share, by set and counter.
+/// The consumption of shared counters by devices of a pool, by set and counter.
 pub(super) type Counters<'a> = BTreeMap<(&'a str, &'a str), i128>;
 
-/// What a device uses.
+/// The consumption of a device.
 pub(super) fn used<'a>(device: &'a Value) -> Counters<'a> {
     let mut out = Counters::new();
     for used in list(device, "consumesCounters") {
@@ -166,7 +166,7 @@ pub(super) fn used<'a>(device: &'a Value) -> Counters<'a> {
     out
 }
 
-/// What a pool has left of what its devices share.
+/// The rest of a pool's shared counters.
 pub(super) fn left<'a>(pool: &Pool<'a>, taken: &Taken<'_>) -> Counters<'a> {
     let mut out = Counters::new();
     for set in &pool.counters {

@@ -1,4 +1,4 @@
-//! What a pod asks for by claims: which are there, which have their devices, and what becomes of the others.
+//! The claims of a pod: the existing ones, the allocated ones, and the treatment of the others.
 
 use machinery::meta::{ObjectMeta as _, at};
 use machinery::placement::term_matches;
@@ -17,7 +17,7 @@ const RESERVED_MAX: usize = 256;
 /// Said of a node where claims that have their devices are of no use.
 pub(in super::super) const ELSEWHERE: &str = "resourceclaim not available on the node";
 
-/// The claims of a pod. The error is what it has to wait for.
+/// The claims of a pod. The error is the claim that it has to wait for.
 pub(in super::super) fn claims_of<'a>(pod: &Value, cluster: &'a Cluster) -> Result<Vec<&'a Value>, String> {
     let mut out = Vec::new();
     for wanted in list(pod, "spec.resourceClaims") {
@@ -83,7 +83,7 @@ pub(in super::super) struct State<'a> {
     extended: Option<Extended<'a>>,
 }
 
-/// What a pod gets on a node.
+/// The allocations of a pod on a node.
 #[derive(Default)]
 pub(in super::super) struct Allocated {
     /// The allocations of those of its claims that have none.
@@ -93,7 +93,7 @@ pub(in super::super) struct Allocated {
 }
 
 impl<'a> State<'a> {
-    /// Looks at the claims of a pod. The error is what no node can help.
+    /// Looks at the claims of a pod. The error is one that no node can help.
     pub(in super::super) fn new(pod: &'a PodInfo, cluster: &'a Cluster) -> Result<Self, String> {
         let claims = claims_of(&pod.object, cluster)?;
         let extended = Extended::of(pod, cluster);
@@ -133,7 +133,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// What those of the claims get on a node that have no devices. None if there are not enough.
+    /// The allocations on a node for the claims that have none. None if there are not enough devices.
     pub(in super::super) fn allocate(
         &self,
         cluster: &'a Cluster,
@@ -216,7 +216,7 @@ impl<'a> State<'a> {
         each.sum()
     }
 
-    /// A claim that is of no use where it has its devices, and that nobody else uses: it may get others.
+    /// A claim whose devices are out of the nodes' reach, and that no other pod uses: it may get others.
     pub(in super::super) fn idle(&self, pod: &Value, nodes: &[&NodeInfo]) -> Option<&'a Value> {
         self.claims.iter().copied().find(|claim| {
             is_allocated(claim)
@@ -228,7 +228,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// What is said of the claims of a pod that fits nowhere.
+    /// The message about the claims of a pod that fits nowhere.
     pub(in super::super) fn said(&self, freed: bool) -> &'static str {
         if self.is_empty() {
             super::super::message::NO_CLAIMS

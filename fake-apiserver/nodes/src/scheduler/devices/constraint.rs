@@ -1,4 +1,4 @@
-//! What the devices of some requests must have in common, or must not.
+//! Constraints over the devices of some requests: attributes that must be equal, or distinct.
 
 use shared_json::Value;
 

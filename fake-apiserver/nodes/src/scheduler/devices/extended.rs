@@ -1,4 +1,4 @@
-//! Extended resources that a class of devices stands for: what a pod asks for by them, as the claim that the scheduler makes.
+//! Extended resources that a class of devices stands for: a pod's requests for them, as the claim that the scheduler makes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::super::cluster::{Cluster, NodeInfo, PodInfo, list, text};
 const OF_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 /// Says of a claim that it is one for extended resources.
 const ANNOTATION: &str = "resource.kubernetes.io/extended-resource-claim";
-/// What the claim is called before it is made.
+/// The name of the claim before it is made.
 const UNMADE: &str = "<extended-resources>";
 const WHOLE: i128 = 1_000_000_000;
 
@@ -41,12 +41,12 @@ pub(in super::super) fn stands_for(class: &Value, resource: &str) -> bool {
         || resource.strip_prefix(OF_CLASS) == Some(class.name())
 }
 
-/// Whether devices are to be looked for where a node with these resources has none of what is asked for.
+/// Whether to look for devices where a node with these resources has none of the requested resource.
 pub(in super::super) fn is_by_devices(resource: &str, allocatable: &Amounts, cluster: &Cluster) -> bool {
     allocatable.get(resource).is_none_or(|amount| *amount <= 0) && class_of(resource, cluster).is_some()
 }
 
-/// What a pod has to do with extended resources that classes stand for.
+/// A pod's extended resources that classes stand for.
 pub(super) enum Extended<'a> {
     /// The pod asks for these, in order.
     Asked(&'a Value, Vec<&'a str>),
@@ -117,7 +117,7 @@ impl Special {
         Some(Self { claim, mappings })
     }
 
-    /// What the pod's status says of it once the claim has its name.
+    /// The pod's status for it once the claim has its name.
     pub(in super::super) fn status(&self, name: &str) -> Value {
         json!({"extendedResourceClaimStatus": {"requestMappings": self.mappings, "resourceClaimName": name}})
     }
@@ -131,7 +131,7 @@ struct Wanted<'a> {
     count: i128,
 }
 
-/// Of what a container asks for, the request and which requests it uses: those that it may share first.
+/// The request for a resource of a container, and the requests that it uses: those that it may share first.
 fn of_container<'a>(
     place: usize,
     container: &Value,
@@ -165,8 +165,8 @@ fn of_container<'a>(
     (Some(wanted), mappings)
 }
 
-/// The requests for some resources, each with its class, and which of them each container uses. What runs on has requests of its
-/// own; init containers use those of what runs after them, and have one more together for the one that needs most.
+/// The requests for some resources, each with its class, and the requests that each container uses. Containers and sidecars have
+/// requests of their own; init containers use those of containers that run after them, and share one more for the largest need.
 fn requests(pod: &Value, resources: &[(&str, &str)]) -> (Vec<Value>, Vec<Value>) {
     let init = list(pod, "spec.initContainers");
     let containers: Vec<&Value> = init.iter().chain(list(pod, "spec.containers")).collect();

@@ -1,9 +1,9 @@
-//! Devices: which of them a pod's claims get on a node.
+//! Devices: the allocation for a pod's claims on a node.
 //!
-//! [`claims`] is what a pod asks for and has, [`pools`] what a node reaches, [`request`] which devices a request takes,
-//! [`search`] finds the first way in which all requests get theirs, in the real one's order; [`capacity`] is what devices that
-//! several share have left, [`constraint`] what devices must have in common, [`result`] the allocation as it is written; [`extended`] is the claim that the
-//! scheduler makes itself, for resources that classes of devices stand for.
+//! [`claims`] are a pod's claims and their allocations, [`pools`] the devices in a node's reach, [`request`] the devices that a
+//! request takes, [`search`] finds the first way in which all requests get theirs, in the real one's order; [`capacity`] is the
+//! rest of shared devices, [`constraint`] the constraints between devices, [`result`] the allocation as it is written;
+//! [`extended`] is the claim that the scheduler makes itself, for resources that classes of devices stand for.
 
 mod capacity;
 mod claims;

@@ -8,7 +8,7 @@ use shared_json::Value;
 
 use super::super::cluster::{Cluster, NodeInfo, list, text};
 
-/// What tells devices apart: driver, pool and name.
+/// The identity of a device: driver, pool and name.
 pub(super) type Id<'a> = (&'a str, &'a str, &'a str);
 
 /// Why nothing of a pool can be had.
@@ -36,7 +36,7 @@ pub(super) struct Pool<'a> {
     slices: Vec<&'a Value>,
     /// Slices with devices for other nodes.
     elsewhere: Vec<&'a Value>,
-    /// What devices of the pool share.
+    /// The shared counters of the pool.
     pub counters: Vec<&'a Value>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Pool<'a> {
             .any(|(_, device)| !list(device, "bindingConditions").is_empty())
     }
 
-    /// Names of devices are unique, and what devices use of is there.
+    /// Whether names of devices are unique, and the counters that devices consume exist.
     fn is_valid(&self) -> bool {
         let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
         let mut here = self.slices.iter().flat_map(|slice| devices(slice));
@@ -205,7 +205,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// All devices of the pool, whoever they are for.
+    /// All devices of the pool, also those in slices for other nodes.
     pub(super) fn everything(&self) -> impl Iterator<Item = (Id<'a>, &'a Value)> {
         let slices = self.slices.iter().chain(&self.elsewhere).copied();
         slices.collect::<Vec<_>>().into_iter().flat_map(devices)

@@ -1,4 +1,4 @@
-//! A request, or one of several that will do, and which devices it takes.
+//! A request, or one of its alternatives, and the devices that match it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::pools::{Device, reaches};
 
 static SCOPE: LazyLock<Scope> = LazyLock::new(Scope::new);
 
-/// What is asked for.
+/// A request for devices.
 pub(super) struct Request<'a> {
     pub name: &'a str,
     /// The request that this is a way to meet.
@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
 struct Selector<'a> {
     text: &'a str,
     read: Result<Expression, String>,
-    /// Where it stands, as the real one tells it.
+    /// Its path, as the real scheduler prints it.
     place: String,
 }
 
@@ -46,7 +46,7 @@ fn selectors<'a>(of: &'a [Value], whose: &str) -> Vec<Selector<'a>> {
 }
 
 impl<'a> Request<'a> {
-    /// The ways in which each request of a claim can be met, in order. The error is what is wrong with a request.
+    /// The ways in which each request of a claim can be met, in order. The error is that of an invalid request.
     pub(super) fn of(claim: &'a Value, cluster: &'a Cluster) -> Result<Vec<Vec<Self>>, String> {
         let whose = format!("claim {}/{}", claim.namespace(), claim.name());
         let all = list(claim, "spec.devices.requests").iter();
@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
         .collect()
     }
 
-    /// The name by which results tell of it.
+    /// Its name in results.
     pub(super) fn full_name(&self) -> String {
         match self.parent {
             Some(parent) => format!("{parent}/{}", self.name),
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
         Ok(!by_device || reaches(device.object, node))
     }
 
-    /// Whether a device has the capacities that the request asks for, whoever else uses it.
+    /// Whether a device has the capacities that the request asks for, regardless of its other users.
     pub(super) fn fits(&self, device: &Value) -> bool {
         has_room(device, self.spec, None, None)
     }

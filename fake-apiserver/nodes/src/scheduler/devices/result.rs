@@ -53,7 +53,7 @@ fn result(found: &Found<'_>, chosen: &Chosen<'_>) -> Value {
     out
 }
 
-/// What drivers are told: by the classes of the requests, each once, then by the claim.
+/// The configurations for drivers: by the classes of the requests, each once, then by the claim.
 fn configs(found: &Found<'_>, place: usize, claim: &Value) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     let mut classes: Vec<(&str, std::ops::Range<usize>)> = Vec::new();

@@ -1,6 +1,6 @@
 //! The first way in which all requests of some claims get their devices.
 //!
-//! One request after the other, one device after the other, each tried in order; what turns out not to lead anywhere is taken
+//! One request after the other, one device after the other, each tried in order; a choice that leads nowhere is taken
 //! back. The first whole solution is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 200_000;
 pub(in super::super) enum Failure {
     /// Not on this node.
     Here(String),
-    /// Something is wrong with what is asked for.
+    /// A request is invalid.
     Wrong(String),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Chosen<'a> {
     pub consumed: Amounts<'a>,
 }
 
-/// What was found for some claims.
+/// The devices found for some claims.
 pub(super) struct Found<'a> {
     pub requests: Vec<Vec<Vec<Request<'a>>>>,
     /// By claim.
@@ -66,7 +66,7 @@ struct Search<'a, 'b> {
     node: &'b NodeInfo,
     claims: &'b [&'a Value],
     requests: Vec<Vec<Vec<Request<'a>>>>,
-    /// What a request gets that takes all it can.
+    /// The devices of a request that takes all it can.
     all: BTreeMap<(usize, usize, usize), Vec<Device<'a>>>,
     pools: Vec<Pool<'a>>,
     devices: Vec<Device<'a>>,
@@ -145,7 +145,7 @@ impl<'a> Search<'a, '_> {
         format!("claim {}/{}, request {name}", claim.namespace(), claim.name())
     }
 
-    /// What the requests get that take all they can, and whether there are more devices than a claim may get.
+    /// The devices of requests that take all they can, and whether there are more than a claim may get.
     fn look_ahead(&mut self) -> Result<(), Failure> {
         for claim in 0..self.requests.len() {
             let mut least = 0;

@@ -1,4 +1,4 @@
-//! Which devices claims get on the node `a`: the pools that there are, what is asked for, and who gets what.
+//! The devices that claims get on the node `a`: pools, requests, and allocations.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::cluster::{Cluster, PodInfo, list, text};
 use super::State;
 use super::search::Failure;
 
-/// A device, and what there is to say of it.
+/// A device, with further fields.
 fn d(name: &str, more: Value) -> Value {
     let mut device = json!({"name": name});
     device.merge(&more);
@@ -117,7 +117,7 @@ fn big() -> Value {
     json!({"selectors": [{"cel": {"expression": BIG}}]})
 }
 
-/// What each of the claims gets, as `request:device`, behind it what is consumed; `-` if it is not to be had.
+/// The allocation of each claim, as `request:device` with the consumption behind it; `-` if there is none.
 fn found(slices: &[Value], claims: &[Value], taken: &[Value]) -> String {
     let mut cluster = Cluster::default();
     for (name, zone) in [("a", "1"), ("b", "2")] {

@@ -6,7 +6,7 @@ use shared_json::Value;
 use super::super::cluster::{NodeInfo, list};
 use super::{Cycle, Refusal};
 
-/// What of a pod needs a feature.
+/// Whether a pod needs a feature.
 type Needs = fn(&Value) -> bool;
 
 const FEATURES: [(&str, Needs); 2] = [

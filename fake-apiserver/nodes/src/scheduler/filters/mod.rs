@@ -1,4 +1,4 @@
-//! Where a pod cannot go, and why. A file each, in the order in which the real scheduler asks.
+//! Filters: the nodes that a pod cannot use, with reasons. A file each, in the order of the real scheduler.
 
 mod declared_features;
 mod node_affinity;
@@ -48,11 +48,11 @@ pub(super) enum Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub reasons: Vec<String>,
-    /// Who says so.
+    /// The filter that refuses.
     pub by: Option<Filter>,
     /// Whether it could be, were other pods not there.
     pub resolvable: bool,
-    /// Whether something is wrong with what the pod asks for.
+    /// Whether the pod's request is invalid.
     pub is_error: bool,
 }
 
@@ -81,7 +81,7 @@ impl Refusal {
     }
 }
 
-/// What a pod's filters have worked out for all nodes together.
+/// The results of a pod's filters for all nodes together.
 pub(super) struct Cycle<'a> {
     pub pod: &'a Arc<PodInfo>,
     pub cluster: &'a Cluster,
@@ -93,7 +93,7 @@ pub(super) struct Cycle<'a> {
     filters: Vec<(Filter, Refuse)>,
 }
 
-/// What no node can help, told by whom.
+/// A refusal that no node can help, and its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hopeless {
     Volumes(Filter, String),
@@ -118,7 +118,7 @@ impl<'a> Nodes<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    /// Looks at the cluster for a pod. The error is what no node can help.
+    /// Looks at the cluster for a pod. The error is a refusal that no node can help.
     pub(super) fn new(pod: &'a Arc<PodInfo>, cluster: &'a Cluster) -> Result<Self, Hopeless> {
         volumes::check(pod, cluster).map_err(|(by, why)| Hopeless::Volumes(by, why))?;
         let devices = devices::State::new(pod, cluster).map_err(Hopeless::Devices)?;

@@ -11,7 +11,7 @@ use super::{Cycle, Refusal};
 
 const PREFERRED: &str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
-/// What a pod would rather have of its node.
+/// A pod's preferred terms of node affinity.
 pub(in super::super) fn preferences(pod: &Value) -> &[Value] {
     list(pod, PREFERRED)
 }

@@ -1,4 +1,4 @@
-//! Resources: what is asked for must be free.
+//! Resources: the requested amounts must be free.
 
 use super::super::cluster::NodeInfo;
 use super::super::devices::is_by_devices;

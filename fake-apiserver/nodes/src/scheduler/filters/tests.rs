@@ -224,7 +224,7 @@ fn where_pods_fit(#[case] spec: Value, #[case] change: Value, #[case] expected: 
     assert_eq!(place(spec, change), expected);
 }
 
-/// What is said of a pod that fits nowhere, or where it can go.
+/// The message about a pod that fits nowhere, or its possible nodes.
 fn said(spec: Value, change: Value) -> String {
     let cluster = cluster(change);
     let never = spec["preemptionPolicy"] == "Never";
@@ -251,7 +251,7 @@ fn said(spec: Value, change: Value) -> String {
     message::refused(&refusals, message::NO_CLAIMS, &outcome)
 }
 
-/// As kube-scheduler 1.36.2 said it, on the same nodes: what is wrong with them, and what drivings away would come to.
+/// The messages of kube-scheduler 1.36.2 on the same nodes: the refusals, and the result of preemption.
 #[rstest]
 #[case(json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}]}), json!({}), "3 Insufficient cpu", "3 useless")]
 #[case(json!({"containers": [{"resources": {"requests": {"memory": "2Gi"}}}]}), json!({}), "3 Insufficient memory", "3 useless")]

@@ -28,7 +28,7 @@ fn pod(name: &str, namespace: &str, claims: &[&str]) -> Arc<PodInfo> {
     })))
 }
 
-/// What keeps the pod from the node `a`; nothing if it can go there.
+/// The refusal of the node `a` for the pod; empty if it can go there.
 fn refused(cluster: &Cluster, pod: &Arc<PodInfo>) -> String {
     match Cycle::new(pod, cluster) {
         Err(Hopeless::Volumes(_, why) | Hopeless::Devices(why)) => why,
@@ -111,7 +111,7 @@ const NO_VOLUME: &str = "persistentvolume \"v\" not found";
 const LOST: &str = "persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"v\"";
 const GOES: &str = "persistentvolumeclaim \"c\" is being deleted";
 
-/// What a claim is like, whether its volume is there, and what is said of a pod that names it and of one for which it is made.
+/// The claim, whether its volume exists, and the messages for a pod that names it and for one for which it is made.
 #[rstest]
 #[case::missing(Value::Null, true, NO_CLAIM, NOT_YET)]
 #[case::bound(json!({"spec": {"volumeName": "v"}}), true, "", "")]
@@ -215,7 +215,7 @@ fn limits(#[case] most: Value, #[case] there: &[&str], #[case] new: &[&str], #[c
 
 const IN_USE: &str = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
 
-/// The modes of a claim, whose pod uses what on which node, and whether another pod can use the claim.
+/// The modes of a claim, the pods that use claims on nodes, and whether another pod can use the claim.
 #[rstest]
 #[case::of_one_pod_and_unused(&["ReadWriteOncePod"], &[], "")]
 #[case::of_one_pod_and_used(&["ReadWriteOncePod"], &[("d", "c", "a")], IN_USE)]

@@ -52,7 +52,7 @@ pub(in super::super) fn waits_for_consumer(cluster: &Cluster, claim: &Value) -> 
         .is_some_and(|class| text(class, "volumeBindingMode") == "WaitForFirstConsumer")
 }
 
-/// What about a pod's claims no node can help, and which filter says so.
+/// The problem of a pod's claims that no node can help, and its filter.
 pub(super) fn check(pod: &PodInfo, cluster: &Cluster) -> Result<(), (Filter, String)> {
     let mut unbound = false;
     for name in &pod.claims {
@@ -198,7 +198,7 @@ pub(super) fn limits(cycle: &Cycle<'_>, node: &NodeInfo) -> Option<Refusal> {
         .then(|| Refusal::resolvable("node(s) exceed max volume count"))
 }
 
-/// Labels of volumes and nodes that say where they are, and what the older ones are called today.
+/// Topology labels of volumes and nodes, and the present names of the older ones.
 pub(in super::super) const PLACES: [(&str, &str); 4] = [
     (
         "failure-domain.beta.kubernetes.io/zone",

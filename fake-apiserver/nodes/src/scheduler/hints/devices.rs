@@ -1,4 +1,4 @@
-//! What the filter says that looks at devices.
+//! The hints of the filter that looks at devices.
 
 use machinery::meta::{ObjectMeta as _, at};
 use shared_json::Value;

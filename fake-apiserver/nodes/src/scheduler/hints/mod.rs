@@ -1,6 +1,6 @@
-//! Which change may help a pod that fits nowhere: each filter says so of the pods that it has refused. Pure.
+//! Queueing hints: each filter says whether a change may help a pod that it has refused. Pure.
 //!
-//! [`nodes`], [`pods`], [`volumes`] and [`devices`] have what the filters say, each beside those that look at the like.
+//! [`nodes`], [`pods`], [`volumes`] and [`devices`] have the filters' hints, grouped by the objects that the filters look at.
 
 mod devices;
 mod nodes;
@@ -13,7 +13,7 @@ use shared_json::Value;
 use super::cluster::{Cluster, PodInfo};
 use super::filters::Filter;
 
-/// Something that has changed: what it was, unless it is new, and what it is, unless it is gone.
+/// A change of an object: its old version, unless it is new, and its new one, unless it is gone.
 pub(super) enum Event<'a> {
     Node(NodeEvent<'a>),
     /// A pod that has a node.
@@ -30,7 +30,7 @@ pub(super) enum Event<'a> {
     Slice,
 }
 
-/// A node, and what of it has changed.
+/// A node, and its changed parts.
 pub(super) struct NodeEvent<'a> {
     old: Option<&'a Value>,
     new: Option<&'a Value>,

@@ -1,4 +1,4 @@
-//! What filters say that look at nodes alone.
+//! The hints of filters that look at nodes alone.
 
 use machinery::meta::at;
 use machinery::placement::{amounts, node_matches, tolerates, tolerates_all};

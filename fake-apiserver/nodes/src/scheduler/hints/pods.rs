@@ -1,4 +1,4 @@
-//! What filters say that look at other pods.
+//! The hints of filters that look at other pods.
 
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Map, Value};

@@ -492,7 +492,7 @@ fn restarts_all() -> Value {
     json!({"restartPolicyRules": [{"action": "RestartAllContainers"}]})
 }
 
-/// What nodes declare concerns no other filter.
+/// The declared features of nodes concern no other filter.
 #[test]
 fn features_are_the_business_of_one_filter() {
     let (old, new) = (json!({}), json!({"status": {"declaredFeatures": ["F"]}}));

@@ -1,4 +1,4 @@
-//! What filters say that look at volumes.
+//! The hints of filters that look at volumes.
 
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::Value;
@@ -7,7 +7,7 @@ use super::super::cluster::{PodInfo, list, text};
 use super::super::filters::VOLUME_PLACES;
 use super::Event;
 
-/// Drivers that have taken over what the tree of Kubernetes once had itself.
+/// Drivers that replace plugins of Kubernetes' own tree.
 const MIGRATED: &str = "storage.alpha.kubernetes.io/migrated-plugins";
 
 fn uses(pod: &PodInfo, claim: &Value) -> bool {

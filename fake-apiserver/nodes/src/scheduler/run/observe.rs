@@ -1,4 +1,4 @@
-//! What the scheduler is told of the cluster, and whom it tries again for that.
+//! The scheduler's intake of changes, and the pods that it tries again for them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::super::hints::{Event, NodeEvent};
 use super::{Kind, Scheduler, is_ours};
 
 impl Scheduler {
-    /// Those whom a change may help are tried again.
+    /// Tries the pods again that a change may help.
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         let cluster = &self.cluster;
         self.queue
@@ -29,7 +29,7 @@ impl Scheduler {
             });
     }
 
-    /// A pod without a node has changed, and with it perhaps for whom room is kept on a node, which somebody else may say, too.
+    /// A pod without a node has changed, and with it perhaps its nominated node, which another client may write, too.
     fn renominate(&mut self, old: Option<&PodInfo>, pod: &Arc<PodInfo>) {
         let was = old.map_or("", PodInfo::nominated);
         let is = pod.nominated();

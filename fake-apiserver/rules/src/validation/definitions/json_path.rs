@@ -8,7 +8,7 @@ const ENDS: &str = "unexpected end of JSON path";
 /// The schema of the field at a path; null for one of which nothing is said. `quoted` is whether names may stand in brackets.
 ///
 /// # Errors
-/// What is wrong with the path, in the real server's words.
+/// The error in the path, in the real server's words.
 pub(super) fn follow<'a>(path: &str, schema: &'a Value, quoted: bool) -> Result<&'a Value, String> {
     let (mut place, mut rest) = (schema, path);
     while !rest.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn follow<'a>(path: &str, schema: &'a Value, quoted: bool) -> Result<
     Ok(place)
 }
 
-/// A delimiter, a name in quotes or what comes before the next delimiter; and the rest.
+/// A delimiter, a name in quotes or the text before the next delimiter; and the rest.
 fn token(text: &str) -> (&str, &str) {
     let end = if text.starts_with(['.', '[', ']']) {
         1

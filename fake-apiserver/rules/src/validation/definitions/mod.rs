@@ -1,8 +1,8 @@
-//! What is wrong with a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
+//! Validation of a CustomResourceDefinition: [`schema`] and [`structural`] look at its schemas.
 
+mod go_structs;
 mod json_path;
 mod schema;
-mod shown;
 mod structural;
 
 use machinery::meta::{at, string_map, text};
@@ -78,7 +78,7 @@ pub(crate) fn check(definition: &Value) -> Vec<FieldError> {
     let shown = || {
         let shown: Vec<String> = versions
             .iter()
-            .map(|version| shown::version(version, versions))
+            .map(|version| go_structs::version(version, versions))
             .collect();
         // What was taken out is none, not an empty list.
         let is_none = shown.is_empty() && !is_listed;
@@ -146,7 +146,8 @@ pub(crate) fn check(definition: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What a version says for itself, or, with `shared`, what all say alike: the real server keeps that once, at the top.
+/// The errors in a version's own parts, or, with `shared`, in those that are equal in all versions: the real server keeps them
+/// once, at the top.
 fn parts(version: &Value, versions: &[Value], path: &str, shared: bool) -> Vec<FieldError> {
     let is_here = |field: &str| {
         let alike = versions
@@ -321,7 +322,7 @@ fn check_scale(version: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What was stored once must stay until nothing of it is left.
+/// A version that was stored once must stay until no object of it is left.
 fn check_stored(definition: &Value, versions: &[Value]) -> Vec<FieldError> {
     const PATH: &str = "status.storedVersions";
     let stored = at(definition, PATH)
@@ -392,7 +393,7 @@ const FORMATS: [&str; 27] = [
     "uuid5",
 ];
 
-/// Warnings about what is accepted and has no effect.
+/// Warnings about valid fields without effect.
 pub fn warnings(definition: &Value) -> Vec<String> {
     let mut formats = std::collections::BTreeSet::new();
     let versions = at(definition, "spec.versions").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! What a schema of a custom resource may say at all, besides being structural.
+//! The allowed fields of a custom resource's schema, besides being structural.
 
 use machinery::cel;
 use machinery::types::{Kind, Schema};
@@ -6,11 +6,11 @@ use pod_rules::field_error::FieldError;
 use shared_json::{Value, json};
 
 use super::structural::{at, fields, flag, is_readable, is_set, list, text};
-use super::{json_path, shown, structural};
+use super::{go_structs, json_path, structural};
 use crate::validation::embedded;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-/// What the root may say where the status is a resource of its own, as the real server's own struct names it, and as JSON.
+/// The allowed fields of the root where the status is a subresource, as the real server's own struct names them, and as JSON.
 const ROOT_FIELDS: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -106,7 +106,7 @@ fn placed(mut error: FieldError, path: &str) -> FieldError {
     error
 }
 
-/// What is wrong with resources within the defaults of a schema.
+/// The errors in resources within the defaults of a schema.
 fn wrong_resources(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
     let below = |part: &str| match path {
         "" => part.to_owned(),
@@ -187,7 +187,7 @@ fn names_a_schema(schema: &Value) -> bool {
 
 fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
-    for field in shown::set_fields(schema) {
+    for field in go_structs::set_fields(schema) {
         if field == "type" && kind != "object" {
             let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
             errors.push(FieldError::invalid(at(path, "type"), kind, detail));
@@ -200,7 +200,7 @@ fn root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
                 names.join(" ")
             );
             errors.push(FieldError {
-                shown: Some(shown::schema(schema)),
+                shown: Some(go_structs::schema(schema)),
                 ..FieldError::invalid(path, Value::Null, detail)
             });
             return;
@@ -327,7 +327,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What no schema may say.
+    /// The fields that no schema may have.
     fn standard(&mut self, schema: &Value, path: &str, place: &Place) {
         let kind = text(schema, "type");
         if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -504,7 +504,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Items that are told apart by keys must have them.
+    /// Items that are identified by keys must have them.
     fn items_are_there(&mut self, items: &Value, list_type: &str, keys: &[&str], path: &str) {
         if flag(items, "nullable") {
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");

@@ -1,4 +1,5 @@
-//! Whether a schema is structural: every field has a type outside of what combines schemas, and metadata is left alone.
+//! Whether a schema is structural: every field has a type outside of `allOf`, `anyOf`, `oneOf` and `not`, and metadata is left
+//! alone.
 
 use pod_rules::field_error::FieldError;
 use shared_json::{Array, Name, Value};
@@ -203,7 +204,7 @@ fn is_either(schemas: &[Value]) -> bool {
     matches!(schemas, [first, second] if says(first, "integer") && says(second, "string"))
 }
 
-/// What combines schemas. `either` is whether `anyOf` spells out an int-or-string.
+/// The schemas in `allOf`, `anyOf`, `oneOf` and `not`. `either` is whether `anyOf` spells out an int-or-string.
 fn values(schema: &Value, either: bool, first_may: bool, path: &str, errors: &mut Vec<FieldError>) {
     if !either {
         for (index, part) in list(schema, "anyOf").iter().enumerate() {
@@ -229,7 +230,7 @@ fn values(schema: &Value, either: bool, first_may: bool, path: &str, errors: &mu
     }
 }
 
-/// What combined schemas must leave to the schema that they are in, and why.
+/// The fields that combined schemas must leave to the schema around them, and the reasons.
 const NESTED: [(&str, &str); 12] = [
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -282,7 +283,7 @@ fn nested(schema: &Value, either: bool, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// Every field that what is combined at the root speaks of must be declared outside of it, too.
+/// Every field that schemas combined at the root mention must be declared outside of them, too.
 fn completeness(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(part) = schema.get("not").filter(|part| part.is_object()) {
         mentioned(part, schema, &at(path, "not"), path, errors);

@@ -1,4 +1,4 @@
-//! Claims, and the templates of claims: what is asked for.
+//! Claims, and the templates of claims: their requests.
 
 use pod_rules::names;
 use shared_json::Value;
@@ -58,7 +58,7 @@ pub(super) fn request_names(claim: &Value, holder: &Value, path: &Path<'_>, erro
     );
 }
 
-/// What is asked of one kind of device.
+/// The request for one kind of device.
 fn wanted(request: &Value, path: &Path<'_>, errors: &mut Errors) {
     let at = path.field("deviceClassName");
     match request.text("deviceClassName") {
@@ -185,7 +185,7 @@ pub(in crate::validation) fn claim(object: &Value, errors: &mut Errors) {
     );
 }
 
-/// What is claimed cannot be changed.
+/// The spec of a claim cannot be changed.
 pub(in crate::validation) fn claim_update(new: &Value, old: &Value, errors: &mut Errors) {
     stays(new, old, "resource.ResourceClaimSpec", errors);
 }

@@ -21,7 +21,7 @@ const TAINTS_MAX: usize = 16;
 const CONSUMED_SETS_MAX: usize = 2;
 const COUNTERS_MAX: usize = 32;
 
-/// Who says where a device can be reached from.
+/// The object that says from where a device can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Each device.

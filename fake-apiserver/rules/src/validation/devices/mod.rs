@@ -1,6 +1,6 @@
 //! Devices: classes, claims, templates of claims, and slices (`resource.k8s.io`).
 //!
-//! What several of them have in common is here.
+//! The rules that several of them share are here.
 
 mod claim;
 mod device;
@@ -129,7 +129,7 @@ pub(super) fn class(object: &Value, errors: &mut Errors) {
     class_spec(object, None, errors);
 }
 
-/// A changed DeviceClass. What it said before may be longer than what is new.
+/// A changed DeviceClass. Its old parts may be longer than new ones.
 pub(super) fn class_update(new: &Value, old: &Value, errors: &mut Errors) {
     class_spec(new, Some(old), errors);
 }
@@ -240,7 +240,7 @@ fn qualified_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A name with the domain of whoever defines it.
+/// A fully qualified name: a domain and a name.
 fn full_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     qualified_name(name, path, errors);
     if !name.contains('/') {

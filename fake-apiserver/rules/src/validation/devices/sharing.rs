@@ -1,4 +1,4 @@
-//! How much of a device that is shared may be asked for.
+//! Request policies for the capacity of shared devices.
 
 use machinery::types::Quantity;
 use shared_json::Value;

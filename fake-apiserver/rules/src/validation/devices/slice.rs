@@ -1,4 +1,4 @@
-//! Slices of a pool: the devices that a driver offers, and what they share.
+//! Slices of a pool: the devices that a driver offers, and their shared counters.
 
 use pod_rules::names;
 use shared_json::Value;

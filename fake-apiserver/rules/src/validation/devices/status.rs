@@ -1,11 +1,11 @@
-//! The status of a claim: what was allocated, who uses it, and what drivers tell of it.
+//! The status of a claim: its allocation, its users, and the drivers' status of devices.
 
 use shared_json::Value;
 
 use super::super::errors::{Errors, IMMUTABLE};
 use super::super::fields::{Fields, NOTHING, same};
 use super::super::path::Path;
-use super::super::{addresses, go, policies, selectors};
+use super::super::{addresses, go, rbac_and_policy, selectors};
 use super::claim::{request_name, request_names};
 use super::{
     LIST_MAX, RAW_BYTES_MAX, binding_conditions, configuration, driver, each, each_unique, label, pool_name,
@@ -18,7 +18,7 @@ const INTERFACE_BYTES_MAX: usize = 256;
 const HARDWARE_BYTES_MAX: usize = 128;
 const ADDRESSES_MAX: usize = 16;
 
-/// What was allocated to a claim, and who uses it.
+/// The allocation of a claim, and its users.
 pub(in crate::validation) fn claim_status(new: &Value, old: &Value, errors: &mut Errors) {
     let (status, before) = (
         new.part("status").unwrap_or(&NOTHING),
@@ -63,7 +63,7 @@ pub(in crate::validation) fn claim_status(new: &Value, old: &Value, errors: &mut
     }
 }
 
-/// What was allocated just now.
+/// A new allocation.
 fn allocated(claim: &Value, allocation: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (devices, at) = (
         allocation.part("devices").unwrap_or(&NOTHING),
@@ -119,7 +119,7 @@ fn share(holder: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is no identity, as the real server's library says it, which takes several forms of one.
+/// The error for an invalid uid, as the real server's library says it, which takes several forms of one.
 fn uid_problem(uid: &str) -> Option<String> {
     let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
     let with_dashes = |text: &str| {
@@ -159,7 +159,7 @@ fn identity_shown(identity: [&str; 4]) -> String {
     format!("{{\"Driver\":{driver},\"Pool\":{pool},\"Device\":{device},\"ShareID\":{share}}}")
 }
 
-/// What drivers tell of devices.
+/// The drivers' status of devices.
 fn devices(status: &Value, allocation: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let results = allocation
         .and_then(|allocation| allocation.part("devices"))
@@ -179,7 +179,7 @@ fn devices(status: &Value, allocation: Option<&Value>, path: &Path<'_>, errors: 
         if count > CONDITIONS_MAX {
             errors.too_many(&conditions, count, CONDITIONS_MAX as u64);
         }
-        policies::conditions(device, &conditions, errors);
+        rbac_and_policy::conditions(device, &conditions, errors);
         if let Some(data) = device.part("data") {
             raw(Some(data), RAW_BYTES_MAX, &at.field("data"), errors);
         }

@@ -1,4 +1,4 @@
-//! What the standards forbid, in the order and the words of the real checks.
+//! The checks of the Pod Security Standards, in the order and the wording of the real ones.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn version(text: &str) -> u32 {
     minor.unwrap_or(u32::MAX)
 }
 
-/// What of a pod is against a version of a standard; empty if nothing is.
+/// A pod's violations of a version of a standard; empty if there are none.
 pub(super) fn violations(level: &str, version: u32, spec: &Value, metadata: &Value) -> Vec<String> {
     let restricted = match level {
         "baseline" => false,
@@ -404,7 +404,7 @@ fn selinux(pod: &Pod<'_>) -> Option<String> {
     })
 }
 
-/// Who sets a profile that is none of the allowed, and which.
+/// The containers (or the pod) that set a profile outside of the allowed ones, and these profiles.
 fn bad_profiles<'a>(pod: &Pod<'a>, field: &str) -> (Option<String>, BTreeSet<&'a str>) {
     let path = format!("securityContext.{field}.type");
     let kind = |of: &'a Value| text_at(of, &path).filter(|kind| !PROFILES.contains(kind));

@@ -28,7 +28,7 @@ use crate::server::ServerState;
 const ANSWER_BYTES_MAX: usize = 3 * 1024 * 1024;
 const DEFAULT_PORT: u16 = 443;
 
-/// Where a webhook is, and whom its certificate must be signed by.
+/// The address of a webhook, and the authorities that may sign its certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     url: String,
@@ -44,7 +44,7 @@ struct Service {
     port: u16,
 }
 
-/// Where to connect, what to ask for there, and what the certificate must be for.
+/// The address to connect to, the path, and the name that the certificate must be for.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     address: String,
@@ -360,7 +360,7 @@ fn said(body: &[u8]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What a client of the real server says of an answer that is no success.
+/// The real client's text for an answer that is no success.
 fn refused(code: StatusCode) -> String {
     match code.as_u16() {
         400 => "the server rejected our request for an unknown reason".to_owned(),

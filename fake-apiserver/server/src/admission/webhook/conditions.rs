@@ -12,7 +12,7 @@ use crate::admission::authorizer;
 /// Whether all conditions hold. One that does not hold decides, even if others cannot be evaluated.
 ///
 /// # Errors
-/// What is wrong with those that cannot be evaluated.
+/// The evaluation errors of conditions that cannot be evaluated.
 pub(super) fn hold(
     conditions: &[Value],
     attributes: &Attributes,

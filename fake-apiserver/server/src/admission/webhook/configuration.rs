@@ -1,4 +1,4 @@
-//! Webhooks that configurations in the store name: which writes they are asked about.
+//! Webhooks of the configurations in the store, and the writes that they match.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -38,9 +38,9 @@ pub struct WebhookRule {
 pub struct Webhook {
     /// Its name, as refusals quote it.
     pub name: String,
-    /// What it may do.
+    /// Whether it mutates or validates.
     pub kind: WebhookKind,
-    /// What it is asked about.
+    /// The writes that it reviews.
     pub rules: Vec<WebhookRule>,
     /// Its answer.
     pub handler: WebhookHandler,

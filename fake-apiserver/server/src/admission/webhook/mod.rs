@@ -1,7 +1,7 @@
 //! Admission webhooks: those registered in this process ([`local`]), and those that configurations in the store name
 //! ([`configuration`]), which are called over HTTPS ([`call`]).
 //!
-//! [`conditions`] are those that a write must fulfil first, [`review`] is what webhooks are asked, [`verdict`] what is made of their answers.
+//! [`conditions`] are the match conditions of a write, [`review`] builds the question, [`verdict`] applies the answer.
 
 mod call;
 mod conditions;

@@ -1,4 +1,4 @@
-//! What a webhook is asked: an `AdmissionReview`.
+//! The question to a webhook: an `AdmissionReview`.
 
 use shared_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn of(server: &Server, attributes: &Attributes, concern: &Concern) ->
     Review { body, uid }
 }
 
-/// What is asked about a write, but for the id of the question.
+/// The question about a write, without its uid.
 pub(super) fn request(attributes: &Attributes, concern: &Concern) -> Value {
     let asked = &attributes.resource;
     let wanted = &concern.resource;

@@ -1,4 +1,4 @@
-//! Whom a webhook's certificate is believed by: the bundle that its configuration gives.
+//! Verification of a webhook's certificate against the bundle in its configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is made of a webhook's answer.
+//! Applying a webhook's answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +48,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Reads an answer of this process. The client is told its warnings whatever it says.
+    /// Reads an answer from a webhook of this process. Its warnings go to the client whether it allows or refuses.
     ///
     /// # Errors
     /// The refusal, or 500 for a patch that is none.
@@ -150,7 +150,7 @@ impl Verdict {
         self.settle_in(attributes, kind, &concern)
     }
 
-    /// Takes over what the verdict changes of the object.
+    /// Applies the patch of the verdict to the object.
     ///
     /// # Errors
     /// 500 for a patch that does not apply.
@@ -197,7 +197,7 @@ impl Verdict {
     }
 }
 
-/// What a webhook made of an object must be one of the same kind, which it is if it does not say.
+/// A patched object must be of the same kind; it is if it has no kind.
 fn still_that_kind(
     attributes: &Attributes,
     resource: &Resource,

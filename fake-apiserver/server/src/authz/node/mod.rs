@@ -1,16 +1,16 @@
-//! What kubelets may do: users `system:node:NAME` of the group `system:nodes` reach what the pods on their node need, and nothing
-//! of other nodes. [`crate::admission`] looks at what they write.
+//! The node authorizer: users `system:node:NAME` of the group `system:nodes` reach the objects that the pods on their node need,
+//! and no objects of other nodes. [`crate::admission`] checks their writes.
 
-mod reach;
+mod pod_references;
 
 use super::{Act, rbac};
 use crate::authn::User;
 use crate::server::ServerState;
-use reach::{Reach, Sort};
+use pod_references::{Reach, Sort};
 
 const PREFIX: &str = "system:node:";
 const GROUP: &str = "system:nodes";
-/// The role whose rules hold for what is not looked at more closely.
+/// The role whose rules hold for requests that the node authorizer does not restrict.
 const ROLE: &str = "system:node";
 const LEASES: &str = "kube-node-lease";
 
@@ -20,7 +20,7 @@ pub(crate) fn identity(user: &User) -> Option<&str> {
     user.name.strip_prefix(PREFIX).filter(|_| is_node)
 }
 
-/// Whether a node may do something, or why not, where there is something to say. None for users who are no nodes.
+/// Whether a node may do something, or the reason for a refusal, where there is one. None for users that are no nodes.
 pub(super) fn decide(state: &ServerState, user: &User, act: &Act) -> Option<Result<(), String>> {
     let node = identity(user)?;
     if node.is_empty() {

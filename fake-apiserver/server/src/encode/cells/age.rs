@@ -1,10 +1,10 @@
-//! How long ago something was, as kubectl writes it.
+//! Ages, as kubectl writes them.
 
 use jiff::Timestamp;
 
 use super::UNKNOWN;
 
-/// How long ago a time was: `46s`, `2m30s`, `9h`, `3d4h`; `<unknown>` for what is no time.
+/// The time since a time: `46s`, `2m30s`, `9h`, `3d4h`; `<unknown>` for an invalid one.
 pub(super) fn age(time: &str, now: Timestamp) -> String {
     between(time, now).map_or_else(|| UNKNOWN.to_owned(), human_duration)
 }

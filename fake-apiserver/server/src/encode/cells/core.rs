@@ -190,7 +190,7 @@ fn endpoints(object: Fields<'_>) -> String {
     first(&all, SHOWN_MAX, ",")
 }
 
-/// `cpu: 1/2, pods: 3/10`: what is used of what is allowed, limits or all others.
+/// `cpu: 1/2, pods: 3/10`: used and allowed amounts, of limits or of all others.
 fn quota(object: Fields<'_>, limits: bool) -> String {
     let used = object.map("status.used");
     let parts: Vec<String> = object

@@ -38,7 +38,7 @@ fn field_end(path: &str) -> usize {
     path.len()
 }
 
-/// Follows a JSON path of fields, quoted fields, indexes and `[?(@.field=="value")]` filters; `[*]` joins what it finds.
+/// Follows a JSON path of fields, quoted fields, indexes and `[?(@.field=="value")]` filters; `[*]` joins its matches.
 fn follow<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut value = object;
     let mut rest = path.trim_start_matches('$');

@@ -6,7 +6,7 @@ mod age;
 mod core;
 mod fields;
 mod json_path;
-mod others;
+mod named_groups;
 mod pod;
 mod selector;
 mod storage;
@@ -85,6 +85,6 @@ fn builtin(kind: &str, column: &str, object: Fields<'_>) -> Value {
             | "VolumeAttributesClass",
             _,
         ) => storage::cell(kind, column, object),
-        _ => others::cell(kind, column, object),
+        _ => named_groups::cell(kind, column, object),
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn cell(column: &str, pod: Fields<'_>) -> Value {
     }
 }
 
-/// What the first columns sum up.
+/// The values of a pod's first columns.
 struct Summary<'a> {
     total: usize,
     ready: usize,

@@ -1,4 +1,4 @@
-//! The cells of volumes, claims and what provides them.
+//! The cells of volumes, claims, storage classes and drivers.
 
 use shared_json::Value;
 

@@ -181,7 +181,7 @@ fn metrics(object: Fields<'_>) -> String {
     first(&all, METRICS_MAX, ", ")
 }
 
-/// One metric: what is, of what is wanted.
+/// One metric: its current value and its target.
 fn metric(spec: Fields<'_>, current: Option<Fields<'_>>) -> String {
     let source = match spec.text("type") {
         "External" => "external",

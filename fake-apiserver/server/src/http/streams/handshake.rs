@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::http::body::ResponseBody;
 
-/// How SPDY's users say and hear what is spoken over it.
+/// The header by which SPDY clients and servers negotiate the protocol of the streams.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 const SPDY: &str = "SPDY/3.1";
 /// Before the name of a protocol whose SPDY connection is carried by a WebSocket.
@@ -48,7 +48,7 @@ pub(super) const PORT_FORWARD: Spoken = Spoken {
     spdy: &["portforward.k8s.io"],
 };
 
-/// What a client wants to change to, and what it can speak then.
+/// The upgrade that a client asks for, and its protocols.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     WebSocket { key: String, offered: Vec<String> },
@@ -58,7 +58,7 @@ pub(super) enum Protocol {
 /// A connection whose protocol is about to change; none if the client goes before.
 type Changing<T> = BoxFuture<'static, Option<T>>;
 
-/// The connection after the change, and what is spoken.
+/// The connection after the upgrade, and its protocol.
 pub(super) enum Wire {
     WebSocket(Changing<WebSocketStream<TokioIo<Upgraded>>>, String),
     Spdy(Changing<TokioIo<Upgraded>>, String),
@@ -77,7 +77,7 @@ fn words(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
 }
 
 impl Protocol {
-    /// What the headers ask for.
+    /// The upgrade that the headers ask for.
     ///
     /// # Errors
     /// 400 if they ask for none that is known.

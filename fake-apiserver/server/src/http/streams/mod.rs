@@ -28,7 +28,7 @@ use target::Query;
 
 pub(super) use loopback::{is_needed, through_a_connection};
 
-/// What of a request's head such an answer needs.
+/// The parts of a request's head that such an answer needs.
 pub(super) struct Head {
     pub query: String,
     pub headers: HeaderMap,

@@ -1,4 +1,4 @@
-//! `proxy`: finds what is asked for as the real server does, and then says that nothing carries requests there.
+//! `proxy`: resolves the target as the real server does, and then answers that nothing carries requests there.
 
 use std::net::IpAddr;
 
@@ -64,7 +64,7 @@ fn find(context: &Context, resource: &str, namespace: &str, name: &str) -> Resul
         .ok_or_else(|| ApiError::not_found(&table, name))
 }
 
-/// Addresses that reach the server's own machine or nobody are not asked.
+/// Addresses of the server's own machine and unroutable ones are refused.
 fn proxyable(address: IpAddr) -> Result<(), ApiError> {
     let link_local = match address {
         IpAddr::V4(four) => four.is_link_local(),

@@ -22,7 +22,7 @@ const CLOSE: u8 = 255;
 /// How long a client may take to open its streams, and to let go at the end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The end of a session as the first version of the protocol tells it: nothing, or what went wrong.
+/// The end of a session in the first version of the protocol: nothing, or the error's text.
 fn last_words(protocol: &str, status: &Value) -> Vec<u8> {
     let structured = protocol.starts_with("v4") || protocol.starts_with("v5");
     if structured {

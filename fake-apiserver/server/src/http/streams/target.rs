@@ -1,4 +1,4 @@
-//! What such a request is about: the pod's container, its node, and the options of the query.
+//! The target of such a request: the pod's container, its node, and the options of the query.
 
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ impl Query {
             .is_some_and(|(_, value)| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    /// What is asked of a stream, as the object that admission judges; `None` where it judges none.
+    /// The options of a stream, as the object that admission judges; `None` where it judges none.
     pub(super) fn options(&self, resource: &str, subresource: &str) -> Option<Value> {
         let (part, path) = subresource.split_once('/').unwrap_or((subresource, ""));
         let (_, version, kind) = admission::own_kind(resource, part)?;
@@ -191,7 +191,7 @@ impl Query {
     /// The ports of a WebSocket that forwards them: each value may be a list.
     ///
     /// # Errors
-    /// 400 for what is no port.
+    /// 400 for an invalid port.
     pub(super) fn ports(&self) -> Result<Vec<u16>, ApiError> {
         let values = self.all("ports");
         let texts = values.iter().flat_map(|value| value.split(','));
@@ -208,7 +208,7 @@ impl Query {
     /// The options of a log.
     ///
     /// # Errors
-    /// 400 for what is no number, 422 for one that makes no sense.
+    /// 400 for an invalid number, 422 for one out of range.
     pub(super) fn log(&self, pod: &str, now: Timestamp) -> Result<LogQuery, ApiError> {
         let number = |name: &str| match self.text(name) {
             "" => Ok(None),

@@ -22,7 +22,7 @@ pub(super) fn message(channel: u8, bytes: &[u8]) -> Message {
     Message::Binary(whole.into())
 }
 
-/// A client's message: its channel and content. None for what says nothing.
+/// A client's message: its channel and content. None for an empty one.
 pub(super) fn content(message: &Message) -> Option<(u8, &[u8])> {
     let bytes: &[u8] = match message {
         Message::Binary(bytes) => bytes,

@@ -1,6 +1,7 @@
 //! Objects in the versions of their owners, where a webhook converts.
 //!
-//! Who keeps track of owners cannot wait. It notes what it would have to know, and is called again once the webhook was asked.
+//! The tracker of managed fields cannot wait. It notes the conversions that it lacks, and is called again after the webhook has
+//! answered.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +11,7 @@ use super::webhook::{convert, hook};
 use crate::resources::Resource;
 use crate::rest::context::Context;
 
-/// What a request has asked its webhook for, and what it will have to ask.
+/// The conversions that a request has asked of its webhook, and those that it lacks.
 #[derive(Debug, Default)]
 pub(crate) struct Asked(Mutex<Questions>);
 
@@ -51,7 +52,7 @@ pub(crate) fn asks(resource: &Resource) -> bool {
     hook(resource).is_some()
 }
 
-/// Asks for what is open. False if nothing is.
+/// Asks the webhook for the missing conversions. False if none is missing.
 pub(crate) async fn ask(context: &Context) -> bool {
     let open = context.asked.take_open();
     let Some(hook) = hook(&context.resource).filter(|_| !open.is_empty()) else {

@@ -9,10 +9,10 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// What an autoscaler aims at that says nothing.
+/// The default target of an autoscaler without metrics.
 const DEFAULT_UTILIZATION: i64 = 80;
 
-/// What one version calls a field, and the other.
+/// The names of a field in one version and in the other.
 type Names = &'static [(&'static str, &'static str)];
 
 /// How a source of metrics is called, and its fields in `v1`, in the order of the Go struct, with their places in `v2`.
@@ -135,7 +135,7 @@ pub(super) fn imply_target(object: &mut Value) {
     }
 }
 
-/// What a client sent in `autoscaling/v1`, as it is stored.
+/// The stored form of an object that a client sent in `autoscaling/v1`.
 pub(super) fn from_v1(object: &mut Value) {
     let mut notes: Map = Map::new();
     if let Some(annotations) = object
@@ -215,7 +215,7 @@ fn taken(map: &mut Map, field: &str) -> Array {
     }
 }
 
-/// The use of the processor that a metric aims at or tells, if it is about that.
+/// The target or current use of the processor in a metric, if it is about that.
 fn processor(metric: &Value, side: &str) -> Option<Value> {
     let is_cpu = at(metric, "type").and_then(Value::as_str) == Some("Resource")
         && at(metric, "resource.name").and_then(Value::as_str) == Some("cpu");
@@ -383,7 +383,7 @@ mod tests {
         object
     }
 
-    /// The annotations of the old version, by what the new one says.
+    /// The annotations of the old version, by fields of the new one.
     #[rstest]
     #[case(json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 55}}}]),
         Value::Null, "")]

@@ -2,7 +2,7 @@
 //!
 //! An object is stored in one version and shown in the one that was asked for. Most resources have one version; custom
 //! ones without a webhook ([`webhook`]) differ in `apiVersion` alone; events are renamed field by field, autoscalers ([`autoscalers`])
-//! carry in annotations what the old version has no words for.
+//! carry in annotations the fields that the old version lacks.
 
 mod asked;
 mod autoscalers;
@@ -59,7 +59,7 @@ pub(crate) fn from_storage(resource: &Resource, mut object: Value) -> Value {
     object
 }
 
-/// Whether the object was written before the schema of its kind came to be what it is.
+/// Whether the object was written before the last change of its kind's schema.
 fn is_stale(resource: &Resource, object: &Value) -> bool {
     let since = resource.custom.as_ref().map_or(0, |custom| custom.since.0);
     since > 0
@@ -96,7 +96,7 @@ pub(crate) fn validated<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, V
     }
 }
 
-/// What a client sent as `resource`, as it is stored.
+/// The stored form of an object that a client sent as `resource`.
 pub(crate) fn to_storage(resource: &Resource, mut object: Value) -> Value {
     if resource.is_storage_version() {
         return object;
@@ -136,7 +136,7 @@ pub(crate) fn between_autoscalers(mut object: Value, version: &str) -> Value {
     object
 }
 
-/// The fields of `events.k8s.io/v1` and what they are called in `v1`.
+/// The fields of `events.k8s.io/v1` and their names in `v1`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
     ("note", "message"),
     ("regarding", "involvedObject"),

@@ -1,7 +1,7 @@
 //! Custom resources whose versions a webhook converts.
 //!
 //! Everything that shows or reads an object in another version than the stored one waits for [`ready`] first, which asks the
-//! webhook and remembers what it answered, by uid and version; the conversion itself then only looks that up.
+//! webhook and remembers its answers, by uid and version; the conversion itself then only looks them up.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many answers are remembered of one resource before they are forgotten.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The webhook of a definition, and what it answered for one version.
+/// The webhook of a definition, and its answers for one version.
 #[derive(Debug)]
 pub(crate) struct ConversionHook {
     config: ClientConfig,
@@ -51,7 +51,7 @@ impl ConversionHook {
         (object.uid().to_owned(), object.resource_version().to_owned())
     }
 
-    /// What the webhook made of a stored object.
+    /// The webhook's conversion of a stored object.
     pub(super) fn answer(&self, object: &Value) -> Option<Value> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.get(&Self::key(object)).cloned()
@@ -77,10 +77,10 @@ fn version(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Converts what of some stored objects is to be seen in another version than it has.
+/// Converts those of some stored objects that are to be shown in another version than their own.
 ///
 /// # Errors
-/// 500: the webhook did not answer, or not with what was asked for.
+/// 500: the webhook did not answer, or its answer is invalid.
 pub(crate) async fn ready(
     state: &ServerState,
     resource: &Resource,
@@ -106,10 +106,10 @@ pub(crate) async fn ready(
     Ok(())
 }
 
-/// What a client sent, as it is stored.
+/// The stored form of an object that a client sent.
 ///
 /// # Errors
-/// 500: the webhook did not answer, or not with what was asked for.
+/// 500: the webhook did not answer, or its answer is invalid.
 pub(crate) async fn stored_form(
     state: &ServerState,
     resource: &Resource,
@@ -200,7 +200,7 @@ pub(super) async fn convert(
 
 const V1: &str = "apiextensions.k8s.io/v1";
 const V1BETA1: &str = "apiextensions.k8s.io/v1beta1";
-/// What the real server calls its table of the kinds that such a webhook may answer.
+/// The real server's name for its table of the kinds that such a webhook may answer.
 const SCHEME: &str = "pkg/util/webhook/client.go:71";
 
 /// Answers of another kind or version are not read as one that was wanted; those that say neither are.
@@ -255,7 +255,7 @@ fn read(answer: &Value, uid: &str, api_version: &str) -> Result<Array, String> {
     Ok(objects.cloned().unwrap_or_default())
 }
 
-/// What is wrong with a converted object, and whether that is its group, version or kind.
+/// The error in a converted object, and whether it is about its group, version or kind.
 fn check(converted: &Value, original: &Value, wanted: &str) -> Result<(), (String, bool)> {
     let kind = |object: &Value| {
         object

@@ -1,4 +1,4 @@
-//! Frames: a head of eight bytes, and what follows it.
+//! Frames: a head of eight bytes, and its payload.
 
 use bytes::Bytes;
 

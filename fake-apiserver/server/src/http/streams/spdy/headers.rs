@@ -13,7 +13,7 @@ const HEADERS_BYTES_MAX: usize = 64 << 10;
 /// In zlib's head: a dictionary's checksum follows.
 const HAS_DICTIONARY: u8 = 0x20;
 
-/// Undoes the compression of what the other side sends.
+/// Decompresses the headers from the other side.
 pub(super) struct Unpacker {
     state: Box<DecompressorOxide>,
     window: Vec<u8>,
@@ -90,7 +90,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     Some(headers)
 }
 
-/// Packs what is sent, without compressing it: blocks of bytes as they are.
+/// Writes headers without compressing them: as stored blocks.
 #[derive(Default)]
 pub(super) struct Packer {
     begun: bool,
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// What zlib makes of a header with the dictionary, its flush at the end.
+    /// A header that zlib compressed with the dictionary, with a flush at the end.
     #[test]
     fn the_dictionary_is_known() {
         let packed = [

@@ -1,6 +1,6 @@
 //! SPDY/3.1, the little of it that Kubernetes' clients speak: a client opens streams, both sides write to them.
 //!
-//! [`frame`] is what goes over the wire, [`headers`] how a stream's headers are packed. Windows are not kept: those clients
+//! [`frame`] is the wire format, [`headers`] the packing of a stream's headers. Windows are not kept: those clients
 //! do not keep them either.
 
 mod frame;
@@ -63,7 +63,7 @@ impl Stream {
 }
 
 impl Sender {
-    /// Writes bytes. If the client is gone they are lost, which its stream of streams tells.
+    /// Writes bytes. If the client is gone they are lost; the end of the stream of streams shows that.
     pub(super) async fn write(&self, mut bytes: Bytes) {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
@@ -268,7 +268,7 @@ mod tests {
         );
     }
 
-    /// What somebody may send: frames of all kinds with headers packed well and badly, and bytes that are no frames.
+    /// Possible input: frames of all kinds with headers packed well and badly, and bytes that are no frames.
     fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let bytes = || proptest::collection::vec(any::<u8>(), 0..60);
         let opening = (any::<u32>(), "[a-z]{0,9}", "[ -~]{0,9}").prop_map(|(id, name, value)| {

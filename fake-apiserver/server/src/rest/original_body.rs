@@ -1,4 +1,4 @@
-//! What a client sent, before it was brought into shape: refusals show it, and some rules are about its very bytes.
+//! A client's body before it was brought into shape: refusals show it, and some rules are about its very bytes.
 
 use machinery::types::{Kind, Schema};
 use pod_rules::field_error::FieldError;
@@ -18,8 +18,8 @@ pub(crate) fn in_body(context: &Context) -> Option<Value> {
     context.body.document(format).ok().map(|document| document.value)
 }
 
-/// Shows empty lists and maps as what they are. The store does not tell them from none, and so they are gone before anything is
-/// validated; the real server loses them later, when it writes.
+/// Shows empty lists and maps as such in refusals. The store does not distinguish them from absent ones, so they are removed
+/// before validation; the real server loses them later, when it writes.
 pub(crate) fn show_empty(
     errors: &mut [FieldError],
     schema: Option<&Schema>,
@@ -44,8 +44,8 @@ pub(crate) fn show_empty(
     }
 }
 
-/// What `check` finds wrong with an object of a built-in kind. Where it finds something, the object is checked with the empty lists
-/// and maps that were sent, which complaints that print structs show.
+/// The errors that `check` finds in an object of a built-in kind. If there are any, the object is checked again with the empty
+/// lists and maps of the original body, which complaints that print structs show.
 pub(crate) fn check_as_sent(
     resource: &Resource,
     object: &Value,
@@ -98,7 +98,7 @@ fn has_null_list(object: &Value, schema: &Schema) -> bool {
     })
 }
 
-/// Whether what was sent says outside of the metadata that a list or a map is empty.
+/// Whether the original body has an empty list or map outside of the metadata.
 pub(crate) fn says_empty(resource: &Resource, sent: Option<&Value>) -> bool {
     fn within(value: &Value, schema: &Schema) -> bool {
         match value {
@@ -135,7 +135,7 @@ fn has_null_within(part: Option<&Value>) -> bool {
         .any(|(_, value)| value.is_null() || has_null_within(Some(value)))
 }
 
-/// Puts the empty lists and maps of what was sent where there is nothing, or, if not `everywhere`, where there is a null.
+/// Puts the original body's empty lists and maps where there is nothing, or, if not `everywhere`, where there is a null.
 fn restore_empty(object: &mut Value, sent: &Value, schema: &Schema, everywhere: bool) {
     // Types that are the same in all versions are printed as they are sent, without what is empty.
     let is_shared = |name: &str| name.starts_with("io.k8s.apimachinery.");

@@ -8,7 +8,7 @@ use super::{complaint, places, values};
 /// Macros that name their variable otherwise than others when it is none.
 const MAPPING: [&str; 2] = [".map(", ".filter("];
 
-/// Calls of reserved words, fields in backquotes, and what is no list sorted.
+/// Finds calls of reserved words, fields in backquotes, and sorts of values that are no lists.
 pub(super) fn problem(text: &str, tree: &mut IdedExpr) -> Option<String> {
     let (id, found) = find(tree)?;
     let (line, column) = places(text)(id);
@@ -52,7 +52,7 @@ fn find(tree: &mut IdedExpr) -> Option<(u64, Found)> {
     parts(&mut tree.expr).into_iter().find_map(find)
 }
 
-/// What the parser says, with the real server's words for macros whose variable is no name.
+/// The parser's error, with the real server's wording for macros whose variable is no name.
 pub(super) fn of_macros(text: &str, error: &str) -> String {
     let common = "argument must be a simple name";
     let Some(place) = error.find(common) else {

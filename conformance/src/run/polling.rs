@@ -1,4 +1,4 @@
-//! How often a scenario looks whether something has come true.
+//! Polling: waiting until another look at a condition may give another result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct Pace {
     store: Option<Arc<Store>>,
 }
 
-/// What a look showed the state of; `None` where that cannot be known.
+/// The state that a look showed; `None` where it cannot be known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(Option<u64>);
 
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// To be called before a look, so that what is written during it counts as new.
+    /// To be called before a look, so that writes during it count as new.
     pub(super) fn now(&self) -> Seen {
         Seen(self.store.as_ref().map(|store| store.revision().0))
     }

@@ -103,7 +103,7 @@ fn ingress(column: &str, ingress: Fields<'_>) -> Value {
     }
 }
 
-/// `IngressParameters.k8s.example.com/external`: what an ingress class's parameters are.
+/// `IngressParameters.k8s.example.com/external`: the parameters of an ingress class.
 fn parameters(class: Fields<'_>) -> String {
     if !class.has("spec.parameters") {
         return NONE.to_owned();
@@ -115,7 +115,7 @@ fn parameters(class: Fields<'_>) -> String {
     }
 }
 
-/// `services/default/kubernetes`: what an address belongs to.
+/// `services/default/kubernetes`: the parent of an address.
 fn parent(address: Fields<'_>) -> String {
     if !address.has("spec.parentRef") {
         return NONE.to_owned();

@@ -1,5 +1,5 @@
-//! How fast the nodes of a recording were: a busy machine takes its time to start a pod and to let it go, and what happens
-//! meanwhile follows from that.
+//! The speed of a recording's nodes: a busy machine takes its time to start a pod and to let it go, and the changes
+//! in the meantime follow from that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LONGEST_MS: i64 = 10_000;
 /// else than the node.
 const NOTE_MAX: Duration = Duration::from_millis(2500);
 
-/// What a recording shows of one pod, in its time.
+/// The recorded changes of one pod, in its time.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     bound: Option<i64>,

@@ -75,7 +75,7 @@ const SCHEMA: [(&str, &str, Shape); 44] = [
     ("XValidations", "x-kubernetes-validations", Shape::Rules),
 ];
 
-/// A version; what all versions share is kept elsewhere.
+/// A version; values that all versions share are kept elsewhere.
 pub(super) fn version(version: &Value, versions: &[Value]) -> String {
     let own = |field: &str| {
         let value = version.get(field);

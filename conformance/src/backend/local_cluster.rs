@@ -14,7 +14,7 @@ const K3S_IMAGE: &str = "rancher/k3s:v1.36.1-k3s1";
 /// Where k3s writes its kubeconfig, in its container.
 const K3S_KUBECONFIG: &str = "/etc/rancher/k3s/k3s.yaml";
 
-/// Who makes the cluster.
+/// The tool that makes the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
     /// The program `kind`, which needs Docker.
@@ -23,7 +23,7 @@ pub enum Maker {
     K3s,
 }
 
-/// Runs a program and gives what it printed; a test may answer instead.
+/// Runs a program and gives its output; a test may answer instead.
 pub type Runner<'a> = &'a dyn Fn(&str, &[&str]) -> io::Result<Output>;
 
 /// A cluster that goes when this is dropped.

@@ -1,4 +1,4 @@
-//! What the scheduler writes of claims: those of devices, and those of volumes that are bound on a pod's node.
+//! The scheduler's writes of claims: those of devices, and those of volumes that are bound on a pod's node.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Scheduler {
         self.put_claim(claim, "/status").await;
     }
 
-    /// Writes a claim of devices; what was written is known at once.
+    /// Writes a claim of devices; the scheduler's own view has the new version at once.
     pub(super) async fn put_claim(&mut self, claim: Value, subresource: &str) -> Option<Arc<Value>> {
         let key = (claim.namespace().to_owned(), claim.name().to_owned());
         let path = format!(

@@ -1,4 +1,4 @@
-//! The status of resource quotas: what is used.
+//! The status of resource quotas: the used amounts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,9 +25,9 @@ const WATCHED: [(&str, &str, Res); 6] = [
     ("resource.k8s.io", "resourceclaims", Res::ResourceClaims),
 ];
 
-/// After what time the objects that are not watched are counted again: what is created is counted as it comes, this is for what goes.
+/// The period of the recount of objects that are not watched: admission counts their creation, the recount their deletion.
 const RECOUNT_AFTER: Duration = Duration::from_secs(5);
-/// After what time everything is counted again, whatever has happened (the real default).
+/// The period of the recount of everything, whatever has happened (the real default).
 const RESYNC_AFTER: Duration = Duration::from_secs(300);
 
 fn whole(count: usize) -> Quantity {
@@ -37,7 +37,7 @@ fn whole(count: usize) -> Quantity {
 /// The controller.
 pub(super) struct ResourceQuotas;
 
-/// Whether a pod should have been gone for as long again as it was given to end: nobody is charged for what a lost node does not let go.
+/// Whether a pod is a full grace period past its deletion deadline. Such pods sit on a lost node and are not charged.
 fn is_overdue(pod: &Value, now: Timestamp) -> bool {
     let going: Option<Timestamp> = pod.meta_str("deletionTimestamp").parse().ok();
     let grace = at(pod, "metadata.deletionGracePeriodSeconds").and_then(Value::as_i64);
@@ -48,7 +48,7 @@ fn is_overdue(pod: &Value, now: Timestamp) -> bool {
     end.is_some_and(|end| now > end)
 }
 
-/// What objects that are watched use of what a quota is about.
+/// The usage by watched objects in the scope of a quota.
 fn used(cache: &Cache, quota: &Value, now: Timestamp) -> Amounts {
     let mut total = Amounts::new();
     for (group, plural, res) in WATCHED {
@@ -65,7 +65,7 @@ fn used(cache: &Cache, quota: &Value, now: Timestamp) -> Amounts {
     total
 }
 
-/// Whether a quota is about objects of a kind: what its status limits tells.
+/// Whether a quota counts objects of a kind, by the limits in its status.
 fn is_about(quota: &Value, res: Res) -> bool {
     let kind = WATCHED.iter().find(|(_, _, watched)| *watched == res);
     let limits = at(quota, "status.hard").and_then(Value::as_object);
@@ -73,7 +73,7 @@ fn is_about(quota: &Value, res: Res) -> bool {
         .is_some_and(|((group, plural, _), limits)| limits.keys().any(|name| is_of_kind(name, group, plural)))
 }
 
-/// Whether what is watched says all of the use of a resource.
+/// Whether watched objects alone make up the usage of a resource.
 fn is_watched(resource: &str) -> bool {
     let counted = WATCHED.iter().any(|(group, plural, _)| {
         let name = match *group {
@@ -109,7 +109,7 @@ async fn get(client: &Client, path: String) -> Option<Value> {
     client.request(request).await.ok()
 }
 
-/// Whether a change of an object has it counted again. What is given back otherwise, as by a pod that asks for less, is only seen
+/// Whether a change of an object starts a recount. Other decreases, as of a pod that asks for less, are only seen
 /// when something else is counted.
 fn is_recounted(res: Res, old: &Value, new: &Value) -> bool {
     // Only what is told of a container before and after.
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(is_recounted(res, &old, &new), expected);
     }
 
-    /// A pod whose container is given so many processors, or nobody knows.
+    /// A pod whose container has so many allocated processors, or an unknown number.
     fn told(name: &str, cpu: &str) -> Value {
         let mut status = json!({"name": name});
         if !cpu.is_empty() {

@@ -95,12 +95,12 @@ fn certificate_request(object: &Value) -> Option<Request> {
     Request::from_pem(&String::from_utf8_lossy(&pem))
 }
 
-/// Who a certificate is asked for.
+/// The common name of a certificate request.
 pub(super) fn certificate_name(object: &Value) -> Option<String> {
     Some(certificate_request(object)?.subject.common_name)
 }
 
-/// CertificateSubjectRestriction: nobody asks to be one of those who may do everything.
+/// CertificateSubjectRestriction: refuses client certificates for the group `system:masters`.
 pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiError> {
     const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
     if attributes.operation != Operation::Create
@@ -134,7 +134,7 @@ pub(super) fn certificate_subject(attributes: &Attributes) -> Result<(), ApiErro
     Ok(())
 }
 
-/// PersistentVolumeClaimResize: only what is bound may grow, and only where its class allows it.
+/// PersistentVolumeClaimResize: only bound claims may grow, and only where their class allows it.
 pub(super) fn claim_resize(server: &ServerState, attributes: &Attributes) -> Result<(), ApiError> {
     if attributes.operation != Operation::Update
         || !attributes.is("", "persistentvolumeclaims")

@@ -1,4 +1,4 @@
-//! Small kinds of many groups: roles and bindings, budgets, priorities, leases, runtimes, scales.
+//! Kinds with few fields: RBAC, disruption budgets, priority classes, leases, runtime classes, scales.
 
 use pod_rules::names;
 use shared_json::Value;

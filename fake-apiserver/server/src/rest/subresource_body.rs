@@ -1,4 +1,4 @@
-//! What is sent to a subresource that takes a kind of its own: bindings, evictions, requests for tokens, scales.
+//! The body of a subresource that takes a kind of its own: bindings, evictions, requests for tokens, scales.
 
 use machinery::meta::ObjectMeta;
 use machinery::status::ApiError;

@@ -1,4 +1,4 @@
-//! Which objects have to do with a node: those that its pods name, and what these name in turn.
+//! The objects that a node may reach: those that its pods name, and those that these name in turn.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::server::ServerState;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What an object is.
+/// The sort of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Secret,
@@ -24,7 +24,7 @@ pub(super) enum Sort {
     Slice,
 }
 
-/// What a node has to do with.
+/// The objects in reach of a node.
 pub(super) struct Reach<'a> {
     pub state: &'a ServerState,
     pub node: &'a str,

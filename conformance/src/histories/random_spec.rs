@@ -1,4 +1,4 @@
-//! What the user wants of the set.
+//! The random spec of the CloneSet, as the user changes it.
 
 use client_kit::Random;
 use shared_json::{Value, json};
@@ -11,7 +11,7 @@ pub(super) const HELD_BEFORE_SERVICE: &str = "hold/service";
 /// Where the pods' volumes come from.
 pub(super) const STORAGE_CLASS: &str = "disks";
 
-/// What the set is asked to be.
+/// The wanted state of the set.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
     pub(super) replicas: i64,
@@ -91,7 +91,7 @@ impl Wish {
         }
     }
 
-    /// Asks for nothing that keeps the set from becoming what it is to be.
+    /// Removes everything from the spec that keeps the set from reaching it.
     pub(super) fn come_to_rest(&mut self) {
         self.paused = false;
         self.partition = json!(0);
@@ -115,7 +115,7 @@ impl Wish {
         json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"name": "a"}, "spec": spec})
     }
 
-    /// What can be asked of it.
+    /// The fields of the spec that may change.
     pub(super) fn spec(&self) -> Value {
         let [before_delete, before_update, before_service, not_ready] = self.hooks;
         let hook = |on: bool, label: &str| match on {

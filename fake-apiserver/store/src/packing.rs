@@ -8,9 +8,9 @@ use machinery::keys::{ObjectKey, Revision};
 
 use super::event::{Encoded, Held, Stored};
 
-/// What is learnt for a table is no longer than this, in bytes.
+/// The longest dictionary that is learnt for a table, in bytes.
 const MODEL_MAX: usize = 8 << 10;
-/// What does not become so many times smaller is like nothing that is known of the table.
+/// The compression factor below which the dictionary does not fit an object.
 const SHRINKS: usize = 3;
 /// So many versions at least become small by one model.
 const MODEL_USES_MIN: usize = 64;
@@ -55,7 +55,7 @@ pub(super) struct Small {
     rest: usize,
     /// How many bytes it has.
     length: usize,
-    /// What it was packed with.
+    /// The dictionary that it was compressed with.
     model: Arc<[u8]>,
     packed: Box<[u8]>,
 }
@@ -84,7 +84,7 @@ impl Small {
     }
 }
 
-/// Makes versions small by what others of their table look like.
+/// Compresses versions with a dictionary of other objects of their table.
 pub(super) struct Packer {
     model: Arc<[u8]>,
     /// How often it has been used.
@@ -121,7 +121,7 @@ impl Packer {
         small
     }
 
-    /// From now on what is like this becomes small.
+    /// Makes these bytes the dictionary for similar objects from now on.
     fn learn(&mut self, bytes: &[u8]) {
         self.uses = 0;
         let known = match self.model.len() + bytes.len() <= MODEL_MAX {

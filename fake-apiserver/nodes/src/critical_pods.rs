@@ -1,4 +1,4 @@
-//! Which pods have to go so that a critical pod that nobody has scheduled finds room: pure, in the kubelet's order.
+//! The pods that are evicted so that a critical pod that no scheduler has placed finds room: pure, in the kubelet's order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use shared_json::Value;
 
 use super::pressure::{CRITICAL, Eviction};
 
-/// The reason of pods that went, and what is said of them.
+/// The reason of evicted pods, and their message.
 const REASON: &str = "Preempting";
 const MESSAGE: &str = "Preempted in order to admit critical pod";
 const DISRUPTION: &str = "Pod was preempted by Kubelet to accommodate a critical pod.";
-/// What a pod has that stands for one of the node's own.
+/// The annotation of a mirror pod.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 fn priority(pod: &Value) -> i64 {
@@ -27,7 +27,7 @@ pub(super) fn is_critical(pod: &Value) -> bool {
     priority(pod) >= CRITICAL || string_map(pod, "annotations").contains_key(MIRROR)
 }
 
-/// What a pod that goes is told.
+/// The eviction that a pod's worker gets.
 pub(super) fn eviction() -> Eviction {
     Eviction {
         reason: REASON,
@@ -54,7 +54,7 @@ impl Candidate<'_> {
         in_units(resource, self.asks.get(resource).copied().unwrap_or_default())
     }
 
-    /// How far it is from what is wanted: the sum of the squares of the shares that it leaves open.
+    /// Its distance from the wanted amounts: the sum of the squares of the shares that it leaves open.
     fn distance(&self, wanted: &Wanted) -> f64 {
         let shares = wanted.iter().map(|(resource, amount)| {
             let left = (amount - self.gives(resource)).max(0);
@@ -91,7 +91,7 @@ fn in_vain(wanted: &Wanted) -> String {
     )
 }
 
-/// The nearest of the pods to what is wanted, and of those that are left again, until nothing is.
+/// Chooses the pod nearest to the wanted amounts, again and again, until no amount is left.
 fn nearest<'a>(
     mut pods: Vec<&'a Candidate<'a>>,
     mut wanted: Wanted,

@@ -1,8 +1,8 @@
-//! What changed between two versions of an object, in a form that is quickly made and compared.
+//! A compact key for the difference of two versions of an object, quick to compute and compare.
 //!
-//! Programs write the same fields again and again, into the same object or into one that looks like it. What such a write changes
-//! is the same set of paths each time. Its trace is a row of words from which that set follows, and it is made without making paths; the
-//! set is then found again.
+//! Programs write the same fields again and again, into the same object or into a similar one. Such a write changes
+//! the same set of paths each time. The key (trace) is a row of words from which that set follows, and is computed without
+//! paths; the set is then found again.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ const REMOVED: u64 = 1;
 const MODIFIED: u64 = 2;
 const ADDED: u64 = 4;
 
-/// Nothing can be told of two values but by making paths.
+/// The difference of two values has no trace; the paths must be computed.
 struct Untraceable;
 
 type Traced<T> = Result<T, Untraceable>;
@@ -46,7 +46,7 @@ thread_local! {
     static KNOWN: RefCell<Known> = const { RefCell::new(Spans::new(KNOWN_MAX)) };
 }
 
-/// What differs between two objects of a built-in kind: by its trace if that was met before, else as `compare` says.
+/// The difference of two objects of a built-in kind: from the cache if its trace was met before, else by `compare`.
 pub(super) fn recall(
     of: Type<'_>,
     old: &Value,
@@ -144,7 +144,7 @@ fn walk_changed(words: &mut Vec<u64>, of: Type<'_>, old: Option<&Value>, new: Op
     })
 }
 
-/// Traces what is below a step, which is left out where nothing is.
+/// Traces the parts below a step; leaves the step out where no part differs.
 fn step(
     words: &mut Vec<u64>,
     name: impl FnOnce(&mut Vec<u64>) -> Traced<()>,

@@ -1,4 +1,4 @@
-//! The groups that compute little.
+//! Defaults of kinds in named groups besides apps, batch and autoscaling.
 
 use super::builtin::{object, set, text, unset};
 use shared_json::{Array, Map, Value, json};
@@ -42,7 +42,7 @@ pub(super) fn fill(name: &str, map: &mut Map) {
     }
 }
 
-/// What is stored is of the storage version, unless the status says more.
+/// Sets `storedVersions` to the storage version, unless the status has some.
 fn stored_versions(map: &mut Map) {
     let versions = map.get("spec").and_then(|spec| spec.get("versions"));
     let storage = versions

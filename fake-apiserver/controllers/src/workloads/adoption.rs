@@ -1,4 +1,4 @@
-//! Whose pods are whose: by the controller in their owner references, and by selector.
+//! Ownership of pods: by the controller in their owner references, and by selector (adoption and release).
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub(super) fn keeps_all(cache: &Cache, res: Res, owner: &Value) -> bool {
     cache.owned_numbers(owner.uid()).all(selects) && !cache.orphan_numbers(owner.namespace()).any(selects)
 }
 
-/// What changes of an object that gets owners: jobs hold their pods, too, until they have counted them.
+/// The metadata patch of an object that gets owners: jobs also add a finalizer to their pods, until they have counted them.
 fn metadata(owner_res: Res, object: &Value, references: Vec<Value>, adopted: bool) -> Value {
     let mut metadata = json!({"ownerReferences": references});
     if owner_res == Res::Jobs {
