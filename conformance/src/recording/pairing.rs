@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn pods_with_ordinals_are_who_they_are() {
         let of_set = |name: &str| {
-            let object = json!({"metadata": {"name": name, "labels": {"statefulset.kubernetes.io/pod-name": name}}});
+            let object =
+                json!({"metadata": {"name": name, "labels": {"statefulset.kubernetes.io/pod-name": name}}});
             Change {
                 object: Arc::new(object),
                 ..pod(0, name)

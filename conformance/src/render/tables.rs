@@ -111,7 +111,9 @@ pub(super) fn stateful_sets(state: &State) -> String {
         ));
     }
     for claim in state.of("persistentvolumeclaims") {
-        let owners = claim.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let owners = claim
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array);
         let owners: Vec<String> = owners
             .into_iter()
             .flatten()

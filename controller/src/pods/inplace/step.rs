@@ -42,8 +42,6 @@ pub(crate) struct Step<'a> {
 pub(crate) struct Stepped {
     /// The actions; none while a hook holds the pod.
     pub(crate) actions: Vec<PodAction>,
-    /// Whether the pod takes the change.
-    pub(crate) updates: bool,
     /// When its grace period ends.
     pub(crate) requeue: Option<Duration>,
 }
@@ -102,7 +100,6 @@ pub(crate) fn plan(step: &Step<'_>) -> Stepped {
             revision: step.revision.to_owned(),
             or_recreate: step.or_recreate,
         }],
-        updates: true,
         requeue: (grace_s > 0).then(|| Duration::from_secs(grace_s)),
     }
 }

@@ -294,6 +294,7 @@ fn the_label_of_the_name_is_put_back() {
 #[case::all_updated(2, "RR", [2, 2, 2, 2], true)]
 #[case::one_not_ready(2, "Ru", [2, 1, 0, 2], false)]
 #[case::one_is_deleted_by_the_pass(2, "OO", [2, 2, 1, 0], false)]
+#[case::one_that_was_held_is_deleted(2, "OD", [2, 2, 1, 0], false)]
 fn counts(#[case] replicas: i32, #[case] letters: &str, #[case] expect: [i32; 4], #[case] complete: bool) {
     let status = planned(&json!({ "replicas": replicas }), pods(letters)).status;
     let got = [

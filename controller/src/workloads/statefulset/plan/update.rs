@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Which;
 use super::pass::Part;
 use super::view::{View, is_terminating};
-use super::{Action, Which};
 use crate::api::labels;
 use crate::pods::inplace::change;
 use crate::pods::inplace::step::{self, Step};
@@ -21,7 +21,7 @@ const WAIT_S_MAX: u64 = 300;
 #[derive(Default)]
 pub(super) struct Update {
     pub(super) part: Part,
-    /// How many pods of the current revision it updates or deletes.
+    /// How many pods of the current revision it updates, deletes or leaves to their hooks.
     pub(super) left_current: i32,
 }
 
@@ -68,6 +68,9 @@ pub(super) fn plan(view: &View<'_>) -> Update {
         let is_over = matches!(pod::phase(&pod), "Failed" | "Succeeded");
         if !ended.contains(&ordinal) && !is_terminating(&pod) && !is_over {
             one(view, &pod, &mut update);
+            // One that a hook holds counts as gone, too.
+            let is_current = availability::has_revision(&pod, &view.revisions.current.name);
+            update.left_current += i32::from(is_current);
         }
         unavailable.insert(ordinal);
     }
@@ -146,7 +149,6 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
     let policy = view
         .rolling()
         .and_then(|rolling| rolling.pod_update_policy.as_deref());
-    let is_current = availability::has_revision(pod, &view.revisions.current.name);
     if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
         let mut known = view.revisions.all.iter();
@@ -175,7 +177,6 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
                 or_recreate: false,
                 now: view.now(),
             });
-            update.left_current += i32::from(stepped.updates && is_current);
             update.part.look_again(stepped.requeue);
             return update.part.act(stepped.actions);
         }
@@ -185,10 +186,5 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
             return update.part.act([PodAction::Fail(message)]);
         }
     }
-    let actions = end(view, pod);
-    let deletes = actions
-        .iter()
-        .any(|action| matches!(action, PodAction::DeletePod { .. }));
-    update.left_current += i32::from(deletes && is_current);
-    update.part.actions.extend(actions.into_iter().map(Action::Pod));
+    update.part.act(end(view, pod));
 }
