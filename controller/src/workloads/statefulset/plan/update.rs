@@ -21,7 +21,7 @@ const WAIT_S_MAX: u64 = 300;
 #[derive(Default)]
 pub(super) struct Update {
     pub(super) part: Part,
-    /// How many pods of the current revision it updates, deletes or leaves to their hooks.
+    /// How many pods of the current revision it updates, deletes or has held before their update.
     pub(super) left_current: i32,
 }
 
@@ -68,9 +68,6 @@ pub(super) fn plan(view: &View<'_>) -> Update {
         let is_over = matches!(pod::phase(&pod), "Failed" | "Succeeded");
         if !ended.contains(&ordinal) && !is_terminating(&pod) && !is_over {
             one(view, &pod, &mut update);
-            // One that a hook holds counts as gone, too.
-            let is_current = availability::has_revision(&pod, &view.revisions.current.name);
-            update.left_current += i32::from(is_current);
         }
         unavailable.insert(ordinal);
     }
@@ -149,6 +146,7 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
     let policy = view
         .rolling()
         .and_then(|rolling| rolling.pod_update_policy.as_deref());
+    let is_current = availability::has_revision(pod, &view.revisions.current.name);
     if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
         let mut known = view.revisions.all.iter();
@@ -177,6 +175,8 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
                 or_recreate: false,
                 now: view.now(),
             });
+            // One that a hook holds before its update counts as gone, too; one that it holds before its deletion does not.
+            update.left_current += i32::from(is_current);
             update.part.look_again(stepped.requeue);
             return update.part.act(stepped.actions);
         }
@@ -186,5 +186,8 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
             return update.part.act([PodAction::Fail(message)]);
         }
     }
-    update.part.act(end(view, pod));
+    let actions = end(view, pod);
+    let deletes = |action: &PodAction| matches!(action, PodAction::DeletePod { .. });
+    update.left_current += i32::from(is_current && actions.iter().any(deletes));
+    update.part.act(actions);
 }
