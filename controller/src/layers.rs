@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 6] = [
     "CloneSet",
     "ResourceDistribution",
+    "StatefulSet",
     "cloneset::",
     "resourcedistribution::",
+    "statefulset::",
 ];
+/// The rooms of kinds.
+const ROOMS: [&str; 3] = ["cloneset", "resourcedistribution", "statefulset"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -69,12 +73,11 @@ fn engines_name_no_kind(#[values("kit", "pods", "injection", "process", "webhook
 
 #[test]
 fn a_room_knows_no_other() {
-    assert_eq!(
-        lines_with("workloads/cloneset", &["resourcedistribution::"]),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        lines_with("workloads/resourcedistribution", &["cloneset::"]),
-        Vec::<String>::new()
-    );
+    for room in ROOMS {
+        let others = ROOMS.iter().filter(|other| **other != room);
+        let words: Vec<String> = others.map(|other| format!("{other}::")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let found = lines_with(&format!("workloads/{room}"), &words);
+        assert_eq!(found, Vec::<String>::new(), "{room}");
+    }
 }

@@ -29,6 +29,9 @@ const PASS_REST: Duration = Duration::from_millis(10);
 /// The manager's user agent.
 const MANAGER: &str = "kruise-manager";
 
+/// Kinds of OpenKruise whose plural Kubernetes has, too. Recordings tell them apart by the suffix `.kruise`.
+const BUILTIN_TOO: [&str; 2] = ["daemonsets", "statefulsets"];
+
 /// How many nodes there are unless said otherwise.
 const NODES: u32 = 3;
 
@@ -130,7 +133,12 @@ pub(super) fn watched_kinds(gates: &FeatureGates) -> Vec<(String, ApiResource)> 
         .map(|(version, kind)| {
             let (group, version) = version.split_once('/').unwrap_or(("", &version));
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind));
-            (resource.plural.clone(), resource)
+            let builtin = BUILTIN_TOO.contains(&resource.plural.as_str());
+            let name = match builtin && !resource.group.is_empty() {
+                true => format!("{}.kruise", resource.plural),
+                false => resource.plural.clone(),
+            };
+            (name, resource)
         })
         .collect()
 }

@@ -18,12 +18,15 @@ use crate::history::{Change, ChangeKind, text};
 /// Pods whose creations are closer than this belong to one burst.
 const BURST_MS: i64 = 500;
 
-/// The pods of a history in the order of their creation, in bursts.
+/// The label of a pod that has its name from an ordinal.
+const ORDINAL_NAME: &str = "/metadata/labels/statefulset.kubernetes.io~1pod-name";
+
+/// The pods of a history in the order of their creation, in bursts. Those that have their names from ordinals are who they are.
 pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = Vec::new();
     let mut last_ms = i64::MIN;
     for change in history {
-        let is_pod = change.resource == "pods";
+        let is_pod = change.resource == "pods" && change.object.pointer(ORDINAL_NAME).is_none();
         if is_pod && change.kind == ChangeKind::Added {
             let joins = last_ms != i64::MIN && change.at_ms - last_ms <= BURST_MS;
             match out.last_mut() {
@@ -157,6 +160,21 @@ mod tests {
             namespace: "default".to_owned(),
             gates: String::new(),
         }
+    }
+
+    #[test]
+    fn pods_with_ordinals_are_who_they_are() {
+        let of_set = |name: &str| {
+            let object =
+                json!({"metadata": {"name": name, "labels": {"statefulset.kubernetes.io/pod-name": name}}});
+            Change {
+                object: Arc::new(object),
+                ..pod(0, name)
+            }
+        };
+        let recorded = recording(vec![of_set("a-0"), of_set("a-1"), event(9, "delete a-0")]);
+        let run = [of_set("a-0"), of_set("a-1"), event(9, "delete a-1")];
+        assert_eq!(pair(&recorded, &run, &Roles::default()), BTreeMap::new());
     }
 
     #[test]

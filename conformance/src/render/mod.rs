@@ -24,6 +24,7 @@ pub fn step(slice: Slice<'_>) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        tables::stateful_sets(&after),
         distributed::distributions(&after),
         distributed::copies(&after),
         distributed::fates(slice.before, slice.during),

@@ -74,6 +74,64 @@ pub(super) fn workloads(state: &State) -> String {
             ));
         }
     }
+    out.push_str(&revisions(state));
+    out
+}
+
+/// The StatefulSets of OpenKruise with the columns that `kubectl get` prints, their claims with the owners that these have, and
+/// the revisions.
+pub(super) fn stateful_sets(state: &State) -> String {
+    let sets: Vec<&Value> = state.of("statefulsets.kruise").collect();
+    if sets.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        "/spec/replicas",
+        "/status/replicas",
+        "/status/updatedReplicas",
+        "/status/readyReplicas",
+    ];
+    let rows: Vec<Vec<String>> = sets
+        .iter()
+        .map(|set| {
+            let mut row = vec![text(set, "/metadata/name")];
+            row.extend(columns.iter().map(|column| number(set, column).to_string()));
+            row
+        })
+        .collect();
+    let mut out = align(&["NAME", "DESIRED", "CURRENT", "UPDATED", "READY"], &rows);
+    for set in sets {
+        out.push_str(&format!(
+            "{}: current revision {} ({} pods), update revision {}, available {}\n",
+            text(set, "/metadata/name"),
+            text(set, "/status/currentRevision"),
+            number(set, "/status/currentReplicas"),
+            text(set, "/status/updateRevision"),
+            number(set, "/status/availableReplicas"),
+        ));
+    }
+    for claim in state.of("persistentvolumeclaims") {
+        let owners = claim
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array);
+        let owners: Vec<String> = owners
+            .into_iter()
+            .flatten()
+            .map(|owner| format!("{}/{}", text(owner, "/kind"), text(owner, "/name")))
+            .collect();
+        out.push_str(&format!(
+            "claim {} of {}, owners: {}\n",
+            text(claim, "/metadata/name"),
+            text(claim, "/spec/resources/requests/storage"),
+            owners.join(", ")
+        ));
+    }
+    out.push_str(&revisions(state));
+    out
+}
+
+/// The revisions, oldest first.
+fn revisions(state: &State) -> String {
     let mut revisions: Vec<(i64, String)> = state
         .of("controllerrevisions")
         .map(|revision| (number(revision, "/revision"), text(revision, "/metadata/name")))
@@ -83,8 +141,7 @@ pub(super) fn workloads(state: &State) -> String {
         .into_iter()
         .map(|(number, name)| format!("{number} {name}"))
         .collect();
-    out.push_str(&format!("revisions: {}\n", list.join(", ")));
-    out
+    format!("revisions: {}\n", list.join(", "))
 }
 
 /// The pods, with the columns that a reader of the tutorial looks at.

@@ -2,6 +2,10 @@
 
 /// Pod label: which instance of a CloneSet this is; the last part of the pod's name.
 pub const INSTANCE_ID: &str = "apps.kruise.io/cloneset-instance-id";
+/// Label of a pod that has an ordinal: the pod's name.
+pub const ORDINAL_NAME: &str = "statefulset.kubernetes.io/pod-name";
+/// Label of a pod that has an ordinal: the ordinal.
+pub const ORDINAL_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Pod label: the name of the revision the pod runs.
 pub const REVISION_HASH: &str = "controller-revision-hash";
 /// Pod label: the hash of the template the pod runs, without the set's name.

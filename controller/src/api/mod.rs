@@ -2,3 +2,4 @@
 
 pub mod labels;
 pub mod v1alpha1;
+pub mod v1beta1;

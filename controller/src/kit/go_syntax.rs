@@ -1,6 +1,7 @@
 //! Values in Go's own syntax, as `%#v` prints them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pod_rules::field_error::go_quote;
 use serde_json::Value;
 
@@ -33,6 +34,14 @@ pub(crate) fn texts(list: &[String]) -> String {
     }
     let quoted: Vec<String> = list.iter().map(|text| go_quote(text)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
+}
+
+/// A number or a text as Go's `%#v` prints it.
+pub(crate) fn int_or_string(value: &IntOrString) -> String {
+    match value {
+        IntOrString::Int(number) => format!("intstr.IntOrString{{Type:0, IntVal:{number}, StrVal:\"\"}}"),
+        IntOrString::String(text) => format!("intstr.IntOrString{{Type:1, IntVal:0, StrVal:{text:?}}}"),
+    }
 }
 
 /// A selector as Go's `%#v` prints it.

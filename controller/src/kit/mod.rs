@@ -15,6 +15,7 @@ mod informer;
 pub(crate) mod json;
 pub(crate) mod numbers;
 mod owner;
+pub(crate) mod protection;
 mod queue;
 pub(crate) mod requests;
 mod run;

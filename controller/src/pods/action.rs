@@ -96,6 +96,13 @@ pub enum PodAction {
         /// The new owner.
         pod: PodRef,
     },
+    /// Apply a strategic merge patch to a claim.
+    PatchClaim {
+        /// The claim's name.
+        claim: String,
+        /// The patch.
+        patch: Value,
+    },
     /// Delete a claim that no pod uses.
     DeleteClaim {
         /// The claim's name.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::lifecycle::{self, state};
 use super::revision::{self, Revision};
 use crate::api::labels;
+use crate::api::v1alpha1::LifecycleHook;
 use crate::kit::Owner;
 
 /// Everything but the template that the pods of an owner have in common.
@@ -19,10 +20,29 @@ pub(crate) struct Blueprint<'a> {
     pub(crate) claim_templates: &'a [Value],
     /// The labels of claims.
     pub(crate) claim_labels: &'a BTreeMap<String, String>,
-    /// The label that tells the pods of an owner apart.
-    pub(crate) id_label: &'static str,
-    /// Whether the label of the revision is the hash alone, without the owner's name.
-    pub(crate) short_hash: bool,
+    /// How the pods of an owner are told apart, and what follows from it.
+    pub(crate) identity: Identity<'a>,
+}
+
+/// How the pods of an owner are told apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Identity<'a> {
+    /// By ids that are drawn: pods come and go, with their claims.
+    Drawn {
+        /// The label that has the id, of pods and of claims.
+        label: &'static str,
+        /// Whether the label of the revision is the hash alone, without the owner's name.
+        short_hash: bool,
+    },
+    /// By ordinals: each pod has a successor of the same name, which finds the claims again.
+    Ordinal {
+        /// The Service that gives the pods their names in the network.
+        subdomain: &'a str,
+        /// Whether a label has the ordinal.
+        index_label: bool,
+        /// The hook that holds new pods.
+        pre_normal: Option<&'a LifecycleHook>,
+    },
 }
 
 /// The name of the pod with `id`.
@@ -35,23 +55,38 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now:
     let owner = blueprint.owner;
     let template = &revision.template;
     let mut labels = strings(template, "/metadata/labels");
-    labels.insert(blueprint.id_label.to_owned(), id.to_owned());
-    let short = revision::short(&revision.name);
-    let label = if blueprint.short_hash {
-        short
-    } else {
-        &revision.name
-    };
-    labels.insert(labels::REVISION_HASH.to_owned(), label.to_owned());
-    labels.insert(labels::TEMPLATE_HASH.to_owned(), short.to_owned());
-    labels.insert(
-        labels::LIFECYCLE_STATE.to_owned(),
-        state::PREPARING_NORMAL.to_owned(),
-    );
+    let name = pod_name(owner, id);
+    let mut first_state = state::PREPARING_NORMAL;
+    let mut hash = revision.name.as_str();
+    match blueprint.identity {
+        Identity::Drawn { label, short_hash } => {
+            labels.insert(label.to_owned(), id.to_owned());
+            let short = revision::short(&revision.name);
+            if short_hash {
+                hash = short;
+            }
+            labels.insert(labels::TEMPLATE_HASH.to_owned(), short.to_owned());
+        }
+        Identity::Ordinal {
+            index_label,
+            pre_normal,
+            ..
+        } => {
+            if pre_normal.is_none_or(|hook| has_all(hook, &labels, template)) {
+                first_state = state::NORMAL;
+            }
+            labels.insert(labels::ORDINAL_NAME.to_owned(), name.clone());
+            if index_label {
+                labels.insert(labels::ORDINAL_INDEX.to_owned(), id.to_owned());
+            }
+        }
+    }
+    labels.insert(labels::REVISION_HASH.to_owned(), hash.to_owned());
+    labels.insert(labels::LIFECYCLE_STATE.to_owned(), first_state.to_owned());
     let mut annotations = strings(template, "/metadata/annotations");
     annotations.insert(labels::LIFECYCLE_TIMESTAMP.to_owned(), lifecycle::rfc3339(now));
     let mut metadata = json!({
-        "name": pod_name(owner, id),
+        "name": name,
         "generateName": format!("{}-", owner.key.name),
         "namespace": owner.key.namespace,
         "labels": labels,
@@ -68,7 +103,15 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now:
         .and_then(Value::as_object)
         .cloned()
         .unwrap_or_default();
-    add_gate(&mut spec);
+    match blueprint.identity {
+        Identity::Drawn { .. } => add_gate(&mut spec),
+        Identity::Ordinal { subdomain, .. } => {
+            spec.insert("hostname".to_owned(), json!(name));
+            if !subdomain.is_empty() {
+                spec.insert("subdomain".to_owned(), json!(subdomain));
+            }
+        }
+    }
     add_volumes(&mut spec, blueprint, id);
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
 }
@@ -85,13 +128,25 @@ pub(crate) fn claims(blueprint: &Blueprint<'_>, id: &str) -> Vec<Value> {
 fn claim(blueprint: &Blueprint<'_>, template: &Value, id: &str) -> Value {
     let owner = blueprint.owner;
     let mut labels = blueprint.claim_labels.clone();
-    labels.insert(blueprint.id_label.to_owned(), id.to_owned());
+    let mut owners = json!([owner.reference()]);
+    match blueprint.identity {
+        Identity::Drawn { label, .. } => drop(labels.insert(label.to_owned(), id.to_owned())),
+        Identity::Ordinal { .. } => {
+            let mut own = strings(template, "/metadata/labels");
+            own.append(&mut labels);
+            labels = own;
+            owners = Value::Null;
+        }
+    }
     let mut metadata = json!({
         "name": claim_name(owner, template, id),
         "namespace": owner.key.namespace,
         "labels": labels,
-        "ownerReferences": [owner.reference()],
+        "ownerReferences": owners,
     });
+    if let Some(map) = metadata.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+    }
     let annotations = strings(template, "/metadata/annotations");
     if let (false, Some(map)) = (annotations.is_empty(), metadata.as_object_mut()) {
         map.insert("annotations".to_owned(), json!(annotations));
@@ -104,11 +159,27 @@ fn claim(blueprint: &Blueprint<'_>, template: &Value, id: &str) -> Value {
     })
 }
 
-fn claim_name(owner: &Owner, template: &Value, id: &str) -> String {
+/// Whether a pod of the template has all labels and finalizers of a hook from the beginning.
+fn has_all(hook: &LifecycleHook, labels: &BTreeMap<String, String>, template: &Value) -> bool {
+    let finalizers = template.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let has_finalizer = |wanted: &String| {
+        let finalizers = finalizers.into_iter().flatten();
+        finalizers
+            .into_iter()
+            .any(|finalizer| finalizer.as_str() == Some(wanted))
+    };
+    let mut wanted = hook.labels_handler.iter().flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && hook.finalizers_handler.iter().flatten().all(has_finalizer)
+}
+
+/// The name of the claim that the pod with `id` has of a template.
+pub(crate) fn claim_name(owner: &Owner, template: &Value, id: &str) -> String {
     format!("{}-{}-{id}", template_name(template), owner.key.name)
 }
 
-fn template_name(template: &Value) -> &str {
+/// The name of a template of claims.
+pub(crate) fn template_name(template: &Value) -> &str {
     template
         .pointer("/metadata/name")
         .and_then(Value::as_str)

@@ -6,16 +6,19 @@
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
 //! * `refresh` moves every pod of an owner on: its update in place, its hooks, its labels;
 //! * `sort` ranks pods, to delete them and to update them; `availability` says since when one is available, `counts` counts them;
-//! * `build` makes pods and claims from templates, `ids` picks their ids, `revision_plan` says which revision a template is;
+//! * `adoption` says which pods become an owner's, `removal` ends one;
+//! * `build` makes pods and claims from templates, `ids` picks their ids, `revision_plan` says which revision a template is,
+//!   `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
 //! * `readiness` puts new pods in service, `launch_priority` starts containers in an order.
 //!
-//! **Architecture invariant:** nothing here names a kind of OpenKruise. Everything but `actor`, `members` and the two
-//! controllers (`readiness`, `launch_priority`) is pure.
+//! **Architecture invariant:** nothing here names a kind of OpenKruise. Everything but `actor`, `members`, `revision_keeper` and
+//! the two controllers (`readiness`, `launch_priority`) is pure.
 
 mod action;
 pub(crate) mod actor;
+pub(crate) mod adoption;
 pub(crate) mod availability;
 pub(crate) mod build;
 mod cached;
@@ -31,7 +34,9 @@ pub(crate) mod members;
 pub(crate) mod pod;
 pub(crate) mod readiness;
 pub(crate) mod refresh;
+pub(crate) mod removal;
 pub(crate) mod revision;
+pub(crate) mod revision_keeper;
 pub(crate) mod revision_plan;
 pub(crate) mod sort;
 pub(crate) mod template;

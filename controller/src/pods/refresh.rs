@@ -30,6 +30,19 @@ pub(crate) struct Care<'a> {
     pub(crate) update_revision: &'a str,
     /// When.
     pub(crate) now: Timestamp,
+    /// What differs from kind to kind.
+    pub(crate) ways: Ways,
+}
+
+/// What differs from kind to kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways {
+    /// Whether pods have the label `pod-template-hash`.
+    pub(crate) template_hash: bool,
+    /// Whether a new pod that no hook holds must be scheduled to become `Normal`.
+    pub(crate) normal_once_scheduled: bool,
+    /// Whether a pod that was updated in place becomes `Updated` first where there are hooks, but none for updates in place.
+    pub(crate) updated_without_hook: bool,
 }
 
 impl<'a> Care<'a> {
@@ -103,7 +116,8 @@ fn one(care: &Care<'_>, pod: &Arc<CachedPod>, refresh: &mut Refresh) {
     if let Some(next) = next {
         patch = lifecycle::state_patch(next, care.now);
     }
-    if pod::label(pod, labels::TEMPLATE_HASH).is_none()
+    if care.ways.template_hash
+        && pod::label(pod, labels::TEMPLATE_HASH).is_none()
         && let Some(name) = pod::label(pod, labels::REVISION_HASH)
     {
         // Pods from before OpenKruise 1.1.
@@ -182,6 +196,7 @@ fn next_state(care: &Care<'_>, pod: &CachedPod) -> Option<&'static str> {
     let hook = care.in_place_hook();
     let after_update = || match hook {
         Some(hook) if !lifecycle::is_all_hooked(hook, pod) => state::UPDATED,
+        None if care.lifecycle.is_some() && care.ways.updated_without_hook => state::UPDATED,
         _ => state::NORMAL,
     };
     match &*pod.facts().state {
@@ -189,7 +204,7 @@ fn next_state(care: &Care<'_>, pod: &CachedPod) -> Option<&'static str> {
             let pre_normal = care.lifecycle.and_then(|lifecycle| lifecycle.pre_normal.as_ref());
             let goes_on = match pre_normal {
                 Some(hook) => lifecycle::is_all_hooked(hook, pod),
-                None => pod::is_true(pod, "PodScheduled"),
+                None => !care.ways.normal_once_scheduled || pod::is_true(pod, "PodScheduled"),
             };
             goes_on.then_some(state::NORMAL)
         }

@@ -154,7 +154,7 @@ const NOT_USED: [(&str, Takes, &str); 35] = [
 
 /// The flags of OpenKruise 1.9.0 for the workers of the kinds that are not CloneSets; three is the default. Those of kinds that
 /// have a room here are that room's.
-const WORKERS: [&str; 16] = [
+const WORKERS: [&str; 15] = [
     "advancedcronjob-workers",
     "broadcastjob-workers",
     "crr-workers",
@@ -168,7 +168,6 @@ const WORKERS: [&str; 16] = [
     "resourcedistribution-workers",
     "sidecarset-workers",
     "sidecarterminator-workers",
-    "statefulset-workers",
     "uniteddeployment-workers",
     "workloadspread-workers",
 ];

@@ -114,14 +114,14 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["clonesets"])]
-#[case("ImagePullJobGate=true", &["clonesets", "imagepulljobs"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "imagepulljobs"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "imagepulljobs"])]
-#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets"])]
-#[case("CloneSetShortHash=true", &["clonesets"])]
-#[case("ResourceDistributionGate=true", &["clonesets", "resourcedistributions"])]
-#[case("AllAlpha=true", &["clonesets", "imagepulljobs", "resourcedistributions"])]
+#[case("", &["clonesets", "statefulsets"])]
+#[case("ImagePullJobGate=true", &["clonesets", "imagepulljobs", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "imagepulljobs", "statefulsets"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "imagepulljobs", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets", "statefulsets"])]
+#[case("CloneSetShortHash=true", &["clonesets", "statefulsets"])]
+#[case("ResourceDistributionGate=true", &["clonesets", "resourcedistributions", "statefulsets"])]
+#[case("AllAlpha=true", &["clonesets", "imagepulljobs", "resourcedistributions", "statefulsets"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
     let definitions: Vec<&str> = objects

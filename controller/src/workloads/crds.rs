@@ -20,7 +20,8 @@ pub fn crds(gates: &FeatureGates) -> Vec<Value> {
 mod tests {
     use super::*;
     use crate::api::v1alpha1::{CloneSet, ResourceDistribution};
-    use crate::workloads::{Crd, cloneset, resourcedistribution};
+    use crate::api::v1beta1::StatefulSet;
+    use crate::workloads::{Crd, cloneset, resourcedistribution, statefulset};
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::CustomResourceExt;
     use rstest::rstest;
@@ -69,6 +70,7 @@ mod tests {
     #[rstest]
     #[case(&cloneset::WORKLOAD.crds[0], CloneSet::crd())]
     #[case(&resourcedistribution::WORKLOAD.crds[0], ResourceDistribution::crd())]
+    #[case(&statefulset::WORKLOAD.crds[0], StatefulSet::crd())]
     fn the_types_agree_with_the_installed_definition(
         #[case] installed: &Crd,
         #[case] generated: CustomResourceDefinition,
@@ -76,6 +78,9 @@ mod tests {
         let mut installed = installed.object()["spec"].clone();
         let mut generated = serde_json::to_value(generated).unwrap()["spec"].clone();
         for spec in [&mut installed, &mut generated] {
+            // The types are those of the version that is stored.
+            let versions = spec["versions"].as_array_mut().unwrap();
+            versions.retain(|version| version["storage"] == true);
             let version = &mut spec["versions"][0];
             if let Some(properties) = version["schema"]["openAPIV3Schema"]["properties"].as_object_mut() {
                 for own in ["apiVersion", "kind", "metadata"] {

@@ -10,6 +10,7 @@ pub mod cloneset;
 mod crds;
 mod options;
 mod resourcedistribution;
+mod statefulset;
 mod workload;
 
 pub use crds::crds;
@@ -18,4 +19,8 @@ pub use workload::{Crd, Flag, Right, Settings, Takes, Workload};
 pub(crate) use workload::{OWN, READ, STATUS, Start};
 
 /// Every kind that this manager has.
-pub const ALL: &[&Workload] = &[&cloneset::WORKLOAD, &resourcedistribution::WORKLOAD];
+pub const ALL: &[&Workload] = &[
+    &cloneset::WORKLOAD,
+    &resourcedistribution::WORKLOAD,
+    &statefulset::WORKLOAD,
+];

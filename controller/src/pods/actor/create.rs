@@ -9,7 +9,6 @@ use crate::kit::expectations::{Expected, Member};
 use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches};
 use crate::pods::Revision;
 use crate::pods::build::{self, Blueprint};
-use crate::pods::template::to_go_json;
 
 /// Pods to create.
 pub(crate) struct Creation<'a> {
@@ -54,7 +53,10 @@ impl Actor {
         let name = build::pod_name(owner, id);
         let member = Member::Pod(name.clone());
         for claim in build::claims(&creation.blueprint, id) {
-            if let Err(error) = self.create_claim(owner, &claim, creation).await {
+            if let Err(error) = self
+                .create_claim(owner, &name, &claim, creation.existing_claims)
+                .await
+            {
                 self.expectations.settle(key, Expected::Creation, member);
                 return Err(error);
             }
@@ -67,18 +69,15 @@ impl Actor {
         };
         match result {
             Ok(()) => {
-                self.event(
-                    owner,
-                    EventType::Normal,
-                    "SuccessfulCreate",
-                    format!("succeed to create pod {name}"),
-                );
+                let message = (self.words.created)(owner, &name);
+                self.event(owner, EventType::Normal, "SuccessfulCreate", message);
                 Ok(())
             }
             Err(error) => {
                 self.unmet(key, Expected::Creation, member, &error);
-                let message = format!("failed to create pod: {error}, pod: {}", to_go_json(&pod));
-                self.event(owner, EventType::Warning, "FailedCreate", message);
+                if let Some(message) = (self.words.not_created)(owner, &name, &pod, &error) {
+                    self.event(owner, EventType::Warning, "FailedCreate", message);
+                }
                 Err(error)
             }
         }
@@ -100,11 +99,27 @@ impl Actor {
         })
     }
 
+    /// Creates the claims of a pod that are not there.
+    pub(crate) async fn create_claims(
+        &self,
+        blueprint: &Blueprint<'_>,
+        id: &str,
+        existing: &[String],
+    ) -> Result<(), ActError> {
+        let name = build::pod_name(blueprint.owner, id);
+        for claim in build::claims(blueprint, id) {
+            self.create_claim(blueprint.owner, &name, &claim, existing)
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn create_claim(
         &self,
         owner: &Owner,
+        pod: &str,
         claim: &Value,
-        creation: &Creation<'_>,
+        existing: &[String],
     ) -> Result<(), ActError> {
         let key = &owner.key;
         let name = claim
@@ -112,17 +127,30 @@ impl Actor {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        if creation.existing_claims.contains(&name) {
+        if existing.contains(&name) {
             return Ok(());
         }
-        let member = Member::Claim(name);
-        self.expectations.expect(key, Expected::Creation, member.clone());
+        let member = Member::Claim(name.clone());
+        // A claim without an owner wakes nobody, so nothing can be expected of it.
+        let is_owned = claim.pointer("/metadata/ownerReferences").is_some();
+        if is_owned {
+            self.expectations.expect(key, Expected::Creation, member.clone());
+        }
         let result = self.create::<PersistentVolumeClaim>(&key.namespace, claim).await;
-        result.map(drop).map_err(|error| {
-            self.unmet(key, Expected::Creation, member, &error);
-            let message = format!("failed to create pvc: {error}, pvc: {}", to_go_json(claim));
-            self.event(owner, EventType::Warning, "FailedCreate", message);
-            error
-        })
+        match result {
+            Ok(_) => {
+                if let Some(message) = (self.words.claim_created)(owner, pod, &name) {
+                    self.event(owner, EventType::Normal, "SuccessfulCreate", message);
+                }
+                Ok(())
+            }
+            Err(error) if !is_owned && error.kind == Kind::AlreadyExists => Ok(()),
+            Err(error) => {
+                self.unmet(key, Expected::Creation, member, &error);
+                let message = (self.words.claim_not_created)(owner, pod, claim, &error);
+                self.event(owner, EventType::Warning, "FailedCreate", message);
+                Err(error)
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Carries out what was planned for an owner of pods.
 //!
-//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds. Every
+//! `create` makes pods and claims, `patch` changes and deletes them, `revisions` and `pull_jobs` write the other kinds, `words` has the texts of events. Every
 //! write tells the expectations what the watches have to show before the next pass.
 
 mod create;
@@ -9,7 +9,9 @@ mod patch;
 mod perform;
 mod pull_jobs;
 mod revisions;
+mod words;
 
 pub(crate) use create::Creation;
 pub(crate) use objects::Actor;
 pub(crate) use revisions::Written;
+pub(crate) use words::Words;

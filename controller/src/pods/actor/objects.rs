@@ -7,6 +7,7 @@ use kube::api::{Api, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde_json::Value;
 
+use super::words::Words;
 use crate::kit::expectations::{Expectations, Expected, Member};
 use crate::kit::{ActError, Kind, ObjectKey, Owner, requests};
 
@@ -18,6 +19,7 @@ pub(crate) struct Actor {
     pub(crate) expectations: Arc<Expectations>,
     pub(crate) names: SharedNames,
     pub(crate) clock: SharedClock,
+    pub(crate) words: &'static Words,
 }
 
 impl Actor {

@@ -153,17 +153,14 @@ impl Actor {
             let error = ActError::from(error);
             self.unmet(key, Expected::Deletion, member, &error);
             if error.kind != Kind::NotFound {
-                let message = format!("failed to delete pod {}: {error}", pod.name);
-                self.event(owner, EventType::Warning, "FailedDelete", message);
+                for message in (self.words.not_deleted)(owner, &pod.name, &error) {
+                    self.event(owner, EventType::Warning, "FailedDelete", message);
+                }
             }
             return Err(error);
         }
-        self.event(
-            owner,
-            EventType::Normal,
-            "SuccessfulDelete",
-            format!("succeed to delete pod {}", pod.name),
-        );
+        let message = (self.words.deleted)(owner, &pod.name);
+        self.event(owner, EventType::Normal, "SuccessfulDelete", message);
         for claim in claims {
             let member = Member::Claim(claim.clone());
             self.expectations.expect(key, Expected::Deletion, member.clone());
@@ -199,6 +196,19 @@ impl Actor {
             }
             Ok(()) => Ok(()),
         }
+    }
+
+    /// Patches a claim.
+    pub(super) async fn patch_claim(
+        &self,
+        owner: &Owner,
+        claim: &str,
+        patch: &Value,
+    ) -> Result<(), ActError> {
+        let api = self.api::<PersistentVolumeClaim>(&owner.key);
+        api.patch(claim, &patch_params(), &Patch::Strategic(patch))
+            .await?;
+        Ok(())
     }
 
     /// Makes a pod the owner of its claim.

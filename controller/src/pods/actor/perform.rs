@@ -51,6 +51,7 @@ impl Actor {
                 revision,
             } => self.recreate(owner, pod, *marked, revision).await,
             PodAction::GiveClaim { claim, pod } => self.give_claim(owner, claim, pod).await,
+            PodAction::PatchClaim { claim, patch } => self.patch_claim(owner, claim, patch).await,
             PodAction::DeleteClaim { claim } => self.delete_claim(owner, claim).await,
             PodAction::MarkRevision { name, label } => {
                 self.mark_revision(owner, name, label).await;

@@ -2,7 +2,7 @@
 //!
 //! `change` says what differs between two revisions and whether a pod can take it in place; `apply` turns that into
 //! patches of a pod, one batch of containers after the other; `complete` says whether a batch has arrived; `state` is
-//! what is kept in annotations meanwhile.
+//! what is kept in annotations meanwhile. `step` leaves a pod to its hook, or begins.
 
 pub(crate) mod apply;
 pub(crate) mod change;
@@ -10,6 +10,7 @@ pub(crate) mod complete;
 pub(crate) mod hash;
 pub(crate) mod resize;
 pub(crate) mod state;
+pub(crate) mod step;
 
 /// What may change in place beside metadata and images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,15 @@
 //! What is wrong with a pod template: the API server's own rules (`pod_rules`), and those of sets of pods.
 
-use pod_rules::FieldError;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
 use pod_rules::errors::Errors;
 use pod_rules::path::Path;
 use pod_rules::pod::{self, Release, Scope};
+use pod_rules::{FieldError, selectors};
 use serde_json::{Value, json};
+
+use crate::api::v1alpha1::UpdatePriorityStrategy;
+use crate::kit::go_syntax;
 
 const PATH: &str = "spec.template";
 
@@ -47,4 +52,93 @@ pub(crate) fn of_sets(template: &Value, kind: &str) -> Vec<FieldError> {
         errors.push(FieldError::forbidden(path, detail));
     }
     errors
+}
+
+/// `must be greater than or equal to 0`.
+pub(crate) fn non_negative(path: &str, number: Option<i32>, errors: &mut Vec<FieldError>) {
+    if let Some(number) = number.filter(|number| *number < 0) {
+        errors.push(FieldError::invalid(
+            path,
+            number,
+            "must be greater than or equal to 0",
+        ));
+    }
+}
+
+/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the real webhook looks
+/// at the template.
+pub(crate) fn selector(
+    selector: &LabelSelector,
+    template: &Value,
+    kind: &str,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let path = "spec.selector";
+    let value = shared_json::to_value(selector).unwrap_or_default();
+    let mut found = Errors::default();
+    selectors::selector(Some(&value), &Path::new(path), &mut found);
+    errors.extend(found.into_vec());
+    let is_empty = selectors::is_empty(&value);
+    if is_empty {
+        let detail = format!("empty selector is invalid for {kind}");
+        errors.push(FieldError::invalid_shown(
+            path,
+            go_syntax::selector(selector),
+            detail,
+        ));
+    }
+    let Some(matcher) = selectors::is_usable(&value)
+        .then(|| Selector::try_from(selector.clone()).ok())
+        .flatten()
+    else {
+        errors.push(FieldError::invalid_shown(path, go_syntax::selector(selector), ""));
+        return false;
+    };
+    let labels = template.pointer("/metadata/labels").and_then(Value::as_object);
+    let labels = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect();
+    if !is_empty && !matcher.matches(&labels) {
+        let value: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| format!("{key:?}:{value:?}"))
+            .collect();
+        // A map that is not there prints otherwise than an empty one.
+        let value = match value.is_empty() {
+            true => "map[string]string(nil)".to_owned(),
+            false => format!("map[string]string{{{}}}", value.join(", ")),
+        };
+        let detail = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid_shown(
+            "spec.template.metadata.labels",
+            value,
+            detail,
+        ));
+    }
+    true
+}
+
+/// The error of the strategy by which pods are updated first, at `path`.
+pub(crate) fn priority(priority: Option<&UpdatePriorityStrategy>, path: &str) -> Option<FieldError> {
+    let priority = priority?;
+    let weights = priority.weight_priority.as_deref().unwrap_or_default();
+    let orders = priority.order_priority.as_deref().unwrap_or_default();
+    let detail = if !weights.is_empty() && !orders.is_empty() {
+        "only one of weightPriority and orderPriority can be used"
+    } else if weights.iter().any(|term| !(0..=100).contains(&term.weight)) {
+        "weight must be valid number in the range 1-100"
+    } else if weights.iter().any(|term| {
+        let selector = &term.match_selector;
+        selector.match_labels.iter().flatten().count() + selector.match_expressions.iter().flatten().count()
+            == 0
+    }) {
+        "selector can not be empty"
+    } else if orders.iter().any(|term| term.ordered_key.is_empty()) {
+        "order key can not be empty"
+    } else {
+        return None;
+    };
+    Some(FieldError::required(path, detail))
 }

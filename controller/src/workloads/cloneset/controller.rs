@@ -1,14 +1,13 @@
 //! The reconciler: from a key to a pass.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use kube::core::{Selector, SelectorExt};
+use kube::core::Selector;
 use serde_json::Value;
 
 use super::act::{perform, write_status};
@@ -20,27 +19,24 @@ use crate::api::v1alpha1::{CloneSet, ImagePullJob};
 use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::metrics::Metrics;
-use crate::pods::actor::{Actor, Written};
+use crate::pods::actor::Actor;
 use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
 use crate::pods::pod;
+use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::{CachedPod, Revisions};
 
 /// The controller's name in events, metrics and logs.
 pub(crate) const CONTROLLER: &str = "cloneset-controller";
-/// How often a revision's name may be taken in one pass.
-const COLLISIONS_MAX: u32 = 10;
 
 /// What a reconciler reads and whom it asks.
 pub(crate) struct Controller {
     pub(crate) sets: Informer<CloneSet>,
     pub(crate) pods: Informer<CachedPod>,
     pub(crate) claims: Informer<PersistentVolumeClaim>,
-    pub(crate) revisions: Informer<ControllerRevision>,
+    pub(crate) revisions: RevisionKeeper,
     pub(crate) jobs: Informer<ImagePullJob>,
     pub(crate) actor: Actor,
     pub(crate) planner: Arc<dyn Planner>,
-    /// Revisions that were written and that the watch has not shown yet.
-    pub(crate) written: Mutex<BTreeMap<ObjectKey, ControllerRevision>>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -62,7 +58,7 @@ impl Reconciler for Controller {
             queue.add(ObjectKey::of(set.as_ref()));
         });
         watch_members::<CloneSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
-        watches.wait_for(&self.revisions);
+        watches.wait_for(self.revisions.cache());
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
@@ -75,8 +71,7 @@ impl Controller {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
         let Some(set) = self.sets.get(key) else {
             self.actor.expectations.forget_set(key);
-            self.lock_written()
-                .retain(|revision, _| self.revisions.get(revision).is_none());
+            self.revisions.forget_seen();
             return Ok(None);
         };
         let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
@@ -98,7 +93,7 @@ impl Controller {
                 }
             }
         }
-        let mut observed = self.observe(key, set.clone(), &selector);
+        let mut observed = self.observe(set.clone(), &selector);
         match unseen_writes(&observed.pods, &self.actor.expectations) {
             Unseen::None => {}
             Unseen::For(delay) => return Ok(Some(delay)),
@@ -106,7 +101,7 @@ impl Controller {
                 for pod in pods {
                     self.members().learn_pod(key, &pod).await?;
                 }
-                observed = self.observe(key, set, &selector);
+                observed = self.observe(set, &selector);
             }
         }
         observed.nodes = self.node_labels(&observed).await?;
@@ -123,18 +118,11 @@ impl Controller {
         }
     }
 
-    fn observe(&self, key: &ObjectKey, set: Arc<CloneSet>, selector: &Selector) -> Observed {
+    fn observe(&self, set: Arc<CloneSet>, selector: &Selector) -> Observed {
         let uid = set.uid().unwrap_or_default();
         let mut claims = self.claims.owned_by(&uid);
         claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
-        let mut revisions = self.revisions.owned_by(&uid);
-        let orphans = self.revisions.orphans(&key.namespace);
-        revisions.extend(
-            orphans
-                .into_iter()
-                .filter(|revision| selector.matches(revision.labels())),
-        );
-        self.add_written(&mut revisions, &uid);
+        let revisions = self.revisions.of(&Owner::of(set.as_ref()), selector);
         let pods = self.pods.owned_by(&uid);
         Observed {
             set,
@@ -167,55 +155,18 @@ impl Controller {
             .collect())
     }
 
-    /// Adds what was written and is not in the cache yet, and forgets what has arrived.
-    fn add_written(&self, revisions: &mut Vec<Arc<ControllerRevision>>, uid: &str) {
-        self.lock_written().retain(|_, own| {
-            if !own.owner_references().iter().any(|owner| owner.uid == uid) {
-                return true;
-            }
-            match revisions
-                .iter_mut()
-                .find(|seen| seen.name_any() == own.name_any())
-            {
-                Some(seen) if seen.revision >= own.revision => return false,
-                Some(seen) => *seen = Arc::new(own.clone()),
-                None => revisions.push(Arc::new(own.clone())),
-            }
-            true
-        });
-    }
-
-    fn lock_written(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, ControllerRevision>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {
         let set = &observed.set;
-        let mut collisions = set
-            .status
-            .as_ref()
-            .and_then(|status| status.collision_count)
-            .unwrap_or(0);
-        for _ in 0..COLLISIONS_MAX {
-            let plan =
-                plan_revisions::plan(observed, collisions).map_err(|message| ActError::planned(&message))?;
-            let Some(action) = plan.action.filter(|_| set.metadata.deletion_timestamp.is_none()) else {
-                return Ok(plan.revisions);
-            };
-            match self
-                .actor
-                .write_revision(&Owner::of(set.as_ref()), &action)
-                .await?
-            {
-                Written::Done(revision) => {
-                    self.lock_written()
-                        .insert(ObjectKey::of(revision.as_ref()), *revision);
-                    return Ok(plan.revisions);
-                }
-                Written::Collision => collisions = collisions.saturating_add(1),
-            }
-        }
-        Err(ActError::planned("every name of the revision is taken"))
+        let status = set.status.as_ref();
+        self.revisions
+            .ensure(
+                &self.actor,
+                &Owner::of(set.as_ref()),
+                set.metadata.deletion_timestamp.is_some(),
+                status.and_then(|status| status.collision_count),
+                |collisions| plan_revisions::plan(observed, collisions),
+            )
+            .await
     }
 
     async fn act(

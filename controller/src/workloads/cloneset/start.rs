@@ -1,11 +1,12 @@
 //! What the manager has to know of CloneSets.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
 use crate::kit::Informer;
 use crate::pods::actor::Actor;
+use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
 /// The gate that has CloneSets make ImagePullJobs.
@@ -69,12 +70,13 @@ fn start(start: &mut Start<'_>) {
         expectations: Arc::default(),
         names: Arc::clone(&start.options.names),
         clock: Arc::clone(&start.options.clock),
+        words: &super::act::WORDS,
     };
     let controller = Controller {
         sets: start.runtime.cache(),
         pods: start.runtime.cache(),
         claims: start.runtime.cache(),
-        revisions: start.runtime.cache(),
+        revisions: RevisionKeeper::new(start.runtime.cache()),
         jobs: if gates.predownload {
             start.runtime.cache()
         } else {
@@ -82,7 +84,6 @@ fn start(start: &mut Start<'_>) {
         },
         actor,
         planner,
-        written: Mutex::default(),
         metrics: Arc::clone(&start.options.metrics),
     };
     let (queue, workers) = (start.queue(), start.workers());

@@ -1,7 +1,10 @@
-//! Carries out what was planned: `perform` does an action, `set` writes the set itself.
+//! Carries out what was planned: `perform` does an action, `set` writes the set itself, `words` has the texts of
+//! events.
 
 mod perform;
 mod set;
+mod words;
 
 pub(crate) use perform::perform;
 pub(crate) use set::write_status;
+pub(crate) use words::WORDS;

@@ -6,7 +6,7 @@ use crate::api::labels;
 use crate::api::v1alpha1::CloneSet;
 use crate::kit::{ActError, Owner};
 use crate::pods::actor::{Actor, Creation};
-use crate::pods::build::Blueprint;
+use crate::pods::build::{Blueprint, Identity};
 use crate::pods::{Revisions, ids};
 use crate::workloads::cloneset::plan::Action;
 
@@ -51,8 +51,10 @@ pub(crate) async fn perform(
                     owner: &owner,
                     claim_templates: set.spec.claim_templates(),
                     claim_labels: set.spec.selector.match_labels.as_ref().unwrap_or(&none),
-                    id_label: labels::INSTANCE_ID,
-                    short_hash: *short_hash,
+                    identity: Identity::Drawn {
+                        label: labels::INSTANCE_ID,
+                        short_hash: *short_hash,
+                    },
                 },
                 pods: pods.collect(),
                 existing_claims,

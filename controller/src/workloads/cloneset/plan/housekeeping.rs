@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
-use kube::core::{Selector, SelectorExt};
-use serde_json::json;
+use kube::core::Selector;
 
 use crate::api::labels;
+use crate::kit::Owner;
+use crate::pods::adoption;
 use crate::pods::pod;
 use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::observe::Observed;
@@ -26,17 +27,7 @@ fn release(observed: &Observed) -> Vec<PodAction> {
     let Ok(selector) = Selector::try_from(observed.set.spec.selector.clone()) else {
         return Vec::new();
     };
-    let uid = observed.set.uid().unwrap_or_default();
-    let stray = observed
-        .pods
-        .iter()
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && !selector.matches(pod::all_labels(pod)));
-    stray
-        .map(|pod| PodAction::PatchPod {
-            pod: PodRef::of(pod),
-            patch: json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": uid }] } }),
-        })
-        .collect()
+    adoption::release(&Owner::of(observed.set.as_ref()), &selector, &observed.pods)
 }
 
 fn claims(observed: &Observed) -> Vec<PodAction> {

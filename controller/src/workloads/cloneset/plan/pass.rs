@@ -9,7 +9,7 @@ use crate::pods::PodAction;
 use crate::pods::Revisions;
 use crate::pods::availability::has_revision;
 use crate::pods::pod;
-use crate::pods::refresh::{self, Care, shortest};
+use crate::pods::refresh::{self, Care, Ways, shortest};
 use crate::workloads::cloneset::gates::Gates;
 use crate::workloads::cloneset::observe::Observed;
 use crate::workloads::cloneset::settings::DEFAULT_HISTORY_LIMIT;
@@ -51,6 +51,11 @@ impl Planner for CloneSetPlanner {
             lifecycle: view.lifecycle(),
             update_revision: &revisions.update.name,
             now: view.now(),
+            ways: Ways {
+                template_hash: true,
+                normal_once_scheduled: true,
+                updated_without_hook: false,
+            },
         });
         plan.sync.extend(refresh.actions.into_iter().map(Action::Pod));
         plan.requeue = shortest(plan.requeue, refresh.requeue);

@@ -11,9 +11,9 @@ use super::action::Action;
 use super::view::View;
 use crate::api::labels;
 use crate::pods::CachedPod;
-use crate::pods::conditions::not_ready_patch;
 use crate::pods::lifecycle::{self, state};
 use crate::pods::pod::{self, Pod};
+use crate::pods::removal;
 use crate::pods::sort::deletion::{self, Ranking};
 use crate::pods::{PodAction, PodRef};
 use crate::workloads::cloneset::diff::Diff;
@@ -189,28 +189,8 @@ fn within_limit<'p>(
 
 /// Deletes the pods, or has them held first where a hook asks for it.
 fn delete<'p>(view: &View<'_>, pods: impl Iterator<Item = &'p Arc<CachedPod>>) -> Vec<PodAction> {
-    let mut actions = Vec::new();
-    for pod in pods {
-        if !lifecycle::is_hooked(view.pre_delete(), pod) {
-            actions.push(PodAction::DeletePod {
-                pod: PodRef::of(pod),
-                claims: claims_of(view, pod),
-            });
-        } else if !view.is_preparing_delete(pod) {
-            if view
-                .pre_delete()
-                .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
-            {
-                let patch = not_ready_patch(pod, lifecycle::PRE_DELETE_KEY, view.now());
-                actions.extend(patch.map(|patch| PodAction::PatchPodStatus {
-                    pod: PodRef::of(pod),
-                    patch,
-                }));
-            }
-            actions.push(set_state(view, pod, state::PREPARING_DELETE));
-        }
-    }
-    actions
+    pods.flat_map(|pod| removal::plan(pod, view.pre_delete(), claims_of(view, pod), view.now()))
+        .collect()
 }
 
 fn claims_of(view: &View<'_>, pod: &Pod) -> Vec<String> {

@@ -3,17 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::view::View;
 use crate::api::labels;
-use crate::kit::json::merge;
 use crate::pods::availability::has_revision;
-use crate::pods::conditions::{not_ready_patch, start_patch};
-use crate::pods::inplace::apply::{self, Applied};
+use crate::pods::inplace::change;
 use crate::pods::inplace::state::Change;
-use crate::pods::inplace::{change, resize};
-use crate::pods::lifecycle::{self, state};
+use crate::pods::inplace::step::{self, Step};
+use crate::pods::lifecycle::state;
 use crate::pods::pod;
 use crate::pods::refresh::shortest;
 use crate::pods::revision;
@@ -148,69 +144,16 @@ fn in_place(
     (kind, name): (&str, &str),
     update: &mut Update,
 ) {
-    let hook = view.in_place_hook();
-    let hooked = lifecycle::is_hooked(hook, pod);
-    match lifecycle::state_of(pod) {
-        "" | state::PREPARING_NORMAL | state::NORMAL if hooked => {
-            return hold(
-                view,
-                pod,
-                &lifecycle::state_patch(state::PREPARING_UPDATE, view.now()),
-                update,
-            );
-        }
-        "" | state::PREPARING_NORMAL | state::NORMAL | state::UPDATING => {}
-        state::UPDATED => {
-            let patch = lifecycle::state_patch_with_hook(pod, hook, state::PREPARING_UPDATE, view.now());
-            return hold(view, pod, &patch, update);
-        }
-        state::PREPARING_UPDATE if hooked => return,
-        state::PREPARING_UPDATE => {}
-        other => {
-            let message = format!(
-                "not allowed to in-place update pod {} in state {other}",
-                pod::name(pod)
-            );
-            return update.actions.push(PodAction::Fail(message));
-        }
-    }
-    let Applied { mut patch, resize } = apply::begin(pod, change, view.now());
-    let mut metadata = lifecycle::state_patch(state::UPDATING, view.now());
-    merge(
-        &mut metadata,
-        json!({ "labels": { labels::REVISION_HASH: change.revision, labels::TEMPLATE_HASH: revision::short(name) } }),
-    );
-    merge(&mut patch, json!({ "metadata": metadata }));
-    update.actions.push(PodAction::UpdateInPlace {
-        pod: PodRef::of(pod),
-        status_patch: start_patch(pod, view.now()).filter(|_| resize::leaves_service(pod, change)),
-        resize,
-        patch,
-        revision: name.to_owned(),
+    let stepped = step::plan(&Step {
+        pod,
+        change,
+        revision: name,
+        hook: view.in_place_hook(),
+        template_hash: true,
+        state_for_all: true,
         or_recreate: kind != "InPlaceOnly",
+        now: view.now(),
     });
-    if change.grace_seconds > 0 {
-        let grace = Duration::from_secs(u64::try_from(change.grace_seconds).unwrap_or(0));
-        update.requeue = shortest(update.requeue, Some(grace));
-    }
-}
-
-/// Leaves the pod to its hook.
-fn hold(view: &View<'_>, pod: &Arc<CachedPod>, metadata: &Value, update: &mut Update) {
-    if view
-        .in_place_hook()
-        .is_some_and(|hook| hook.mark_pod_not_ready == Some(true))
-    {
-        let patch = not_ready_patch(pod, lifecycle::PRE_UPDATE_KEY, view.now());
-        update
-            .actions
-            .extend(patch.map(|patch| PodAction::PatchPodStatus {
-                pod: PodRef::of(pod),
-                patch,
-            }));
-    }
-    update.actions.push(PodAction::PatchPod {
-        pod: PodRef::of(pod),
-        patch: json!({ "metadata": metadata }),
-    });
+    update.actions.extend(stepped.actions);
+    update.requeue = shortest(update.requeue, stepped.requeue);
 }

@@ -5,10 +5,10 @@ use kube::{Api, Client, ResourceExt};
 use pod_rules::field_error::{FieldError, aggregate};
 use serde_json::Value;
 
-use super::forbid;
 use super::mutate::mutate_cloneset;
 use super::validate::validate_cloneset;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
+use crate::kit::protection;
 use crate::pods::pod::Pod;
 
 /// The webhooks of CloneSets.
@@ -59,7 +59,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
 
 async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     if request.operation == "DELETE" {
-        return match request.old.and_then(forbid::deletion) {
+        return match request.old.and_then(protection::deletion) {
             Some(message) => Err(Refusal::new(403, message)),
             None => Ok(None),
         };

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::v1alpha1::CloneSetSpec;
+use crate::kit::json::omit_empty;
 use crate::pods::template::defaults;
 use crate::pods::template::{claim_template, pod_template};
 use crate::workloads::cloneset::settings::{DEFAULT_HISTORY_LIMIT, DEFAULT_MAX_UNAVAILABLE};
@@ -119,26 +120,4 @@ pub(crate) fn canonical_spec(spec: &Value) -> Result<Value, String> {
         fields.retain(|name, field| !(name == "volumeClaimTemplates" && *field == json!([])));
     }
     Ok(spec)
-}
-
-/// Leaves out what Go leaves out of strategies, hooks and selectors: false, empty lists, maps and texts, and a grace
-/// period of zero.
-fn omit_empty(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.values_mut().for_each(omit_empty);
-            map.retain(|key, field| match field {
-                Value::Bool(false) => false,
-                Value::Array(list) => !list.is_empty(),
-                Value::Number(number) => !(key == "gracePeriodSeconds" && number.as_i64() == Some(0)),
-                Value::Object(map) => {
-                    !(map.is_empty() && matches!(key.as_str(), "labelsHandler" | "matchLabels"))
-                }
-                Value::String(text) => !(text.is_empty() && key == "type"),
-                _ => true,
-            });
-        }
-        Value::Array(list) => list.iter_mut().for_each(omit_empty),
-        _ => {}
-    }
 }

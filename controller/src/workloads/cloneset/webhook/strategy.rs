@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::v1alpha1::{CloneSetSpec, CloneSetUpdateStrategy};
+use crate::kit::go_syntax;
+use crate::pods::template::rules;
 use crate::workloads::cloneset::settings::DEFAULT_MAX_UNAVAILABLE;
 use pod_rules::FieldError;
 
@@ -58,7 +60,11 @@ pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
             "must be greater than or equal to 0",
         ));
     }
-    errors.extend(priority(strategy));
+    let priorities = strategy.priority_strategy.as_ref();
+    errors.extend(rules::priority(
+        priorities,
+        "spec.updateStrategy.priorityStrategy",
+    ));
     errors.extend(scatter(strategy));
 
     let default = IntOrString::String(DEFAULT_MAX_UNAVAILABLE.to_owned());
@@ -75,7 +81,7 @@ pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
         let detail = "maxUnavailable and maxSurge should not both be less than 1";
         errors.push(FieldError::invalid_shown(
             format!("{path}.maxUnavailable"),
-            go(max_unavailable),
+            go_syntax::int_or_string(max_unavailable),
             detail,
         ));
     }
@@ -104,39 +110,6 @@ fn text(value: &IntOrString) -> String {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => text.clone(),
     }
-}
-
-/// As Go's `%#v` prints it.
-fn go(value: &IntOrString) -> String {
-    match value {
-        IntOrString::Int(number) => format!("intstr.IntOrString{{Type:0, IntVal:{number}, StrVal:\"\"}}"),
-        IntOrString::String(text) => format!("intstr.IntOrString{{Type:1, IntVal:0, StrVal:{text:?}}}"),
-    }
-}
-
-fn priority(strategy: &CloneSetUpdateStrategy) -> Option<FieldError> {
-    let priority = strategy.priority_strategy.as_ref()?;
-    let weights = priority.weight_priority.as_deref().unwrap_or_default();
-    let orders = priority.order_priority.as_deref().unwrap_or_default();
-    let detail = if !weights.is_empty() && !orders.is_empty() {
-        "only one of weightPriority and orderPriority can be used"
-    } else if weights.iter().any(|term| !(0..=100).contains(&term.weight)) {
-        "weight must be valid number in the range 1-100"
-    } else if weights.iter().any(|term| {
-        let selector = &term.match_selector;
-        selector.match_labels.iter().flatten().count() + selector.match_expressions.iter().flatten().count()
-            == 0
-    }) {
-        "selector can not be empty"
-    } else if orders.iter().any(|term| term.ordered_key.is_empty()) {
-        "order key can not be empty"
-    } else {
-        return None;
-    };
-    Some(FieldError::required(
-        "spec.updateStrategy.priorityStrategy",
-        detail,
-    ))
 }
 
 fn scatter(strategy: &CloneSetUpdateStrategy) -> Option<FieldError> {

@@ -1,0 +1,21 @@
+//! The words in which an actor tells what it did.
+
+use serde_json::Value;
+
+use crate::kit::{ActError, Owner};
+
+/// The messages of events, by what they are about. A text that is absent means that there is no such event.
+pub(crate) struct Words {
+    /// A pod was created.
+    pub(crate) created: fn(&Owner, &str) -> String,
+    /// A pod could not be created.
+    pub(crate) not_created: fn(&Owner, &str, &Value, &ActError) -> Option<String>,
+    /// A claim was created for a pod.
+    pub(crate) claim_created: fn(&Owner, &str, &str) -> Option<String>,
+    /// A claim could not be created for a pod.
+    pub(crate) claim_not_created: fn(&Owner, &str, &Value, &ActError) -> String,
+    /// A pod was deleted.
+    pub(crate) deleted: fn(&Owner, &str) -> String,
+    /// A pod could not be deleted; an event for each text.
+    pub(crate) not_deleted: fn(&Owner, &str, &ActError) -> Vec<String>,
+}

@@ -1,0 +1,259 @@
+//! The reconciler: from a key to a pass.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+
+use super::act::{Performer, write_status};
+use super::gates::Gates;
+use super::observe::Observed;
+use super::ordinals::{ordinal_of, own_ordinals};
+use super::plan::{Plan, add_failure, differs, plan};
+use crate::api::v1beta1::StatefulSet;
+use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::pods::actor::Actor;
+use crate::pods::build::claim_name;
+use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
+use crate::pods::revision_keeper::RevisionKeeper;
+use crate::pods::revision_plan::{self, RevisionSource};
+use crate::pods::{CachedPod, PodAction, Revisions, adoption, pod};
+
+/// The controller's name in events, metrics and logs.
+pub(super) const CONTROLLER: &str = "statefulset-controller";
+
+/// The caches of the reconciler, and who acts for it.
+pub(super) struct Controller {
+    pub(super) sets: Informer<StatefulSet>,
+    pub(super) pods: Informer<CachedPod>,
+    pub(super) claims: Informer<PersistentVolumeClaim>,
+    pub(super) revisions: RevisionKeeper,
+    pub(super) actor: Actor,
+    pub(super) gates: Gates,
+}
+
+impl Reconciler for Controller {
+    type Key = ObjectKey;
+
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+
+    fn watches(&self, watches: &mut Watches<ObjectKey>) {
+        let expectations = Arc::clone(&self.actor.expectations);
+        watches.on(&self.sets, move |change, queue| {
+            if let Change::Deleted(set) = change {
+                // A new set of the same name has nothing to do with what the old one waited for.
+                expectations.forget_set(&ObjectKey::of(set.as_ref()));
+            }
+            let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
+            queue.add(ObjectKey::of(set.as_ref()));
+        });
+        watch_members::<StatefulSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
+        watches.wait_for(self.revisions.cache());
+    }
+
+    async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
+        self.reconcile(key).await.map(Next::from)
+    }
+}
+
+impl Controller {
+    /// One pass over the set `key`. Gives the time after which to look again, if any.
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, ActError> {
+        let Some(set) = self.sets.get(key) else {
+            self.actor.expectations.forget_set(key);
+            self.revisions.forget_seen();
+            return Ok(None);
+        };
+        let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
+            return Ok(None);
+        };
+        match self.actor.expectations.of_set(key) {
+            Visible::Yes => {}
+            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => return Ok(Some(EXPECTATION_TIMEOUT - age)),
+            Visible::NotFor(_) => self.members().heal(key).await?,
+            Visible::Doubtful => {
+                self.members().resolve(key).await?;
+                if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
+                    return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
+                }
+            }
+        }
+        if self.claim_pods(&set, &selector).await? {
+            // The watch shows them.
+            return Ok(None);
+        }
+        let mut observed = self.observe(set.clone(), &selector);
+        let pods: Vec<Arc<CachedPod>> = observed.pods.values().cloned().collect();
+        match unseen_writes(&pods, &self.actor.expectations) {
+            Unseen::None => {}
+            Unseen::For(delay) => return Ok(Some(delay)),
+            Unseen::TooLong(pods) => {
+                for pod in pods {
+                    self.members().learn_pod(key, &pod).await?;
+                }
+                observed = self.observe(set, &selector);
+            }
+        }
+        let revisions = self.ensure_revisions(&observed).await?;
+        let plan = plan(&observed, &revisions, self.gates);
+        self.act(&observed, &revisions, plan).await
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members {
+            pods: &self.pods,
+            claims: &self.claims,
+            actor: &self.actor,
+        }
+    }
+
+    /// Releases the set's pods that do not match its selector any more, and adopts those without an owner that do. Whether a pod
+    /// was adopted.
+    async fn claim_pods(&self, set: &StatefulSet, selector: &Selector) -> Result<bool, ActError> {
+        let owner = Owner::of(set);
+        for action in adoption::release(&owner, selector, &self.pods.owned_by(&owner.uid)) {
+            self.actor.perform(&owner, &action).await?;
+        }
+        if set.metadata.deletion_timestamp.is_some() {
+            return Ok(false);
+        }
+        let mut orphans = self.pods.orphans(&owner.key.namespace);
+        orphans.retain(|pod| {
+            pod.metadata.deletion_timestamp.is_none()
+                && ordinal_of(&owner.key.name, pod::name(pod)).is_some()
+                && selector.matches(pod::all_labels(pod))
+        });
+        if orphans.is_empty() {
+            return Ok(false);
+        }
+        // The cache may not know yet that the set is being deleted, and orphans its pods.
+        let latest = self
+            .actor
+            .api::<StatefulSet>(&owner.key)
+            .get(&owner.key.name)
+            .await?;
+        if latest.uid().as_ref() != Some(&owner.uid) || latest.metadata.deletion_timestamp.is_some() {
+            let name = &owner.key.name;
+            return Err(ActError::planned(&format!("{name} is another set by now")));
+        }
+        for pod in &orphans {
+            let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
+            match result {
+                Err(error) if error.is_about_another() => {}
+                result => result?,
+            }
+        }
+        Ok(true)
+    }
+
+    fn observe(&self, set: Arc<StatefulSet>, selector: &Selector) -> Observed {
+        let owner = Owner::of(set.as_ref());
+        let mut pods = BTreeMap::new();
+        for pod in self.pods.owned_by(&owner.uid) {
+            let ordinal = ordinal_of(&owner.key.name, pod::name(&pod));
+            if let Some(ordinal) = ordinal.filter(|_| selector.matches(pod::all_labels(&pod))) {
+                pods.insert(ordinal, pod);
+            }
+        }
+        let revisions = self.revisions.of(&owner, selector);
+        let claims = self.claims_of(&owner, &set, &pods);
+        Observed {
+            set,
+            pods,
+            claims,
+            revisions,
+            now: self.actor.clock.now(),
+        }
+    }
+
+    /// The claims of every ordinal that the set has or that a pod has.
+    fn claims_of(
+        &self,
+        owner: &Owner,
+        set: &StatefulSet,
+        pods: &BTreeMap<i32, Arc<CachedPod>>,
+    ) -> BTreeMap<String, Arc<PersistentVolumeClaim>> {
+        let templates = set.spec.claim_templates();
+        let mut claims = BTreeMap::new();
+        if templates.is_empty() {
+            return claims;
+        }
+        let own = own_ordinals(set, self.gates);
+        for ordinal in own.iter().chain(pods.keys()) {
+            for template in templates {
+                let name = claim_name(owner, template, &ordinal.to_string());
+                let claim = self.claims.get(&ObjectKey::new(&owner.key.namespace, &name));
+                claims.extend(claim.map(|claim| (name, claim)));
+            }
+        }
+        claims
+    }
+
+    async fn ensure_revisions(&self, observed: &Observed) -> Result<Revisions, ActError> {
+        let set = &observed.set;
+        let status = set.status.as_ref();
+        let owner = Owner::of(set.as_ref());
+        let source = RevisionSource {
+            owner: &owner,
+            annotations: set.annotations(),
+            template: &set.spec.template,
+            claim_templates: None,
+            existing: &observed.revisions,
+            current: status.map_or("", |status| &status.current_revision),
+        };
+        self.revisions
+            .ensure(
+                &self.actor,
+                &owner,
+                set.metadata.deletion_timestamp.is_some(),
+                status.and_then(|status| status.collision_count),
+                |collisions| revision_plan::plan(&source, collisions),
+            )
+            .await
+    }
+
+    async fn act(
+        &self,
+        observed: &Observed,
+        revisions: &Revisions,
+        plan: Plan,
+    ) -> Result<Option<Duration>, ActError> {
+        let set = &observed.set;
+        let performer = Performer {
+            actor: &self.actor,
+            set,
+            revisions,
+            gates: self.gates,
+            claims: observed.claims.keys().cloned().collect(),
+        };
+        let old = set.status.clone().unwrap_or_default();
+        let mut status = plan.status;
+        let mut result = Ok(());
+        for action in &plan.actions {
+            if let Err((error, condition)) = performer.perform(action).await {
+                if let Some(kind) = condition {
+                    add_failure(&mut status, &old, kind, &error.message, observed.now);
+                }
+                result = Err(error);
+                break;
+            }
+        }
+        if set.status.is_none() || differs(&status, &old) {
+            write_status(&self.actor, set, &status).await?;
+        }
+        for name in plan.history {
+            let action = PodAction::DeleteRevision { name };
+            let deleted = self.actor.perform(&Owner::of(set.as_ref()), &action).await;
+            if let Err(error) = deleted {
+                tracing::warn!(set = set.name_any(), %error, "failed to delete an old revision");
+            }
+        }
+        result.map(|()| plan.requeue)
+    }
+}

@@ -1,0 +1,56 @@
+//! The registration of StatefulSets with the manager.
+
+use std::sync::Arc;
+
+use super::controller::{CONTROLLER, Controller};
+use super::gates::Gates;
+use super::webhook;
+use crate::pods::actor::Actor;
+use crate::pods::revision_keeper::RevisionKeeper;
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
+
+/// The Advanced StatefulSet.
+pub const WORKLOAD: Workload = Workload {
+    name: "statefulset",
+    controller: CONTROLLER,
+    gate: None,
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/statefulsets.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
+    rbac: &[
+        Right::new("apps", "controllerrevisions", OWN),
+        Right::new("apps.kruise.io", "statefulsets", OWN),
+        Right::new("apps.kruise.io", "statefulsets/finalizers", &["update"]),
+        Right::new("apps.kruise.io", "statefulsets/status", STATUS),
+        Right::new("", "persistentvolumeclaims", OWN),
+    ],
+    webhooks: webhook::WEBHOOKS,
+    workers_flag: "statefulset-workers",
+    flags: &[],
+    metrics: &[],
+    start,
+};
+
+fn start(start: &mut Start<'_>) {
+    let gates = Gates::of(|name| start.options.gates.is_on(name));
+    let actor = Actor {
+        client: start.client.clone(),
+        recorder: start.recorder(),
+        expectations: Arc::default(),
+        names: Arc::clone(&start.options.names),
+        clock: Arc::clone(&start.options.clock),
+        words: &super::act::WORDS,
+    };
+    let controller = Controller {
+        sets: start.runtime.cache(),
+        pods: start.runtime.cache(),
+        claims: start.runtime.cache(),
+        revisions: RevisionKeeper::new(start.runtime.cache()),
+        actor,
+        gates,
+    };
+    let (queue, workers) = (start.queue(), start.workers());
+    start.runtime.add(&Arc::new(controller), &queue, workers);
+}
