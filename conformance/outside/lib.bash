@@ -45,7 +45,7 @@ need_tool() { command -v "$1" >/dev/null || skip "$1 is missing"; }
 # start_server OPTION…: starts a server, in place of one that runs already.
 server=
 start_server() {
-  if [[ -z $server ]]; then cargo build --quiet --package fake-apiserver || exit 1; else kill "$server"; wait "$server"; fi
+  if [[ -z $server ]]; then cargo build --quiet --bin fake-apiserver || exit 1; else kill "$server"; wait "$server"; fi
   # The log of an earlier server says that one has started.
   rm -f "$work/kubeconfig" "$work/server.log"
   "${CARGO_TARGET_DIR:-$root/target}/debug/fake-apiserver" serve --kubeconfig "$work/kubeconfig" "$@" >"$work/server.log" 2>&1 &
