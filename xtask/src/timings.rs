@@ -33,8 +33,8 @@ const CHANGES: [(&str, &str, &[&str]); 2] = [
     ),
     (
         "a validation rule to its tests' result",
-        "fake-apiserver/rules/src/validation/service.rs",
-        &["test", "--package", "rules", "--lib", "validation::service"],
+        "fake-apiserver/rules/src/validation/cron.rs",
+        &["test", "--package", "rules", "--lib", "validation::cron"],
     ),
 ];
 

@@ -24,8 +24,18 @@ pub(crate) struct Members<'a> {
     pub(crate) actor: &'a Actor,
 }
 
+/// Whether the caches show everything that was done for an owner.
+pub(crate) enum Shown {
+    /// They do.
+    All,
+    /// Something may still come, for so long: the owner's pass waits.
+    After(Duration),
+    /// Something did not come in time; the caches have the server's answer now.
+    Late,
+}
+
 /// Writes to pods that the watch has not shown.
-pub(crate) enum Unseen {
+enum Unseen {
     /// None.
     None,
     /// They may still come, for so long.
@@ -34,8 +44,26 @@ pub(crate) enum Unseen {
     TooLong(Vec<Arc<CachedPod>>),
 }
 
+/// Has changes of sets wake them. A deleted set's expectations are dropped: a new set of the same name does not wait for them.
+pub(crate) fn watch_sets<S>(
+    watches: &mut Watches<ObjectKey>,
+    sets: &Informer<S>,
+    expectations: &Arc<Expectations>,
+) where
+    S: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let expectations = Arc::clone(expectations);
+    watches.on(sets, move |change, queue| {
+        if let Change::Deleted(set) = change {
+            expectations.forget_set(&ObjectKey::of(set.as_ref()));
+        }
+        let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
+        queue.add(ObjectKey::of(set.as_ref()));
+    });
+}
+
 /// Finds the writes to pods that the cache does not show.
-pub(crate) fn unseen_writes(pods: &[Arc<CachedPod>], expectations: &Expectations) -> Unseen {
+fn unseen_writes(pods: &[Arc<CachedPod>], expectations: &Expectations) -> Unseen {
     let mut delay = None;
     let mut lost = Vec::new();
     for pod in pods.iter().filter(|pod| pod::is_active(pod)) {
@@ -112,10 +140,50 @@ fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<ObjectK
 }
 
 impl Members<'_> {
+    /// Looks whether the creations and deletions for a set were seen. Those that are in doubt are asked for, and those that were not
+    /// seen in time are.
+    ///
+    /// # Errors
+    /// Refusals of the server.
+    pub(crate) async fn creations_and_deletions(&self, key: &ObjectKey) -> Result<Shown, ActError> {
+        match self.actor.expectations.of_set(key) {
+            Visible::Yes => Ok(Shown::All),
+            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => Ok(Shown::After(EXPECTATION_TIMEOUT - age)),
+            Visible::NotFor(_) => {
+                self.heal(key).await?;
+                Ok(Shown::Late)
+            }
+            Visible::Doubtful => {
+                self.resolve(key).await?;
+                Ok(match self.actor.expectations.of_set(key) {
+                    Visible::NotFor(age) => Shown::After(EXPECTATION_TIMEOUT.saturating_sub(age)),
+                    Visible::Yes | Visible::Doubtful => Shown::All,
+                })
+            }
+        }
+    }
+
+    /// Looks whether the writes to a set's pods were seen. Pods whose writes were not seen in time are asked for.
+    ///
+    /// # Errors
+    /// Refusals of the server.
+    pub(crate) async fn writes(&self, key: &ObjectKey, pods: &[Arc<CachedPod>]) -> Result<Shown, ActError> {
+        match unseen_writes(pods, &self.actor.expectations) {
+            Unseen::None => Ok(Shown::All),
+            Unseen::For(delay) => Ok(Shown::After(delay)),
+            Unseen::TooLong(pods) => {
+                for pod in pods {
+                    self.learn_pod(key, &pod).await?;
+                }
+                Ok(Shown::Late)
+            }
+        }
+    }
+
     /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the
     /// watch has not told of it: a watch that has missed something will not tell any more, and until it lists again, which may be
     /// in an hour, the set would be counted with pods that are gone.
-    pub(crate) async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
+    async fn heal(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.open(key) {
             tracing::warn!(
                 set = key.name,
@@ -129,7 +197,7 @@ impl Members<'_> {
     }
 
     /// Settles what is in doubt: requests of which nobody knows whether they were done.
-    pub(crate) async fn resolve(&self, key: &ObjectKey) -> Result<(), ActError> {
+    async fn resolve(&self, key: &ObjectKey) -> Result<(), ActError> {
         for (expected, member) in self.actor.expectations.doubtful(key) {
             self.ask(key, expected, member).await?;
         }
@@ -149,7 +217,7 @@ impl Members<'_> {
     }
 
     /// Takes a pod into the cache as the server has it: what was written to it was not seen for too long.
-    pub(crate) async fn learn_pod(&self, key: &ObjectKey, pod: &CachedPod) -> Result<(), ActError> {
+    async fn learn_pod(&self, key: &ObjectKey, pod: &CachedPod) -> Result<(), ActError> {
         let name = pod::name(pod);
         let real = self.actor.api::<CachedPod>(key).get_opt(name).await?;
         self.pods.learn(&ObjectKey::new(&key.namespace, name), real);

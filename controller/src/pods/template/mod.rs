@@ -8,6 +8,7 @@ mod canonical;
 pub(crate) mod defaults;
 mod quantity;
 pub(crate) mod rules;
+pub(crate) mod spec;
 
 pub(crate) use canonical::{claim_template, pod_template};
 pub(crate) use quantity::canonical_quantity;

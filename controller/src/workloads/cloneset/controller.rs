@@ -16,11 +16,10 @@ use super::plan::revisions as plan_revisions;
 use super::plan::status::{FAILED_SCALE, FAILED_UPDATE, add_failure, differs};
 use super::plan::{Phase, Plan, Planner};
 use crate::api::v1alpha1::{CloneSet, ImagePullJob};
-use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::metrics::Metrics;
 use crate::pods::actor::Actor;
-use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
+use crate::pods::members::{Members, Shown, watch_members, watch_sets};
 use crate::pods::pod;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::{CachedPod, Revisions};
@@ -48,15 +47,7 @@ impl Reconciler for Controller {
     }
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
-        let expectations = Arc::clone(&self.actor.expectations);
-        watches.on(&self.sets, move |change, queue| {
-            if let Change::Deleted(set) = change {
-                // A new set of the same name has nothing to do with what the old one waited for.
-                expectations.forget_set(&ObjectKey::of(set.as_ref()));
-            }
-            let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
-            queue.add(ObjectKey::of(set.as_ref()));
-        });
+        watch_sets(watches, &self.sets, &self.actor.expectations);
         watch_members::<CloneSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
     }
@@ -77,32 +68,20 @@ impl Controller {
         let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
             return Ok(None);
         };
-        match self.actor.expectations.of_set(key) {
-            Visible::Yes => {}
-            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => return Ok(Some(EXPECTATION_TIMEOUT - age)),
-            Visible::NotFor(_) => {
+        match self.members().creations_and_deletions(key).await? {
+            Shown::All => {}
+            Shown::After(delay) => return Ok(Some(delay)),
+            Shown::Late => {
                 let labels = [("namespace", key.namespace.as_str()), ("name", key.name.as_str())];
                 self.metrics
                     .add("cloneset_scale_expectation_leakage", &labels, 1.0);
-                self.members().heal(key).await?;
-            }
-            Visible::Doubtful => {
-                self.members().resolve(key).await?;
-                if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
-                    return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
-                }
             }
         }
         let mut observed = self.observe(set.clone(), &selector);
-        match unseen_writes(&observed.pods, &self.actor.expectations) {
-            Unseen::None => {}
-            Unseen::For(delay) => return Ok(Some(delay)),
-            Unseen::TooLong(pods) => {
-                for pod in pods {
-                    self.members().learn_pod(key, &pod).await?;
-                }
-                observed = self.observe(set, &selector);
-            }
+        match self.members().writes(key, &observed.pods).await? {
+            Shown::All => {}
+            Shown::After(delay) => return Ok(Some(delay)),
+            Shown::Late => observed = self.observe(set, &selector),
         }
         observed.nodes = self.node_labels(&observed).await?;
         let revisions = self.ensure_revisions(&observed).await?;

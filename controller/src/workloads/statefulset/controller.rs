@@ -14,11 +14,10 @@ use super::observe::Observed;
 use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
 use crate::api::v1beta1::StatefulSet;
-use crate::kit::expectations::{EXPECTATION_TIMEOUT, Visible};
-use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::Actor;
 use crate::pods::build::claim_name;
-use crate::pods::members::{Members, Unseen, unseen_writes, watch_members};
+use crate::pods::members::{Members, Shown, watch_members, watch_sets};
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
 use crate::pods::{CachedPod, PodAction, Revisions, adoption, pod};
@@ -44,15 +43,7 @@ impl Reconciler for Controller {
     }
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
-        let expectations = Arc::clone(&self.actor.expectations);
-        watches.on(&self.sets, move |change, queue| {
-            if let Change::Deleted(set) = change {
-                // A new set of the same name has nothing to do with what the old one waited for.
-                expectations.forget_set(&ObjectKey::of(set.as_ref()));
-            }
-            let (Change::Added(set) | Change::Updated(_, set) | Change::Deleted(set)) = change;
-            queue.add(ObjectKey::of(set.as_ref()));
-        });
+        watch_sets(watches, &self.sets, &self.actor.expectations);
         watch_members::<StatefulSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
     }
@@ -73,16 +64,8 @@ impl Controller {
         let Ok(selector) = Selector::try_from(set.spec.selector.clone()) else {
             return Ok(None);
         };
-        match self.actor.expectations.of_set(key) {
-            Visible::Yes => {}
-            Visible::NotFor(age) if age < EXPECTATION_TIMEOUT => return Ok(Some(EXPECTATION_TIMEOUT - age)),
-            Visible::NotFor(_) => self.members().heal(key).await?,
-            Visible::Doubtful => {
-                self.members().resolve(key).await?;
-                if let Visible::NotFor(age) = self.actor.expectations.of_set(key) {
-                    return Ok(Some(EXPECTATION_TIMEOUT.saturating_sub(age)));
-                }
-            }
+        if let Shown::After(delay) = self.members().creations_and_deletions(key).await? {
+            return Ok(Some(delay));
         }
         if self.claim_pods(&set, &selector).await? {
             // The watch shows them.
@@ -90,15 +73,10 @@ impl Controller {
         }
         let mut observed = self.observe(set.clone(), &selector);
         let pods: Vec<Arc<CachedPod>> = observed.pods.values().cloned().collect();
-        match unseen_writes(&pods, &self.actor.expectations) {
-            Unseen::None => {}
-            Unseen::For(delay) => return Ok(Some(delay)),
-            Unseen::TooLong(pods) => {
-                for pod in pods {
-                    self.members().learn_pod(key, &pod).await?;
-                }
-                observed = self.observe(set, &selector);
-            }
+        match self.members().writes(key, &pods).await? {
+            Shown::All => {}
+            Shown::After(delay) => return Ok(Some(delay)),
+            Shown::Late => observed = self.observe(set, &selector),
         }
         let revisions = self.ensure_revisions(&observed).await?;
         let plan = plan(&observed, &revisions, self.gates);

@@ -398,7 +398,11 @@ impl PodWorker {
     }
 
     /// The program of a container's image, if that is known by name.
-    fn image_program(&mut self, spec: &Value, env: &BTreeMap<String, String>) -> Option<ImageProgram> {
+    fn image_program(&self, spec: &Value, env: &BTreeMap<String, String>) -> Option<ImageProgram> {
+        let image = text_of(spec, "image");
+        if !ImageProgram::is_known(image) {
+            return None;
+        }
         let words = |field: &str| -> Vec<String> {
             let words = spec.get(field).and_then(Value::as_array).into_iter().flatten();
             words
@@ -413,8 +417,7 @@ impl PodWorker {
             clock: Arc::clone(&self.kubelet.clock),
             random: Seed(u64::from_le_bytes(seed)).random(),
         };
-        let image = text_of(spec, "image");
-        ImageProgram::of(image, &words("command"), words("args"), surroundings)
+        ImageProgram::of(&words("command"), words("args"), surroundings)
     }
 
     async fn post_start(

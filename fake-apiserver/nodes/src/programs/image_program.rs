@@ -26,19 +26,19 @@ pub(crate) struct ImageProgram {
 }
 
 impl ImageProgram {
-    /// The program of an image, run by a container's `command` and `args`; none if the image is not known or the command is another.
-    pub(crate) fn of(
-        image: &str,
-        command: &[String],
-        arguments: Vec<String>,
-        surroundings: Surroundings,
-    ) -> Option<Self> {
+    /// Whether the image is known by name.
+    pub(crate) fn is_known(image: &str) -> bool {
+        short_name(image) == certgen::NAME
+    }
+
+    /// The program of a known image, run by a container's `command` and `args`; none if the command is another program.
+    pub(crate) fn of(command: &[String], arguments: Vec<String>, surroundings: Surroundings) -> Option<Self> {
         let is_its_own = match command {
             [] => true,
             [program] => base_name(program) == certgen::NAME,
             _ => false,
         };
-        (short_name(image) == certgen::NAME && is_its_own).then_some(Self {
+        is_its_own.then_some(Self {
             arguments,
             surroundings,
         })

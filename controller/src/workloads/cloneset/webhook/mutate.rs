@@ -3,18 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::v1alpha1::CloneSetSpec;
-use crate::kit::json::omit_empty;
-use crate::pods::template::defaults;
-use crate::pods::template::{claim_template, pod_template};
+use crate::pods::template::spec::{self, Number, default_templates};
 use crate::workloads::cloneset::settings::{DEFAULT_HISTORY_LIMIT, DEFAULT_MAX_UNAVAILABLE};
 
-/// Fields that Go decodes into numbers, for the decoder's words.
-const NUMBERS: [&str; 4] = [
-    "replicas",
-    "revisionHistoryLimit",
-    "minReadySeconds",
-    "progressDeadlineSeconds",
+/// Fields that Go decodes into numbers.
+const NUMBERS: [Number; 4] = [
+    ("/replicas", SPEC),
+    ("/revisionHistoryLimit", SPEC),
+    ("/minReadySeconds", SPEC),
+    ("/progressDeadlineSeconds", SPEC),
 ];
+const SPEC: &str = "CloneSetSpec.spec";
 
 /// Fills the defaults into `set`, for a creation (no `old`) or an update. The template's defaults are filled in when it is
 /// new or has changed. When nothing is missing the object is left as it came, otherwise its spec is written as Go writes
@@ -69,55 +68,18 @@ fn default_spec(spec: &mut Map<String, Value>, template_changed: bool) {
         }
     }
     if template_changed {
-        if let Some(template) = spec.get_mut("template") {
-            defaults::pod_template(template);
-        }
-        let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
-        claims.into_iter().flatten().for_each(defaults::claim_template);
+        default_templates(spec);
     }
 }
 
 /// The spec as Go writes it after reading it.
 pub(crate) fn canonical_spec(spec: &Value) -> Result<Value, String> {
-    for field in NUMBERS {
-        if spec.get(field).is_some_and(Value::is_string) {
-            let path = format!("CloneSetSpec.spec.{field}");
-            return Err(format!(
-                "json: cannot unmarshal string into Go struct field {path} of type int32"
-            ));
-        }
-    }
-    let mut spec = spec.clone();
-    let Some(fields) = spec.as_object_mut() else {
-        return Err("spec is not an object".to_owned());
-    };
-    fields.retain(|_, value| !value.is_null());
-    let template = fields.get("template").cloned().unwrap_or_else(|| json!({}));
-    fields.insert("template".to_owned(), pod_template(&template)?);
-    if let Some(Value::Array(claims)) = fields.get_mut("volumeClaimTemplates") {
-        for claim in claims {
-            *claim = claim_template(claim)?;
-        }
-    }
-    // Without a selector the type's decoder would refuse what the server's schema has to refuse in its own words.
-    let selector = fields.get("selector").cloned();
-    fields.entry("selector").or_insert_with(|| json!({}));
-    let typed: CloneSetSpec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
-    let mut spec = serde_json::to_value(typed).map_err(|error| error.to_string())?;
-    if let Some(fields) = spec.as_object_mut() {
-        if selector.is_none() {
-            fields.remove("selector");
-        }
-        for strategy in ["scaleStrategy", "updateStrategy"] {
-            fields.entry(strategy).or_insert_with(|| json!({}));
-        }
-        for (name, field) in fields.iter_mut() {
-            if name != "template" && name != "volumeClaimTemplates" {
-                omit_empty(field);
-            }
-        }
-        fields.retain(|name, field| !(name == "minReadySeconds" && *field == json!(0)));
-        fields.retain(|name, field| !(name == "volumeClaimTemplates" && *field == json!([])));
-    }
-    Ok(spec)
+    let structs = ["scaleStrategy", "updateStrategy"];
+    let mut fields = spec::canonical_spec::<CloneSetSpec>(spec, &NUMBERS, &structs)?;
+    fields.retain(|name, field| match name.as_str() {
+        "minReadySeconds" => *field != json!(0),
+        "volumeClaimTemplates" => *field != json!([]),
+        _ => true,
+    });
+    Ok(Value::Object(fields))
 }

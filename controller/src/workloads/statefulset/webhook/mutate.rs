@@ -4,12 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::api::v1beta1::StatefulSetSpec;
 use crate::gates::FeatureGates;
-use crate::kit::json::omit_empty;
-use crate::pods::template::{claim_template, defaults, pod_template};
+use crate::pods::template::spec::{self, Number, default_templates};
 use crate::workloads::statefulset::settings::DEFAULT_HISTORY_LIMIT;
 
-/// Fields that Go decodes into numbers, by their path and the struct that Go names for the decoder's words.
-const NUMBERS: [(&str, &str); 4] = [
+/// Fields that Go decodes into numbers.
+const NUMBERS: [Number; 4] = [
     ("/replicas", "StatefulSetSpec.spec"),
     ("/revisionHistoryLimit", "StatefulSetSpec.spec"),
     ("/updateStrategy/rollingUpdate/partition", ROLLING),
@@ -117,61 +116,21 @@ fn default_spec(
         }
     }
     if template_changed && !gates.is_on("TemplateNoDefaults") {
-        if let Some(template) = spec.get_mut("template") {
-            defaults::pod_template(template);
-        }
-        let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
-        claims.into_iter().flatten().for_each(defaults::claim_template);
+        default_templates(spec);
     }
 }
 
 /// The spec as Go writes it after reading it.
 pub(super) fn canonical_spec(spec: &Value, is_stored_version: bool) -> Result<Value, String> {
-    for (field, of) in NUMBERS {
-        if spec.pointer(field).is_some_and(Value::is_string) {
-            let path = field.replace('/', ".");
-            return Err(format!(
-                "json: cannot unmarshal string into Go struct field {of}{path} of type int32"
-            ));
-        }
-    }
-    let mut spec = spec.clone();
-    let Some(fields) = spec.as_object_mut() else {
-        return Err("spec is not an object".to_owned());
+    let structs: &[&str] = match is_stored_version {
+        true => &["updateStrategy", "volumeClaimUpdateStrategy"],
+        false => &["updateStrategy"],
     };
-    fields.retain(|_, value| !value.is_null());
-    let template = fields.get("template").cloned().unwrap_or_else(|| json!({}));
-    fields.insert("template".to_owned(), pod_template(&template)?);
-    if let Some(Value::Array(claims)) = fields.get_mut("volumeClaimTemplates") {
-        for claim in claims {
-            *claim = claim_template(claim)?;
-        }
-    }
-    // Without a selector the type's decoder would refuse what the server's schema has to refuse in its own words.
-    let selector = fields.get("selector").cloned();
-    fields.entry("selector").or_insert_with(|| json!({}));
-    let typed: StatefulSetSpec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
-    let mut spec = serde_json::to_value(typed).map_err(|error| error.to_string())?;
-    if let Some(fields) = spec.as_object_mut() {
-        if selector.is_none() {
-            fields.remove("selector");
-        }
-        fields.entry("updateStrategy").or_insert_with(|| json!({}));
-        if is_stored_version {
-            fields
-                .entry("volumeClaimUpdateStrategy")
-                .or_insert_with(|| json!({}));
-        }
-        for (name, field) in fields.iter_mut() {
-            if name != "template" && name != "volumeClaimTemplates" {
-                omit_empty(field);
-            }
-        }
-        fields.retain(|name, field| match name.as_str() {
-            "reserveOrdinals" | "volumeClaimTemplates" => *field != json!([]),
-            "serviceName" | "podManagementPolicy" => *field != json!(""),
-            _ => true,
-        });
-    }
-    Ok(spec)
+    let mut fields = spec::canonical_spec::<StatefulSetSpec>(spec, &NUMBERS, structs)?;
+    fields.retain(|name, field| match name.as_str() {
+        "reserveOrdinals" | "volumeClaimTemplates" => *field != json!([]),
+        "serviceName" | "podManagementPolicy" => *field != json!(""),
+        _ => true,
+    });
+    Ok(Value::Object(fields))
 }
