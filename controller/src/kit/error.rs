@@ -37,9 +37,26 @@ impl ActError {
             kind: Kind::Planned,
         }
     }
-}
 
-impl ActError {
+    /// The failures as one, with the text that Go gives several: `[a, b]`.
+    pub(crate) fn joined(errors: Vec<Self>) -> Result<(), Self> {
+        let Some(first) = errors.first() else {
+            return Ok(());
+        };
+        let kind = first.kind;
+        let mut messages: Vec<&str> = Vec::with_capacity(errors.len());
+        for error in &errors {
+            if !messages.contains(&&*error.message) {
+                messages.push(&error.message);
+            }
+        }
+        let message = match messages[..] {
+            [one] => one.to_owned(),
+            _ => format!("[{}]", messages.join(", ")),
+        };
+        Err(Self { message, kind })
+    }
+
     /// Whether the object has gone, or another has its name: the writer has nothing more to do.
     pub(crate) fn is_about_another(&self) -> bool {
         matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)

@@ -45,6 +45,13 @@ pub(crate) enum Identity<'a> {
     },
 }
 
+impl Identity<'_> {
+    /// Whether pods have ordinals.
+    pub(crate) fn is_ordinal(&self) -> bool {
+        matches!(self, Self::Ordinal { .. })
+    }
+}
+
 /// The name of the pod with `id`.
 pub(crate) fn pod_name(owner: &Owner, id: &str) -> String {
     format!("{}-{id}", owner.key.name)

@@ -16,8 +16,17 @@ pub(crate) struct Creation<'a> {
     pub(crate) blueprint: Blueprint<'a>,
     /// The pods, by id, and the revision of each.
     pub(crate) pods: Vec<(String, &'a Revision)>,
-    /// The names of claims that exist.
-    pub(crate) existing_claims: &'a [String],
+    /// The claims that exist.
+    pub(crate) claims: KnownClaims<'a>,
+}
+
+/// The claims that exist when pods are created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownClaims<'a> {
+    /// The names of all of them.
+    pub(crate) existing: &'a [String],
+    /// The names of those that are being deleted, as far as pods wait for that.
+    pub(crate) ending: &'a [String],
 }
 
 impl Actor {
@@ -52,16 +61,15 @@ impl Actor {
         let key = &owner.key;
         let name = build::pod_name(owner, id);
         let member = Member::Pod(name.clone());
-        for claim in build::claims(&creation.blueprint, id) {
-            if let Err(error) = self
-                .create_claim(owner, &name, &claim, creation.existing_claims)
-                .await
-            {
-                self.expectations.settle(key, Expected::Creation, member);
-                return Err(error);
-            }
-        }
+        let claims = self.create_claims(&creation.blueprint, id, creation.claims).await;
         let pod = build::pod(&creation.blueprint, revision, id, self.clock.now());
+        if let Err(error) = claims {
+            self.expectations.settle(key, Expected::Creation, member);
+            if creation.blueprint.identity.is_ordinal() {
+                self.not_created(owner, &name, &pod, &error);
+            }
+            return Err(error);
+        }
         let result = match self.create::<Pod>(&key.namespace, &pod).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::Unknown => self.find_own(owner, &name, error).await,
@@ -75,11 +83,16 @@ impl Actor {
             }
             Err(error) => {
                 self.unmet(key, Expected::Creation, member, &error);
-                if let Some(message) = (self.words.not_created)(owner, &name, &pod, &error) {
-                    self.event(owner, EventType::Warning, "FailedCreate", message);
-                }
+                self.not_created(owner, &name, &pod, &error);
                 Err(error)
             }
+        }
+    }
+
+    /// Records that a pod could not be created.
+    fn not_created(&self, owner: &Owner, name: &str, pod: &Value, error: &ActError) {
+        if let Some(message) = (self.words.not_created)(owner, name, pod, error) {
+            self.event(owner, EventType::Warning, "FailedCreate", message);
         }
     }
 
@@ -99,19 +112,27 @@ impl Actor {
         })
     }
 
-    /// Creates the claims of a pod that are not there.
+    /// Creates the claims of a pod that are not there. The claims of an ordinal are all tried; those of an id up to the first
+    /// failure.
+    ///
+    /// # Errors
+    /// Those of the requests, and `pvc NAME is to be deleted` for a claim of that name that is being deleted.
     pub(crate) async fn create_claims(
         &self,
         blueprint: &Blueprint<'_>,
         id: &str,
-        existing: &[String],
+        known: KnownClaims<'_>,
     ) -> Result<(), ActError> {
         let name = build::pod_name(blueprint.owner, id);
+        let mut errors = Vec::new();
         for claim in build::claims(blueprint, id) {
-            self.create_claim(blueprint.owner, &name, &claim, existing)
-                .await?;
+            let created = self.create_claim(blueprint.owner, &name, &claim, known).await;
+            errors.extend(created.err());
+            if !errors.is_empty() && !blueprint.identity.is_ordinal() {
+                break;
+            }
         }
-        Ok(())
+        ActError::joined(errors)
     }
 
     async fn create_claim(
@@ -119,7 +140,7 @@ impl Actor {
         owner: &Owner,
         pod: &str,
         claim: &Value,
-        existing: &[String],
+        known: KnownClaims<'_>,
     ) -> Result<(), ActError> {
         let key = &owner.key;
         let name = claim
@@ -127,7 +148,10 @@ impl Actor {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        if existing.contains(&name) {
+        if known.ending.contains(&name) {
+            return Err(ActError::planned(&format!("pvc {name} is to be deleted")));
+        }
+        if known.existing.contains(&name) {
             return Ok(());
         }
         let member = Member::Claim(name.clone());

@@ -15,7 +15,7 @@ use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
 use crate::api::v1beta1::StatefulSet;
 use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
-use crate::pods::actor::Actor;
+use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
 use crate::pods::members::{Members, Shown, watch_members, watch_sets};
 use crate::pods::revision_keeper::RevisionKeeper;
@@ -67,6 +67,10 @@ impl Controller {
         if let Shown::After(delay) = self.members().creations_and_deletions(key).await? {
             return Ok(Some(delay));
         }
+        let owner = Owner::of(set.as_ref());
+        self.revisions
+            .adopt::<StatefulSet>(&self.actor, &owner, &selector)
+            .await?;
         if self.claim_pods(&set, &selector).await? {
             // The watch shows them.
             return Ok(None);
@@ -203,12 +207,19 @@ impl Controller {
         plan: Plan,
     ) -> Result<Option<Duration>, ActError> {
         let set = &observed.set;
+        let existing: Vec<String> = observed.claims.keys().cloned().collect();
+        let ends = |claim: &PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_some();
+        let ending = observed.claims.iter().filter(|(_, claim)| ends(claim));
+        let ending: Vec<String> = ending.map(|(name, _)| name.clone()).collect();
         let performer = Performer {
             actor: &self.actor,
             set,
             revisions,
             gates: self.gates,
-            claims: observed.claims.keys().cloned().collect(),
+            claims: KnownClaims {
+                existing: &existing,
+                ending: &ending,
+            },
         };
         let old = set.status.clone().unwrap_or_default();
         let mut status = plan.status;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::labels;
 use crate::api::v1alpha1::CloneSet;
 use crate::kit::{ActError, Owner};
-use crate::pods::actor::{Actor, Creation};
+use crate::pods::actor::{Actor, Creation, KnownClaims};
 use crate::pods::build::{Blueprint, Identity};
 use crate::pods::{Revisions, ids};
 use crate::workloads::cloneset::plan::Action;
@@ -57,7 +57,10 @@ pub(crate) async fn perform(
                     },
                 },
                 pods: pods.collect(),
-                existing_claims,
+                claims: KnownClaims {
+                    existing: existing_claims,
+                    ending: &[],
+                },
             };
             actor.create_pods(&creation).await
         }

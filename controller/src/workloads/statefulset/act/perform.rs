@@ -6,7 +6,7 @@ use client_kit::EventType;
 
 use crate::api::v1beta1::{StatefulSet, StatefulSetStatus};
 use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
-use crate::pods::actor::{Actor, Creation};
+use crate::pods::actor::{Actor, Creation, KnownClaims};
 use crate::pods::build::{Blueprint, Identity};
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::statefulset::gates::Gates;
@@ -18,8 +18,8 @@ pub(in crate::workloads::statefulset) struct Performer<'a> {
     pub(in crate::workloads::statefulset) set: &'a StatefulSet,
     pub(in crate::workloads::statefulset) revisions: &'a Revisions,
     pub(in crate::workloads::statefulset) gates: Gates,
-    /// The names of the claims that are there.
-    pub(in crate::workloads::statefulset) claims: Vec<String>,
+    /// The claims that are there.
+    pub(in crate::workloads::statefulset) claims: KnownClaims<'a>,
 }
 
 /// A failure, and the condition that it becomes, if it becomes one.
@@ -42,7 +42,7 @@ impl Performer<'_> {
                 let creation = Creation {
                     blueprint: self.blueprint(&owner),
                     pods: vec![(ordinal.to_string(), revision)],
-                    existing_claims: &self.claims,
+                    claims: self.claims,
                 };
                 let created = self.actor.create_pods(&creation).await;
                 created.map_err(|error| (error, Some(FAILED_CREATE)))
@@ -50,7 +50,7 @@ impl Performer<'_> {
             Action::CreateClaims { ordinal } => {
                 let blueprint = self.blueprint(&owner);
                 let id = ordinal.to_string();
-                let created = self.actor.create_claims(&blueprint, &id, &self.claims).await;
+                let created = self.actor.create_claims(&blueprint, &id, self.claims).await;
                 created.map_err(|error| (error, None))
             }
             Action::Identify { patch, name } => {

@@ -22,9 +22,10 @@ fn claims_of<'v>(
     })
 }
 
-/// Whether a claim of an ordinal is not there.
+/// Whether a claim of an ordinal is not there, or is being deleted.
 pub(super) fn some_missing(view: &View<'_>, ordinal: i32) -> bool {
-    claims_of(view, ordinal).any(|(_, _, claim)| claim.is_none())
+    claims_of(view, ordinal)
+        .any(|(_, _, claim)| claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some()))
 }
 
 /// Whether claims go with their pod once its ordinal is given up.

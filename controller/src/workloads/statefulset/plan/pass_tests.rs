@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -84,10 +85,18 @@ fn pods(letters: &str) -> BTreeMap<i32, Arc<CachedPod>> {
 }
 
 fn planned(spec: &Value, pods: BTreeMap<i32, Arc<CachedPod>>) -> Plan {
+    planned_with(spec, pods, BTreeMap::new())
+}
+
+fn planned_with(
+    spec: &Value,
+    pods: BTreeMap<i32, Arc<CachedPod>>,
+    claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
+) -> Plan {
     let observed = Observed {
         set: set(spec),
         pods,
-        claims: BTreeMap::new(),
+        claims,
         revisions: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
@@ -237,6 +246,35 @@ fn one_by_one(#[case] replicas: i32, #[case] letters: &str, #[case] expect: &str
 #[case::start(json!({ "replicas": 2, "ordinals": { "start": 2 } }), "RR", "create 2, create 3, [delete 1, delete 0]")]
 fn all_at_once(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str) {
     check(&spec, letters, expect);
+}
+
+/// The claims of ordinals: `c` is there, `d` is being deleted, `-` is not there.
+fn claims(letters: &str) -> BTreeMap<String, Arc<PersistentVolumeClaim>> {
+    let mut out = BTreeMap::new();
+    for (ordinal, letter) in letters.chars().enumerate() {
+        let name = format!("data-s-{ordinal}");
+        let mut claim = json!({ "metadata": { "name": name, "namespace": "default" }, "spec": {} });
+        match letter {
+            'c' => {}
+            'd' => claim["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z"),
+            _ => continue,
+        }
+        out.insert(name, Arc::new(serde_json::from_value(claim).unwrap()));
+    }
+    out
+}
+
+#[rstest]
+#[case::there("XX", "cc", "")]
+#[case::not_there("XX", "c-", "claims 1")]
+#[case::being_deleted("XX", "cd", "claims 1")]
+#[case::of_a_pod_that_runs("OX", "dc", "")]
+fn claims_of_a_pending_pod(#[case] letters: &str, #[case] of: &str, #[case] expect: &str) {
+    let spec = json!({ "replicas": 2, "volumeClaimTemplates": [{ "metadata": { "name": "data" }, "spec": {} }],
+        "updateStrategy": { "rollingUpdate": { "partition": 2 } } });
+    let plan = planned_with(&spec, pods(letters), claims(of));
+    let got: Vec<String> = plan.actions.iter().map(shown).collect();
+    assert_eq!(got.join(", "), expect);
 }
 
 /// A hook by the label `hook`.
