@@ -10,6 +10,7 @@ pub(super) const MARK: &str = "apps.kruise.io/specified-delete";
 /// One pod at some moment, with its past.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pod {
+    pub(super) uid: String,
     /// Whether it is held before it is deleted.
     pub(super) held: bool,
     /// Whether it is marked to be deleted.
@@ -46,6 +47,7 @@ impl Pod {
         let image = text("/spec/containers/0/image");
         let changed = before.is_some_and(|before| before.image != image);
         Self {
+            uid: text("/metadata/uid"),
             held: label(STATE) == Some("PreparingDelete"),
             marked: label(MARK).is_some(),
             revision: text("/metadata/labels/controller-revision-hash"),

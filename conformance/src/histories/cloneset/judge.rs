@@ -1,43 +1,16 @@
 //! The invariants of a history, checked after every change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use shared_json::{Value, json};
 
 use super::numbers::Numbers;
-use super::pod::Pod;
+use crate::histories::deeds::{BEHIND_MS, Deeds};
+use crate::histories::pod::Pod;
 use crate::history::{Change, ChangeKind};
 
-/// The time after an action of the user in which the controller may still act on its former view.
-const BEHIND_MS: i64 = 50;
-/// For so long after a watch of the controller was broken off it may act on an old view: it waits 0.8 s before it asks again,
-/// then twice as long.
-const BLIND_MS: i64 = 4000;
-
-/// The user's actions: their times, and the pods that they touched.
-#[derive(Debug, Default)]
-pub struct Deeds {
-    /// When something was asked of the set.
-    pub at_ms: Vec<i64>,
-    /// The pods that were deleted or made to fail by hand.
-    pub deleted: BTreeSet<String>,
-    /// The pods that were named in `podsToDelete`, and when.
-    pub named: Vec<(i64, String)>,
-    /// When the weather broke off a watch of the controller.
-    pub blinded_at_ms: Vec<i64>,
-}
-
-impl Deeds {
-    /// Whether the controller need not know yet how things are.
-    fn outrun(&self, at_ms: i64) -> bool {
-        let since = |moments: &[i64], ms| moments.iter().any(|at| (0..=ms).contains(&(at_ms - at)));
-        since(&self.at_ms, BEHIND_MS) || since(&self.blinded_at_ms, BLIND_MS)
-    }
-}
-
 /// The violations in a history; empty if all is well.
-#[must_use]
-pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
+pub(super) fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
     let mut out = Vec::new();
     let mut set = json!({});
     let mut pods: BTreeMap<String, Pod> = BTreeMap::new();
@@ -61,7 +34,7 @@ pub fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
                         deeds,
                         at_ms: change.at_ms,
                     };
-                    let fault = moment.fault(&name, before.as_ref(), after);
+                    let fault = moment.fault(before.as_ref(), after);
                     out.extend(fault.map(|fault| format!("at {} ms, {name}: {fault}", change.at_ms)));
                 }
             }
@@ -106,7 +79,7 @@ fn overtaken(history: &[Change], deeds: &Deeds, named_ms: i64, name: &str) -> Op
         let named_waits = pods.get(name).is_some_and(|pod| !goes(pod));
         let begins = before.as_ref().is_some_and(|before| !goes(before)) && goes(&after);
         let reason = after.marked
-            || deeds.deleted.contains(&other)
+            || deeds.deleted.contains(&after.uid)
             || deeds.named.iter().any(|(_, named)| *named == other);
         let replaced = deeds
             .named
@@ -152,7 +125,7 @@ impl Moment<'_> {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    fn fault(&self, name: &str, before: Option<&Pod>, after: &Pod) -> Option<String> {
+    fn fault(&self, before: Option<&Pod>, after: &Pod) -> Option<String> {
         if after.restarts > after.images {
             return Some(format!(
                 "{} restarts for {} changes of the image",
@@ -160,7 +133,7 @@ impl Moment<'_> {
             ));
         }
         self.too_many(before)
-            .or_else(|| self.too_few(name, before?, after))
+            .or_else(|| self.too_few(before?, after))
             .or_else(|| self.too_new(before, after))
     }
 
@@ -175,7 +148,7 @@ impl Moment<'_> {
     }
 
     /// A pod was taken out of service that was needed.
-    fn too_few(&self, name: &str, before: &Pod, after: &Pod) -> Option<String> {
+    fn too_few(&self, before: &Pod, after: &Pod) -> Option<String> {
         let Numbers {
             replicas,
             max_unavailable,
@@ -183,7 +156,7 @@ impl Moment<'_> {
             ..
         } = self.numbers;
         let available = |pod: &Pod| pod.is_available(min_ready_ms, self.at_ms);
-        let taken = available(before) && !available(after) && !self.deeds.deleted.contains(name);
+        let taken = available(before) && !available(after) && !self.deeds.deleted.contains(&after.uid);
         let left = self.count(available);
         (taken && left < replicas - max_unavailable).then(|| {
             format!(

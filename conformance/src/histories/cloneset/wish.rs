@@ -3,18 +3,17 @@
 use client_kit::Random;
 use shared_json::{Value, json};
 
-/// The labels that hold pods: before deletion and update while they are `yes`, before service until they are.
-pub(super) const HELD_BEFORE_DELETE: &str = "hold/delete";
-pub(super) const HELD_BEFORE_UPDATE: &str = "hold/update";
-pub(super) const HELD_BEFORE_SERVICE: &str = "hold/service";
-
-/// Where the pods' volumes come from.
-pub(super) const STORAGE_CLASS: &str = "disks";
+use super::judge;
+use crate::histories::deeds::Deeds;
+use crate::histories::wish::{
+    HELD_BEFORE_DELETE, HELD_BEFORE_UPDATE, Hooks, STORAGE_CLASS, Wish, index, number, signed,
+};
+use crate::history::{Change, number as number_at};
 
 /// The wanted state of the set.
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
-    pub(super) replicas: i64,
+pub(in crate::histories) struct CloneSetWish {
+    replicas: i64,
     partition: Value,
     max_unavailable: Value,
     max_surge: Value,
@@ -26,28 +25,14 @@ pub(super) struct Wish {
     env: u64,
     kind: &'static str,
     grace_s: i64,
-    /// Whether pods are held before they are deleted, before they are updated in place, and before they are in service;
-    /// and whether a pod that is held is marked as not ready.
-    hooks: [bool; 4],
+    hooks: Hooks,
     /// Whether each pod has a volume of its own, which the next one of its name takes over.
     claims: Option<bool>,
     priority: bool,
 }
 
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A number up to `max`, or a share.
-fn number(random: &mut Random, max: u64, shares: [&str; 3]) -> Value {
-    match random.below(6) {
-        share @ 0..=2 => json!(shares[usize::try_from(share).unwrap_or(0)]),
-        _ => json!(random.below(max + 1)),
-    }
-}
-
-impl Wish {
-    pub(super) fn random(random: &mut Random) -> Self {
+impl CloneSetWish {
+    pub(in crate::histories) fn random(random: &mut Random) -> Self {
         let max_surge = number(random, 2, ["0%", "30%", "50%"]);
         // One of both must be above zero, whatever the replicas are.
         let surges = max_surge != json!(0) && max_surge != json!("0%");
@@ -72,34 +57,48 @@ impl Wish {
             env: 1,
             kind,
             grace_s: [0, 0, 2][index(random, 3)],
-            hooks: [false; 4],
+            hooks: Hooks::default(),
             claims: (random.below(4) == 0).then(|| random.below(2) == 0),
             priority: random.below(3) == 0,
         }
     }
+}
+
+impl Wish for CloneSetWish {
+    fn api_version(&self) -> &'static str {
+        "apps.kruise.io/v1alpha1"
+    }
+
+    fn kind(&self) -> &'static str {
+        "CloneSet"
+    }
+
+    fn resource(&self) -> &'static str {
+        "clonesets"
+    }
 
     /// Asks for something else.
-    pub(super) fn change(&mut self, random: &mut Random) {
+    fn change(&mut self, random: &mut Random) {
         match random.below(9) {
             0 | 1 => self.replicas = signed(random.below(8)),
             2 | 3 => self.image = random.between(1, 3),
             4 => self.env = random.between(1, 2),
             5 => self.partition = number(random, 4, ["40%", "99%", "100%"]),
             6 => self.paused = !self.paused,
-            7 => self.hooks = [(); 4].map(|()| random.below(2) == 1),
+            7 => self.hooks = Hooks::random(random),
             _ => self.min_ready_s = signed(random.below(2)) * 3,
         }
     }
 
     /// Removes everything from the spec that keeps the set from reaching it.
-    pub(super) fn come_to_rest(&mut self) {
+    fn come_to_rest(&mut self) {
         self.paused = false;
         self.partition = json!(0);
-        self.hooks = [false; 4];
+        self.hooks = Hooks::default();
     }
 
     /// The set before anything is asked of it.
-    pub(super) fn object(&self) -> Value {
+    fn object(&self) -> Value {
         let mut spec = self.spec();
         spec["selector"] = json!({"matchLabels": {"app": "a"}});
         spec["template"]["metadata"] =
@@ -116,21 +115,12 @@ impl Wish {
     }
 
     /// The fields of the spec that may change.
-    pub(super) fn spec(&self) -> Value {
-        let [before_delete, before_update, before_service, not_ready] = self.hooks;
-        let hook = |on: bool, label: &str| match on {
-            true => json!({"labelsHandler": {label: "yes"}, "markPodNotReady": not_ready.then_some(true)}),
-            false => Value::Null,
-        };
+    fn spec(&self) -> Value {
         let order = json!({"orderPriority": [{"orderedKey": "apps.kruise.io/cloneset-instance-id"}]});
         json!({
             "replicas": self.replicas,
             "minReadySeconds": self.min_ready_s,
-            "lifecycle": {
-                "preDelete": hook(before_delete, HELD_BEFORE_DELETE),
-                "inPlaceUpdate": hook(before_update, HELD_BEFORE_UPDATE),
-                "preNormal": hook(before_service, HELD_BEFORE_SERVICE),
-            },
+            "lifecycle": self.hooks.spec(),
             "scaleStrategy": {"maxUnavailable": self.scale_max_unavailable},
             "template": {"spec": {"containers": [{
                 "name": "main", "image": format!("app:v{}", self.image),
@@ -144,8 +134,32 @@ impl Wish {
             },
         })
     }
-}
 
-fn index(random: &mut Random, below: u64) -> usize {
-    usize::try_from(random.below(below)).unwrap_or(0)
+    fn without(&mut self, pod: &str) -> Option<Value> {
+        if self.replicas <= 1 {
+            return None;
+        }
+        self.replicas -= 1;
+        Some(json!({"replicas": self.replicas, "scaleStrategy": {"podsToDelete": [pod]}}))
+    }
+
+    fn wrongs(&self, history: &[Change], deeds: &Deeds) -> Vec<String> {
+        judge::wrongs(history, deeds)
+    }
+
+    fn unlike(&self, set: &Value, _pods: &[Value]) -> Vec<String> {
+        let counters = [
+            "replicas",
+            "readyReplicas",
+            "availableReplicas",
+            "updatedReplicas",
+            "updatedReadyReplicas",
+        ];
+        let wrong = counters.into_iter().filter_map(|counter| {
+            let found = number_at(set, &format!("/status/{counter}"));
+            (found != self.replicas)
+                .then(|| format!("at the end {counter} is {found}, not {}", self.replicas))
+        });
+        wrong.collect()
+    }
 }
