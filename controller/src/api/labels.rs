@@ -34,6 +34,8 @@ pub const RUNTIME_CONTAINERS: &str = "apps.kruise.io/runtime-containers-meta";
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// CloneSet label: do not count pods that prepare to be deleted when scaling.
 pub const EXCLUDE_PREPARING_DELETE: &str = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete";
+/// Annotation of a claim that a StatefulSet has made grow: the set's name.
+pub const OWNED_BY_STATEFUL_SET: &str = "apps.kruise.io/owned-by-asts";
 /// Label that protects an object from being deleted: `Always`, or `Cascading` while it has pods.
 pub const DELETION_PROTECTION: &str = "policy.kruise.io/delete-protection";
 /// Container environment variable: updated (and started) in this order, highest first.

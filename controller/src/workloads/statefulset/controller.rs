@@ -13,8 +13,9 @@ use super::gates::Gates;
 use super::observe::Observed;
 use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
+use crate::api::labels;
 use crate::api::v1beta1::StatefulSet;
-use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
 use crate::pods::members::{Members, Shown, watch_members, watch_sets};
@@ -46,6 +47,14 @@ impl Reconciler for Controller {
         watch_sets(watches, &self.sets, &self.actor.expectations);
         watch_members::<StatefulSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
+        // A claim that grows has no owner to wake.
+        watches.on(&self.claims, |change, queue| {
+            let Change::Updated(_, claim) = change else { return };
+            if let Some(set) = claim.annotations().get(labels::OWNED_BY_STATEFUL_SET) {
+                let namespace = claim.namespace().unwrap_or_default();
+                queue.add(ObjectKey::new(&namespace, set));
+            }
+        });
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {

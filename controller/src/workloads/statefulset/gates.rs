@@ -16,6 +16,8 @@ pub(super) struct Gates {
     pub(super) env_from_metadata: bool,
     /// `InPlaceWorkloadVerticalScaling`.
     pub(super) vertical_scaling: bool,
+    /// `StatefulSetAutoResizePVCGate`: claims grow with their templates where the spec asks for it.
+    pub(super) resize_claims: bool,
     /// `PreparingUpdateAsUpdate`: pods that a hook holds before an update count as updated.
     pub(super) preparing_update_as_update: bool,
 }
@@ -29,6 +31,7 @@ impl Gates {
             index_label: is_on("PodIndexLabel"),
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
             vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            resize_claims: is_on("StatefulSetAutoResizePVCGate"),
             preparing_update_as_update: is_on("PreparingUpdateAsUpdate"),
         }
     }

@@ -7,7 +7,7 @@ use super::gates::Gates;
 use super::webhook;
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
 
 /// The Advanced StatefulSet.
 pub const WORKLOAD: Workload = Workload {
@@ -25,6 +25,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "statefulsets/finalizers", &["update"]),
         Right::new("apps.kruise.io", "statefulsets/status", STATUS),
         Right::new("", "persistentvolumeclaims", OWN),
+        Right::new("storage.k8s.io", "storageclasses", READ),
     ],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "statefulset-workers",

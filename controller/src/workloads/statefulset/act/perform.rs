@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use client_kit::EventType;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::Api;
+use serde_json::{Value, json};
 
+use crate::api::labels;
 use crate::api::v1beta1::{StatefulSet, StatefulSetStatus};
 use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
 use crate::pods::actor::{Actor, Creation, KnownClaims};
@@ -53,6 +57,31 @@ impl Performer<'_> {
                 let created = self.actor.create_claims(&blueprint, &id, self.claims).await;
                 created.map_err(|error| (error, None))
             }
+            Action::GrowClaim {
+                claim,
+                pod,
+                class,
+                resources,
+            } => {
+                let grown = self.grow(&owner, claim, class, resources).await;
+                let set = &owner.key.name;
+                let (kind, reason, message) = match &grown {
+                    Ok(()) => (
+                        EventType::Normal,
+                        "SuccessfulResize",
+                        format!("resize Claim {claim} Pod {pod} in StatefulSet {set} success"),
+                    ),
+                    Err(error) => (
+                        EventType::Warning,
+                        "FailedResize",
+                        format!(
+                            "resize Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
+                        ),
+                    ),
+                };
+                self.actor.event(&owner, kind, reason, message);
+                grown.map_err(|error| (error, None))
+            }
             Action::Identify { patch, name } => {
                 let (pod, set) = (name, &owner.key.name);
                 match self.one(&owner, patch).await {
@@ -76,6 +105,25 @@ impl Performer<'_> {
                 result.map_err(|error| (error, None))
             }
         }
+    }
+
+    /// Has a claim ask for more, if its class of storage allows that.
+    async fn grow(&self, owner: &Owner, claim: &str, class: &str, resources: &Value) -> Result<(), ActError> {
+        let classes: Api<StorageClass> = Api::all(self.actor.client.clone());
+        let allows = classes.get(class).await?.allow_volume_expansion;
+        if allows != Some(true) {
+            let message = format!("storage class {class} for {claim} does not support volume expansion");
+            return Err(ActError::planned(&message));
+        }
+        let patch = json!({
+            "metadata": { "annotations": { labels::OWNED_BY_STATEFUL_SET: owner.key.name } },
+            "spec": { "resources": resources },
+        });
+        let action = PodAction::PatchClaim {
+            claim: claim.to_owned(),
+            patch,
+        };
+        self.one(owner, &action).await
     }
 
     async fn one(&self, owner: &Owner, action: &PodAction) -> Result<(), ActError> {

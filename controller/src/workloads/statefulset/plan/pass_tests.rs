@@ -93,6 +93,11 @@ fn planned_with(
     pods: BTreeMap<i32, Arc<CachedPod>>,
     claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
 ) -> Plan {
+    let on = [
+        "StatefulSetStartOrdinal",
+        "StatefulSetAutoDeletePVC",
+        "StatefulSetAutoResizePVCGate",
+    ];
     let observed = Observed {
         set: set(spec),
         pods,
@@ -100,7 +105,6 @@ fn planned_with(
         revisions: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
-    let on = ["StatefulSetStartOrdinal", "StatefulSetAutoDeletePVC"];
     plan(&observed, &revisions(), Gates::of(|gate| on.contains(&gate)))
 }
 
@@ -116,6 +120,7 @@ fn shown(action: &Action) -> String {
         }
         PodAction::PatchPodStatus { pod, .. } => format!("status {}", &pod.name[2..]),
         PodAction::Fail(message) => format!("fail: {message}"),
+        PodAction::Event { message, .. } => message.clone(),
         other => format!("{other:?}"),
     };
     match action {
@@ -125,6 +130,7 @@ fn shown(action: &Action) -> String {
             Which::Update => format!("create {ordinal}"),
         },
         Action::CreateClaims { ordinal } => format!("claims {ordinal}"),
+        Action::GrowClaim { claim, .. } => format!("grow {claim}"),
         Action::Identify { name, .. } => format!("identify {}", &name[2..]),
         Action::Batches(all) => {
             let all: Vec<String> = all
@@ -248,14 +254,28 @@ fn all_at_once(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str)
     check(&spec, letters, expect);
 }
 
-/// The claims of ordinals: `c` is there, `d` is being deleted, `-` is not there.
+/// The claims of ordinals: `c` is there and asks for 1Gi, `d` is being deleted, `g` asks for 2Gi and has 1Gi, `f` as well but
+/// for its file system, `G` has 2Gi, `o` is of another class, `-` is not there.
 fn claims(letters: &str) -> BTreeMap<String, Arc<PersistentVolumeClaim>> {
     let mut out = BTreeMap::new();
     for (ordinal, letter) in letters.chars().enumerate() {
         let name = format!("data-s-{ordinal}");
         let mut claim = json!({ "metadata": { "name": name, "namespace": "default" }, "spec": {} });
+        let (asks, has) = match letter {
+            'g' | 'f' => ("2Gi", "1Gi"),
+            'G' => ("2Gi", "2Gi"),
+            _ => ("1Gi", "1Gi"),
+        };
+        let class = if letter == 'o' { "slow" } else { "disks" };
+        claim["spec"] =
+            json!({ "storageClassName": class, "resources": { "requests": { "storage": asks } } });
+        claim["status"] = json!({ "capacity": { "storage": has } });
         match letter {
-            'c' => {}
+            'c' | 'g' | 'G' | 'o' => {}
+            'f' => {
+                claim["status"]["conditions"] =
+                    json!([{ "type": "FileSystemResizePending", "status": "True" }]);
+            }
             'd' => claim["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z"),
             _ => continue,
         }
@@ -275,6 +295,50 @@ fn claims_of_a_pending_pod(#[case] letters: &str, #[case] of: &str, #[case] expe
     let plan = planned_with(&spec, pods(letters), claims(of));
     let got: Vec<String> = plan.actions.iter().map(shown).collect();
     assert_eq!(got.join(", "), expect);
+}
+
+/// Pods `O`, `R` and so on with claims whose template asks for 2Gi.
+#[rstest]
+#[case::first_the_claim("OO", "cc", 1, "grow data-s-1")]
+#[case::as_many_as_the_budget_has("OOO", "ccc", 2, "grow data-s-2, grow data-s-1")]
+#[case::a_claim_that_waits_takes_the_budget("OO", "cg", 1, "")]
+#[case::then_the_pod("OO", "cG", 1, "delete 1")]
+#[case::or_when_only_the_file_system_has_to_grow("OO", "cf", 1, "delete 1")]
+#[case::updated_pods_are_not_restarted("RR", "cc", 1, "grow data-s-1")]
+#[case::then_the_next_claim("RR", "cG", 1, "grow data-s-0")]
+#[case::all_is_done("RR", "GG", 1, "")]
+#[case::a_claim_that_is_being_deleted_does_not_count("OO", "cd", 1, "delete 1")]
+#[case::of_another_class(
+    "OO",
+    "co",
+    1,
+    "failed to update pvc data-s-1: contains diff other than spec resource, wait pvc to be deleted, \
+     fail: can not patch pvc data-s-1: contains diff other than spec resource, wait pvc to be deleted"
+)]
+fn claims_that_grow(
+    #[case] letters: &str,
+    #[case] of: &str,
+    #[case] max_unavailable: i32,
+    #[case] expect: &str,
+) {
+    let template = json!({ "metadata": { "name": "data" },
+        "spec": { "storageClassName": "disks", "resources": { "requests": { "storage": "2Gi" } } } });
+    let mut spec = rolling(
+        i32::try_from(letters.len()).unwrap(),
+        json!({ "maxUnavailable": max_unavailable }),
+    );
+    spec["volumeClaimTemplates"] = json!([template]);
+    let check = |kind: &str, expect: &str| {
+        let mut spec = spec.clone();
+        spec["volumeClaimUpdateStrategy"] = json!({ "type": kind });
+        let plan = planned_with(&spec, pods(letters), claims(of));
+        let got: Vec<String> = plan.actions.iter().map(shown).collect();
+        assert_eq!(got.join(", "), expect, "{kind}");
+    };
+    check("OnPodRollingUpdate", expect);
+    if letters.starts_with('R') {
+        check("OnDelete", "");
+    }
 }
 
 /// A hook by the label `hook`.

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use client_kit::EventType;
+
 use super::Which;
+use super::claims::{self, Growth};
 use super::pass::Part;
 use super::view::{View, is_terminating};
 use crate::api::labels;
@@ -58,11 +61,28 @@ pub(super) fn plan(view: &View<'_>) -> Update {
         ended.insert(slot.ordinal);
     }
     for (ordinal, pod) in candidates(view, partition) {
-        if view.is_updated(&pod) {
+        let growth = claims::growth(view, ordinal);
+        if view.is_updated(&pod) && matches!(growth, Growth::Done | Growth::Waiting) {
             continue;
         }
         if full(&unavailable) && !unavailable.contains(&ordinal) {
             break;
+        }
+        match growth {
+            Growth::Done => {}
+            Growth::Waiting => {
+                unavailable.insert(ordinal);
+                continue;
+            }
+            Growth::Wanted(actions) => {
+                update.part.actions.extend(actions);
+                unavailable.insert(ordinal);
+                continue;
+            }
+            Growth::Impossible(claim) => {
+                update.part.act(cannot_grow(&claim));
+                break;
+            }
         }
         // The slots end those that have failed.
         let is_over = matches!(pod::phase(&pod), "Failed" | "Succeeded");
@@ -87,7 +107,10 @@ fn unavailable(view: &View<'_>, part: &mut Part) -> BTreeSet<i32> {
                     Some(Ok(state)) => !in_place.arrived || state.has_next(),
                     Some(Err(_)) => true,
                 };
-            view.is_healthy(pod) && view.is_available(pod) && !changes
+            view.is_healthy(pod)
+                && view.is_available(pod)
+                && !changes
+                && !claims::some_growing(view, slot.ordinal)
         });
         if !serves {
             out.insert(slot.ordinal);
@@ -133,6 +156,19 @@ fn candidates(view: &View<'_>, partition: i32) -> Vec<(i32, Arc<CachedPod>)> {
     let waiting = pods.into_iter().map(|pod| (ordinal_of(&pod), pod));
     done.extend(waiting.take(count.saturating_sub(taken)));
     done
+}
+
+/// Says that a claim cannot follow its template, and fails.
+fn cannot_grow(claim: &str) -> [PodAction; 2] {
+    let because = "contains diff other than spec resource, wait pvc to be deleted";
+    [
+        PodAction::Event {
+            kind: EventType::Warning,
+            reason: "FailedUpdatePVC",
+            message: format!("failed to update pvc {claim}: {because}"),
+        },
+        PodAction::Fail(format!("can not patch pvc {claim}: {because}")),
+    ]
 }
 
 /// Ends a pod.
