@@ -42,11 +42,7 @@ fn around_value(text: &str) -> (String, String) {
 }
 
 fn nothing_else() -> Surroundings {
-    Surroundings {
-        client: None,
-        gates: FeatureGates::default(),
-        namespace: String::new(),
-    }
+    Surroundings::alone(FeatureGates::default())
 }
 
 async fn ask(path: &str, object: &Value, old: Option<&Value>) -> Value {
