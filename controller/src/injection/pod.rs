@@ -4,6 +4,7 @@ use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
+use super::sidecars;
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
@@ -19,24 +20,28 @@ pub(crate) const WEBHOOKS: &[Webhook] = &[Webhook {
         resources: &["pods"],
         operations: &["CREATE"],
     },
-    answer: |request| async { mutate(request) }.boxed(),
+    answer: |request| mutate(request).boxed(),
 }];
 
-fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
+    add_gate(&mut changed);
+    sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));
-    mutate_pod(&mut changed, || names.suffix("")).map_err(|message| Refusal::new(500, message))?;
+    launch_priority::inject(&mut changed, || names.suffix(""))
+        .map_err(|message| Refusal::new(500, message))?;
     Ok(patch(pod, &changed))
 }
 
-/// Fills in a new pod: the readiness gate `KruisePodReady`, which cannot be added later, and the barriers of containers
-/// that start in an order. `suffix` gives the end of the name of a pod that needs one for that.
+/// Fills in a new pod that no set of sidecars selects: the readiness gate `KruisePodReady`, which cannot be added later, and the
+/// barriers of containers that start in an order. `suffix` gives the end of the name of a pod that needs one for that.
 ///
 /// # Errors
 /// If the pod asks for an order that cannot be read.
-pub fn mutate_pod(pod: &mut Value, suffix: impl FnOnce() -> String) -> Result<(), String> {
+#[cfg(test)]
+pub(crate) fn mutate_pod(pod: &mut Value, suffix: impl FnOnce() -> String) -> Result<(), String> {
     add_gate(pod);
     launch_priority::inject(pod, suffix)
 }

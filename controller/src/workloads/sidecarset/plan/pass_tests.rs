@@ -1,0 +1,1 @@
+//! A pass, row by row.
