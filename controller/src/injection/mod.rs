@@ -4,5 +4,3 @@ mod pod;
 pub(crate) mod sidecars;
 
 pub(crate) use pod::WEBHOOKS;
-#[cfg(test)]
-pub(crate) use pod::mutate_pod;

@@ -105,14 +105,17 @@ pub(crate) fn oldest_first(revisions: &[Arc<ControllerRevision>]) -> Vec<&Contro
     revisions
 }
 
+/// Labels or annotations.
+type Texts = BTreeMap<String, String>;
+
 /// What a new revision is made of, beside its data.
 pub(crate) struct New<'a> {
     /// The owner, in the namespace of its revisions.
     pub(crate) owner: &'a Owner,
     /// The labels, without the hash.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Texts,
     /// The annotations.
-    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) annotations: Texts,
 }
 
 /// The place of data among the revisions of an owner.
@@ -177,9 +180,7 @@ pub(crate) fn data_of(revision: &ControllerRevision) -> Option<&Value> {
 }
 
 /// The labels and annotations of a new revision of a pod template.
-fn marks(
-    source: &RevisionSource<'_>,
-) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>), String> {
+fn marks(source: &RevisionSource<'_>) -> Result<(Texts, Texts), String> {
     let labels = source
         .template
         .pointer("/metadata/labels")
