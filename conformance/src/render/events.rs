@@ -64,9 +64,9 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
     let mut out = String::new();
     for (object, mut lines) in objects {
         for run in lines.chunk_by_mut(|one, other| {
-            one.reason == other.reason && normalise::is_unordered(&one.reason, other.at_ms - one.at_ms)
+            normalise::is_unordered([&one.reason, &other.reason], other.at_ms - one.at_ms)
         }) {
-            run.sort_by(|one, other| one.message.cmp(&other.message));
+            run.sort_by(|one, other| (&one.reason, &one.message).cmp(&(&other.reason, &other.message)));
         }
         out.push_str(&format!("{object}\n"));
         for line in lines {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_json::Value;
+use shared_json::{Array, Value};
 
 use super::tables::align;
 use crate::history::{Change, State, number, text};
@@ -116,6 +116,7 @@ fn of_pod(pod: &Value, names: &Names) -> String {
         }
     }
     out.push_str(&others(pod, &name));
+    out.push_str(&parts(pod, &name));
     out
 }
 
@@ -132,6 +133,51 @@ fn others(pod: &Value, name: &str) -> String {
         .into_iter()
         .map(|(key, value)| format!("{name}: {key} {value}\n"))
         .collect()
+}
+
+/// The containers of a pod with what they get of the sets, its volumes and its secrets for images.
+fn parts(pod: &Value, name: &str) -> String {
+    let mut out = String::new();
+    for (list, kind) in [
+        ("/spec/initContainers", "init container"),
+        ("/spec/containers", "container"),
+    ] {
+        for container in items(pod, list) {
+            let texts = |list: &str, field: &str| {
+                let texts: Vec<String> = items(container, list)
+                    .iter()
+                    .map(|item| text(item, field))
+                    .collect();
+                texts.join(" ")
+            };
+            let resources = container
+                .get("resources")
+                .map(Value::to_string)
+                .unwrap_or_default();
+            out.push_str(&format!(
+                "{name}: {kind} {} env [{}] mounts [{}] devices [{}] resources {resources}\n",
+                text(container, "/name"),
+                texts("/env", "/name"),
+                texts("/volumeMounts", "/mountPath"),
+                texts("/volumeDevices", "/devicePath"),
+            ));
+        }
+    }
+    let names = |list: &str| {
+        let names = items(pod, list).iter().map(|item| text(item, "/name"));
+        let names: Vec<String> = names
+            .filter(|name| !name.starts_with("kube-api-access-"))
+            .collect();
+        names.join(" ")
+    };
+    let (volumes, secrets) = (names("/spec/volumes"), names("/spec/imagePullSecrets"));
+    out.push_str(&format!("{name}: volumes [{volumes}] secrets [{secrets}]\n"));
+    out
+}
+
+fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.map(Array::as_slice).unwrap_or_default()
 }
 
 /// The JSON in a text.
