@@ -80,25 +80,36 @@ async fn ask(path: &str, object: &Value, old: Option<&Value>, surroundings: &Sur
     answer["response"].clone()
 }
 
-/// Applies a JSON patch whose operations address members of `spec`.
+/// Applies a JSON patch.
 fn apply(object: &mut Value, response: &Value) {
     let Some(text) = response["patch"].as_str() else {
         return;
     };
     let operations: Vec<Value> = serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap();
     for operation in operations {
-        let path = operation["path"].as_str().unwrap();
-        let key = path.strip_prefix("/spec/").unwrap().to_owned();
-        let spec = object["spec"].as_object_mut().unwrap();
+        let (parent, key) = operation["path"].as_str().unwrap().rsplit_once('/').unwrap();
+        let key = key.replace("~1", "/").replace("~0", "~");
+        let parent = object.pointer_mut(parent).unwrap().as_object_mut().unwrap();
         match operation["op"].as_str().unwrap() {
-            "remove" => drop(spec.remove(&key)),
-            _ => drop(spec.insert(key, operation["value"].clone())),
+            "remove" => drop(parent.remove(&key)),
+            _ => drop(parent.insert(key, operation["value"].clone())),
         }
     }
 }
 
-/// Has an object pass through webhooks, those that change it first.
+/// Has an object pass through webhooks, those that change it first. Gives its spec.
 pub(crate) async fn admit(
+    webhooks: &[&Webhook],
+    object: &Value,
+    old: Option<&Value>,
+    surroundings: &Surroundings,
+) -> Outcome {
+    let object = admit_whole(webhooks, object, old, surroundings).await?;
+    Ok(object["spec"].clone())
+}
+
+/// The same; gives the whole object.
+pub(crate) async fn admit_whole(
     webhooks: &[&Webhook],
     object: &Value,
     old: Option<&Value>,
@@ -117,7 +128,7 @@ pub(crate) async fn admit(
         }
         apply(&mut object, &response);
     }
-    Ok(object["spec"].clone())
+    Ok(object)
 }
 
 /// A cluster that refuses whatever is created, with this text.

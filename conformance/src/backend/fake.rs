@@ -1,13 +1,13 @@
 //! The in-process cluster with our controllers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
 use controller::process::gates::FeatureGates;
 use controller::process::install::NAMESPACE;
-use controller::webhook::Surroundings;
+use controller::webhook::{Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
 use controller::{Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
@@ -73,11 +73,16 @@ fn gates(text: &str) -> Result<FeatureGates, Error> {
     })
 }
 
+/// The clock of a cluster, once it has started.
+type LateClock = Arc<OnceLock<SharedClock>>;
+
 /// The webhooks of OpenKruise, answered by the `controller` crate in this process.
-fn webhooks(gates: &FeatureGates) -> Vec<Webhook> {
+fn webhooks(gates: &FeatureGates, clock: &LateClock) -> Vec<Webhook> {
+    let caches = WebhookCaches::default();
     controller::webhook::rules()
         .map(|rule| {
             let (path, gates) = (rule.path.to_owned(), gates.clone());
+            let (caches, clock) = (caches.clone(), Arc::clone(clock));
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
             Webhook {
                 name: rule.name.to_owned(),
@@ -93,10 +98,13 @@ fn webhooks(gates: &FeatureGates) -> Vec<Webhook> {
                 }],
                 handler: Arc::new(move |client, review| {
                     let path = path.clone();
+                    let alone = Surroundings::alone(gates.clone());
                     let surroundings = Surroundings {
                         client: Some(client),
-                        gates: gates.clone(),
                         namespace: NAMESPACE.to_owned(),
+                        caches: caches.clone(),
+                        clock: clock.get().cloned().unwrap_or(alone.clock),
+                        gates: alone.gates,
                     };
                     Box::pin(async move {
                         controller::webhook::review(&path, &review.into(), &surroundings)
@@ -185,7 +193,8 @@ impl FakeCluster {
         builder = builder.object(
             shared_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         );
-        for webhook in webhooks(&gates) {
+        let clock = LateClock::default();
+        for webhook in webhooks(&gates, &clock) {
             builder = builder.webhook(webhook);
         }
         let cluster = builder.start().await.map_err(|error| Error::Backend {
@@ -193,6 +202,7 @@ impl FakeCluster {
             why: error.to_string(),
             help: "this is a defect of Seatrial, not of your input".to_owned(),
         })?;
+        clock.get_or_init(|| cluster.clock());
         let mut manager_options = Options {
             clock: cluster.clock(),
             names: names.clone(),

@@ -53,8 +53,9 @@ fn gates(version: &str, gates: &str) -> String {
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = (String, String)> {
-    let list = pod.pointer("/spec/containers").and_then(Value::as_array);
-    list.into_iter()
+    ["/spec/initContainers", "/spec/containers"]
+        .into_iter()
+        .filter_map(|list| pod.pointer(list)?.as_array())
         .flatten()
         .map(|container| (text(container, "/name"), text(container, "/image")))
 }
@@ -125,11 +126,14 @@ impl Environment {
 
 /// The digest under which a container runs `image`.
 fn digest(pod: &Value, container: &str, image: &str) -> Option<String> {
-    let statuses = pod.pointer("/status/containerStatuses")?.as_array()?;
-    let status = statuses
-        .iter()
+    let status = ["/status/initContainerStatuses", "/status/containerStatuses"]
+        .into_iter()
+        .filter_map(|list| pod.pointer(list)?.as_array())
+        .flatten()
         .find(|status| text(status, "/name") == container)?;
-    status.pointer("/state/running")?;
+    ["/state/running", "/state/terminated"]
+        .into_iter()
+        .find_map(|state| status.pointer(state))?;
     let shown = text(status, "/image");
     let same = shown == image || shown.ends_with(&format!("/{image}"));
     let (_, digest) = status.get("imageID")?.as_str()?.split_once('@')?;

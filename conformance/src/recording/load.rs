@@ -1,6 +1,6 @@
 //! Reads a recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,11 +157,15 @@ impl Recording {
         Self::with_trace(folder, folder, trace)
     }
 
-    /// The namespaces that were there before the first step.
+    /// The namespaces that were there before the first step, or had objects then.
     pub fn namespaces(&self) -> impl Iterator<Item = String> + '_ {
         let before = &self.history[..cut(&self.history, self.start_ms(0))];
-        let namespaces = before.iter().filter(|change| change.resource == "namespaces");
-        namespaces.map(Change::name)
+        let names = before.iter().map(|change| match change.resource.as_str() {
+            "namespaces" => change.name(),
+            _ => text(&change.object, "/metadata/namespace"),
+        });
+        let names: BTreeSet<String> = names.filter(|name| !name.is_empty()).collect();
+        names.into_iter()
     }
 
     /// When step `index` ends: when the next begins; for the last, when the recorder began to clean up, or stopped.

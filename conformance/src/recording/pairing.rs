@@ -3,7 +3,7 @@
 //! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
 //! a recording up to a renaming *within each burst*: the pods of a burst are paired in the order in which the workload's
-//! events mention them later. Pods that a step of the recording names keep the role that was cast then
+//! events mention them later, or in which their sidecars are changed, of which there are no events. Pods that a step of the recording names keep the role that was cast then
 //! ([`Roles`]), and one burst is never mixed with another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,19 +39,32 @@ pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
     out
 }
 
-/// For each pod, when the events of other objects mention it after its creation: their positions in the history.
+/// The annotation of a pod that changes whenever its sidecars do.
+const SIDECARS_CHANGED: &str = "/metadata/annotations/kruise.io~1sidecarset-inplace-update-state";
+
+/// For each pod, when the events of other objects mention it after its creation, and when its sidecars are changed: the positions
+/// among all such changes of the history.
 pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     let mut out: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let events = history.iter().filter(|change| {
-        change.resource == "events"
-            && change.kind != ChangeKind::Deleted
+    let mut sidecars: BTreeMap<String, String> = BTreeMap::new();
+    let mut position = 0;
+    for change in history.iter().filter(|change| change.kind != ChangeKind::Deleted) {
+        let is_event = change.resource == "events"
             && text(&change.object, "/involvedObject/kind") != "Pod"
-            && text(&change.object, "/reason") != "SuccessfulCreate"
-    });
-    for (position, event) in events.enumerate() {
-        for word in text(&event.object, "/message").split([' ', '(', ')', ',']) {
-            if word.contains('-') {
-                out.entry(word.to_owned()).or_default().push(position);
+            && text(&change.object, "/reason") != "SuccessfulCreate";
+        if is_event {
+            for word in text(&change.object, "/message").split([' ', '(', ')', ',']) {
+                if word.contains('-') {
+                    out.entry(word.to_owned()).or_default().push(position);
+                }
+            }
+            position += 1;
+        } else if change.resource == "pods" {
+            let state = text(&change.object, SIDECARS_CHANGED);
+            let before = sidecars.insert(change.name(), state.clone()).unwrap_or_default();
+            if before != state {
+                out.entry(change.name()).or_default().push(position);
+                position += 1;
             }
         }
     }

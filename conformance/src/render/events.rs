@@ -43,7 +43,7 @@ impl Bursts {
         let mut number = 0;
         for (object, lines) in lines {
             for burst in lines.chunk_by(|one, other| {
-                one.reason == other.reason && normalise::is_unordered(&one.reason, other.at_ms - one.at_ms)
+                normalise::is_unordered([&one.reason, &other.reason], other.at_ms - one.at_ms)
             }) {
                 number += 1;
                 for line in burst {
@@ -66,13 +66,13 @@ impl Bursts {
     }
 }
 
-/// Writes lines down; neighbours of one burst in the order of their messages.
+/// Writes lines down; neighbours of one burst in the order of their reasons and messages.
 fn written(lines: Lines, bursts: &[&Bursts]) -> String {
     let mut out = String::new();
     for (object, mut lines) in lines {
         let joined = |one: &Line, other: &Line| bursts.iter().any(|bursts| bursts.join(&object, one, other));
         for burst in lines.chunk_by_mut(joined) {
-            burst.sort_by(|one, other| one.message.cmp(&other.message));
+            burst.sort_by(|one, other| (&one.reason, &one.message).cmp(&(&other.reason, &other.message)));
         }
         out.push_str(&format!("{object}\n"));
         for line in lines {

@@ -1,13 +1,14 @@
 //! A step of a run, or of a recording, as the same text.
 //!
 //! [`tables`] shows the objects at the step's end, [`pods`] the changes of the pods, [`events`] the events, object by
-//! object, [`distributed`] the changes of copies of Secrets and ConfigMaps. [`normalise`] is the only place that masks values
+//! object, [`distributed`] the changes of copies of Secrets and ConfigMaps, [`sidecars`] the SidecarSets. [`normalise`] is the only place that masks values
 //! which differ between runs.
 
 mod distributed;
 mod events;
 mod normalise;
 mod pods;
+mod sidecars;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ fn text(slice: Slice<'_>, events: String) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
         distributed::distributions(&after),
         distributed::copies(&after),

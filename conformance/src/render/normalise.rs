@@ -9,7 +9,9 @@
 //!   such a number: then only the first 15 other events are shown.
 //! * The order of pods that are created in one burst: OpenKruise creates them in parallel. The order in which the
 //!   containers of one pod are killed: the kubelet does that in parallel, too. The order in which pods are deleted one right
-//!   after the other: that of pods that are marked is a Go map's.
+//!   after the other: that of pods that are marked is a Go map's. The order of a controller's event about its change of a pod and
+//!   the kubelet's about the same change.
+//! * How often the kubelet looked for a Secret that is not there (`FailedToRetrieveImagePullSecret`).
 //! * Differences by the speed or the setup of the test bed ([`is_of_the_test_bed`]).
 //! * The uid of the claim in the name of its volume (`ProvisioningSucceeded`).
 //! * The pod's uid in a `BackOff`, and how often the kubelet looked at the container meanwhile.
@@ -19,7 +21,13 @@
 use std::borrow::Cow;
 
 /// Events whose count depends on how often the controller, the scheduler or the kubelet looked or tried.
-const COUNT_VARIES: [&str; 4] = ["BackOff", "FailedCreate", "FailedScheduling", "ScaleUpLimited"];
+const COUNT_VARIES: [&str; 5] = [
+    "BackOff",
+    "FailedCreate",
+    "FailedScheduling",
+    "FailedToRetrieveImagePullSecret",
+    "ScaleUpLimited",
+];
 
 /// A source may write 25 events about one object in a row. When more than so many have been written …
 pub(super) const NEARLY_ALL: usize = 22;
@@ -28,6 +36,9 @@ pub(super) const SAID_MAX: usize = 15;
 
 /// Events that come in any order when several come at once.
 const ORDER_VARIES: [&str; 3] = ["SuccessfulCreate", "SuccessfulDelete", "Killing"];
+
+/// Events about one change of a pod: one is the controller's, which made it, the other the kubelet's, which saw it.
+const OF_ONE_CHANGE: [&str; 2] = ["Killing", "ResetContainerSucceed"];
 
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches, volumes and the node
 /// authorizer that were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
@@ -123,7 +134,10 @@ pub(super) fn count(reason: &str, count: i64) -> String {
 /// Deletions further apart than this are not those of one pass.
 const PASS_MS_MAX: i64 = 300;
 
-/// Whether neighbouring events of this reason, so many milliseconds apart, have no order.
-pub(super) fn is_unordered(reason: &str, apart_ms: i64) -> bool {
-    ORDER_VARIES.contains(&reason) && (reason != "SuccessfulDelete" || apart_ms <= PASS_MS_MAX)
+/// Whether neighbouring events of these reasons, so many milliseconds apart, have no order.
+pub(super) fn is_unordered([one, other]: [&str; 2], apart_ms: i64) -> bool {
+    if one != other {
+        return [one, other].iter().all(|reason| OF_ONE_CHANGE.contains(reason));
+    }
+    ORDER_VARIES.contains(&one) && (one != "SuccessfulDelete" || apart_ms <= PASS_MS_MAX)
 }

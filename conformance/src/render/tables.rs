@@ -134,6 +134,8 @@ pub(super) fn stateful_sets(state: &State) -> String {
 fn revisions(state: &State) -> String {
     let mut revisions: Vec<(i64, String)> = state
         .of("controllerrevisions")
+        // Those of SidecarSets are in a namespace that is not recorded.
+        .filter(|revision| text(revision, "/metadata/namespace") != "kruise-system")
         .map(|revision| (number(revision, "/revision"), text(revision, "/metadata/name")))
         .collect();
     revisions.sort();

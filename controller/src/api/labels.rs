@@ -63,3 +63,25 @@ pub const IN_PLACE_READY: &str = "InPlaceUpdateReady";
 pub const KRUISE_POD_READY: &str = "KruisePodReady";
 /// Reason of [`IN_PLACE_READY`] being false.
 pub const START_IN_PLACE_UPDATE: &str = "StartInPlaceUpdate";
+/// Pod annotation: the hash of each injected set of sidecars, as JSON. On the set itself: its hash.
+pub const SIDECARS_HASH: &str = "kruise.io/sidecarset-hash";
+/// The same without the images.
+pub const SIDECARS_HASH_WITHOUT_IMAGE: &str = "kruise.io/sidecarset-hash-without-image";
+/// Pod annotation: the names of the injected sets, sorted, with commas between.
+pub const SIDECARS_INJECTED: &str = "kruise.io/sidecarset-injected-list";
+/// Pod annotation: the updates in place of sidecars by set, as JSON.
+pub const SIDECARS_IN_PLACE_STATE: &str = "kruise.io/sidecarset-inplace-update-state";
+/// Pod annotation: which of two containers works for each sidecar that is upgraded hot, as JSON.
+pub const SIDECARS_WORKING: &str = "kruise.io/sidecarset-working-hotupgrade-container";
+/// Beginning of the pod annotation that has the version of a container of such a pair.
+pub const SIDECAR_VERSION_PREFIX: &str = "version.sidecarset.kruise.io/";
+/// Beginning of the pod annotation that has the version of the other container of such a pair.
+pub const SIDECAR_ALTERNATE_VERSION_PREFIX: &str = "versionalt.sidecarset.kruise.io/";
+/// Container environment variable: `true` for containers that were injected.
+pub const IS_INJECTED_ENV: &str = "IS_INJECTED";
+/// Label of a ControllerRevision: the name of its set of sidecars.
+pub const SIDECARS_NAME: &str = "kruise.io/sidecarset-name";
+/// Label of a ControllerRevision, and of sets in version `v1alpha1`: the set's custom version.
+pub const SIDECARS_CUSTOM_VERSION: &str = "apps.kruise.io/sidecarset-custom-version";
+/// Pod condition: whether all of the pod's sidecars can be upgraded in place.
+pub const SIDECARS_UPGRADABLE: &str = "SidecarSetUpgradable";

@@ -1,9 +1,11 @@
-//! What OpenKruise fills into a pod.
+//! The webhook of new pods. Each step sees the changes of those before it: the readiness gate `KruisePodReady`, which cannot be added
+//! later; sidecars; the barriers of containers that start in an order, sidecars among them.
 
 use client_kit::{Names as _, Seed, SeededNames};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 
+use super::sidecars;
 use crate::api::labels;
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::pods::launch_priority;
@@ -19,26 +21,19 @@ pub(crate) const WEBHOOKS: &[Webhook] = &[Webhook {
         resources: &["pods"],
         operations: &["CREATE"],
     },
-    answer: |request| async { mutate(request) }.boxed(),
+    answer: |request| mutate(request).boxed(),
 }];
 
-fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+async fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     let pod = request.decoded()?;
     let mut changed = pod.clone();
+    add_gate(&mut changed);
+    sidecars::mutate(&mut changed, request).await?;
     // Reviews are told apart by their uid, so that names drawn from it differ.
     let names = SeededNames::new(Seed(0).fork(request.uid));
-    mutate_pod(&mut changed, || names.suffix("")).map_err(|message| Refusal::new(500, message))?;
+    launch_priority::inject(&mut changed, || names.suffix(""))
+        .map_err(|message| Refusal::new(500, message))?;
     Ok(patch(pod, &changed))
-}
-
-/// Fills in a new pod: the readiness gate `KruisePodReady`, which cannot be added later, and the barriers of containers
-/// that start in an order. `suffix` gives the end of the name of a pod that needs one for that.
-///
-/// # Errors
-/// If the pod asks for an order that cannot be read.
-pub fn mutate_pod(pod: &mut Value, suffix: impl FnOnce() -> String) -> Result<(), String> {
-    add_gate(pod);
-    launch_priority::inject(pod, suffix)
 }
 
 /// Gives a pod that one of OpenKruise's workloads controls its readiness gate.
@@ -64,5 +59,30 @@ fn add_gate(pod: &mut Value) {
             .any(|gate| gate.get("conditionType").and_then(Value::as_str) == Some(labels::KRUISE_POD_READY))
     {
         gates.push(json!({ "conditionType": labels::KRUISE_POD_READY }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "InPlaceUpdateReady" }]), 2)]
+    #[case("apps.kruise.io/v1alpha1", json!([{ "conditionType": "KruisePodReady" }]), 1)]
+    #[case("apps.kruise.io/v1alpha1", Value::Null, 1)]
+    #[case("apps/v1", json!([]), 0)]
+    fn pods_of_openkruises_workloads_get_the_gate(
+        #[case] api_version: &str,
+        #[case] gates: Value,
+        #[case] want: usize,
+    ) {
+        let mut pod = json!({
+            "metadata": { "ownerReferences": [{ "apiVersion": api_version, "controller": true }] },
+            "spec": { "readinessGates": gates },
+        });
+        add_gate(&mut pod);
+        assert_eq!(pod["spec"]["readinessGates"].as_array().unwrap().len(), want);
     }
 }

@@ -1,12 +1,21 @@
 //! An admission webhook: a rule of the installation, and a function from a request to its answer.
 
 use std::fmt::Display;
+use std::time::Duration;
 
+use client_kit::{SharedClock, TokioClock};
 use futures::future::BoxFuture;
-use kube::Client;
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde_json::{Map, Value, json};
 
+use super::caches::WebhookCaches;
+use super::informer::{Cached, Informer, ObjectKey};
 use crate::gates::FeatureGates;
+
+/// How long a request waits for a cache. The API server waits for an answer for ten seconds.
+const CACHE_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Whether a webhook changes objects or only refuses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +56,7 @@ pub struct Webhook {
 /// From a request to a JSON patch, to nothing where the object is allowed as it is, or to a refusal.
 pub(crate) type Answer = for<'a> fn(&'a Request<'a>) -> BoxFuture<'a, Result<Option<Value>, Refusal>>;
 
-/// The manager's side of a review: its client, gates and namespace.
+/// The manager's side of a review: its client and caches, its gates, namespace and clock.
 #[derive(Clone)]
 pub struct Surroundings {
     /// A connection to the cluster. Without one, rules that need other objects are not checked.
@@ -56,6 +65,61 @@ pub struct Surroundings {
     pub gates: FeatureGates,
     /// The manager's own namespace.
     pub namespace: String,
+    /// The objects that webhooks read often.
+    pub caches: WebhookCaches,
+    /// Where the time comes from.
+    pub clock: SharedClock,
+}
+
+impl Surroundings {
+    /// The side of a manager that has no cluster: there are no other objects, and time begins in 1970.
+    #[must_use]
+    pub fn alone(gates: FeatureGates) -> Self {
+        Self {
+            client: None,
+            gates,
+            namespace: String::new(),
+            caches: WebhookCaches::default(),
+            clock: std::sync::Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)),
+        }
+    }
+
+    /// One object, asked for at the API server. Without a cluster there are those that were put into the caches.
+    ///
+    /// # Errors
+    /// The text of the request's error.
+    pub(crate) async fn object<K: Cached + Resource<Scope = NamespaceResourceScope>>(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<Option<K>, String> {
+        let Some(client) = &self.client else {
+            let cache = self.caches.held::<K>();
+            return Ok(cache.get(key).map(|object| K::clone(&object)));
+        };
+        let api: Api<K> = Api::namespaced(client.clone(), &key.namespace);
+        api.get_opt(&key.name).await.map_err(|error| error.to_string())
+    }
+
+    /// The cache of a kind, once it has seen all objects that exist. Without a cluster there are those that were put there.
+    ///
+    /// # Errors
+    /// The refusal of a request for which the cache comes too late.
+    pub(crate) async fn cache<K: Cached>(&self) -> Result<Informer<K>, Refusal> {
+        let Some(client) = &self.client else {
+            return Ok(self.caches.held());
+        };
+        let cache = self.caches.of::<K>(Api::all(client.clone()));
+        match tokio::time::timeout(CACHE_TIMEOUT, cache.wait_synced()).await {
+            Ok(()) => Ok(cache),
+            Err(_) => {
+                let plural = K::plural(&());
+                Err(Refusal::new(
+                    500,
+                    format!("the cache of {plural} has not been filled in time"),
+                ))
+            }
+        }
+    }
 }
 
 /// The request of an AdmissionReview.
@@ -64,6 +128,8 @@ pub(crate) struct Request<'a> {
     pub(crate) uid: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: &'a str,
+    /// The namespace of the object; empty for one of the cluster.
+    pub(crate) namespace: &'a str,
     /// The object as it is to be; none for a deletion.
     pub(crate) object: Option<&'a Value>,
     /// The object as it was; none for a creation.
@@ -96,7 +162,11 @@ impl Refusal {
     }
 }
 
-/// The JSON patch from one object to the other, its name and member by member of its `spec`; none when they are equal.
+/// The parts of an object that a patch compares member by member.
+const PARTS: [&str; 3] = ["/metadata/annotations", "/metadata/labels", "/spec"];
+
+/// The JSON patch from one object to the other: its name, and member by member its annotations, labels and spec. None when
+/// they are equal.
 pub(crate) fn patch(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
@@ -106,20 +176,21 @@ pub(crate) fn patch(before: &Value, after: &Value) -> Option<Value> {
     if name(before) != name(after) {
         operations.push(json!({ "op": "add", "path": "/metadata/name", "value": name(after) }));
     }
-    let (Some(old), Some(new)) = (
-        before.get("spec").and_then(Value::as_object),
-        after.get("spec").and_then(Value::as_object),
-    ) else {
-        let op = if before.get("spec").is_some() {
-            "replace"
-        } else {
-            "add"
-        };
-        operations.push(json!({ "op": op, "path": "/spec", "value": after.get("spec") }));
-        return Some(Value::Array(operations));
-    };
+    for part in PARTS {
+        let [old, new] = [before, after].map(|object| object.pointer(part));
+        match (old, new) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => members(part, old, new, &mut operations),
+            (old, new) if old == new => {}
+            (Some(_), None) => operations.push(json!({ "op": "remove", "path": part })),
+            (_, new) => operations.push(json!({ "op": "add", "path": part, "value": new })),
+        }
+    }
+    Some(Value::Array(operations))
+}
+
+fn members(part: &str, old: &Map<String, Value>, new: &Map<String, Value>, operations: &mut Vec<Value>) {
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
-        operations.push(json!({ "op": "remove", "path": format!("/spec/{}", escape(key)) }));
+        operations.push(json!({ "op": "remove", "path": format!("{part}/{}", escape(key)) }));
     }
     for (key, value) in new {
         let op = match old.get(key) {
@@ -127,9 +198,8 @@ pub(crate) fn patch(before: &Value, after: &Value) -> Option<Value> {
             Some(_) => "replace",
             None => "add",
         };
-        operations.push(json!({ "op": op, "path": format!("/spec/{}", escape(key)), "value": value }));
+        operations.push(json!({ "op": op, "path": format!("{part}/{}", escape(key)), "value": value }));
     }
-    Some(Value::Array(operations))
 }
 
 fn escape(key: &str) -> String {

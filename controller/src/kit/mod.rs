@@ -7,6 +7,7 @@
 
 pub(crate) mod admission;
 mod batches;
+mod caches;
 mod error;
 pub(crate) mod expectations;
 pub(crate) mod go_syntax;
@@ -23,6 +24,7 @@ pub(crate) mod selector;
 mod worker;
 
 pub(crate) use batches::{OnFailure, in_batches};
+pub use caches::WebhookCaches;
 pub(crate) use error::{ActError, Kind};
 pub(crate) use informer::{Change, Informer, ObjectKey};
 pub(crate) use owner::{Owner, controller_of, controller_of_kind};

@@ -31,6 +31,13 @@ impl Owner {
         }
     }
 
+    /// The same owner, whose objects are looked for in a namespace: one of the cluster has objects in several.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Self {
+        let mut owner = self.clone();
+        namespace.clone_into(&mut owner.key.namespace);
+        owner
+    }
+
     /// The reference by which it owns objects.
     pub(crate) fn reference(&self) -> OwnerReference {
         OwnerReference {

@@ -43,6 +43,8 @@ struct Inner<K> {
     waiting: BTreeSet<K>,
     working: BTreeSet<K>,
     later: BTreeMap<K, Instant>,
+    /// Like `later`, but kept while the key is worked on meanwhile.
+    timers: BTreeMap<K, Instant>,
     failures: BTreeMap<K, u32>,
     retry: RetryDelays,
     /// How long a key rests after it was worked on, and until when each does.
@@ -64,6 +66,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             waiting: BTreeSet::new(),
             working: BTreeSet::new(),
             later: BTreeMap::new(),
+            timers: BTreeMap::new(),
             failures: BTreeMap::new(),
             retry: RetryDelays::default(),
             rest,
@@ -106,6 +109,18 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.changed.notify_one();
     }
 
+    /// Puts `key` into the queue after `delay`, also if it is worked on before; or earlier if that was asked before. So does client-go
+    /// with what an event asks for.
+    pub(crate) fn add_surely_after(&self, key: K, delay: Duration) {
+        let at = Instant::now() + delay;
+        {
+            let mut inner = self.lock();
+            let timer = inner.timers.entry(key).or_insert(at);
+            *timer = at.min(*timer);
+        }
+        self.changed.notify_one();
+    }
+
     /// Puts `key` into the queue after a delay that grows with each failure.
     pub(crate) fn add_failed(&self, key: K) {
         let delay = {
@@ -144,7 +159,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
                     }
                     return Some(key);
                 }
-                inner.later.values().min().copied()
+                inner.later.values().chain(inner.timers.values()).min().copied()
             };
             match next_due {
                 None => self.changed.notified().await,
@@ -218,12 +233,14 @@ impl<K: Ord + Clone> Inner<K> {
         let mut due: Vec<(Instant, K)> = self
             .later
             .iter()
+            .chain(&self.timers)
             .filter(|(_, at)| **at <= now)
             .map(|(key, at)| (*at, key.clone()))
             .collect();
         due.sort();
+        self.later.retain(|_, at| *at > now);
+        self.timers.retain(|_, at| *at > now);
         for (_, key) in due {
-            self.later.remove(&key);
             self.add(key);
         }
     }
@@ -233,6 +250,21 @@ impl<K: Ord + Clone> Inner<K> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sure_delay_outlasts_a_pass() {
+        let queue = WorkQueue::new();
+        let began = Instant::now();
+        queue.add_after("a", Duration::from_secs(5));
+        queue.add_surely_after("a", Duration::from_secs(6));
+        queue.add_surely_after("a", Duration::from_secs(7));
+        queue.add("a");
+        for at_s in [0, 6] {
+            assert_eq!(queue.next().await, Some("a"));
+            assert_eq!(began.elapsed().as_secs(), at_s);
+            queue.done(&"a");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_key_waits_once_and_comes_back_after_its_worker() {

@@ -1,16 +1,15 @@
 //! The runtime: one watch for each kind, however many reconcilers read it, and the workers of all reconcilers.
 
-use std::any::{Any, TypeId};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
 
+use super::caches::Caches;
 use super::informer::{Cached, Informer};
 use super::queue::WorkQueue;
 use super::worker::{self, Reconciler};
@@ -24,9 +23,7 @@ pub(crate) struct Runtime {
     client: Client,
     namespace: Option<String>,
     metrics: Arc<Metrics>,
-    /// An [`Informer`] for each kind that somebody asked for.
-    caches: Vec<(TypeId, Box<dyn Any + Send>)>,
-    watches: Vec<BoxFuture<'static, ()>>,
+    caches: Caches,
     workers: Vec<BoxFuture<'static, ()>>,
     close: Vec<Box<dyn FnOnce() + Send>>,
 }
@@ -38,8 +35,7 @@ impl Runtime {
             client,
             namespace,
             metrics,
-            caches: Vec::new(),
-            watches: Vec::new(),
+            caches: Caches::default(),
             workers: Vec::new(),
             close: Vec::new(),
         }
@@ -51,14 +47,14 @@ impl Runtime {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         };
-        self.cache_of(api, "")
+        self.caches.of(api, "")
     }
 
     /// The cache of a kind whose objects belong to the cluster.
     pub(crate) fn cluster_cache<K: Cached + Resource<Scope = ClusterResourceScope>>(
         &mut self,
     ) -> Informer<K> {
-        self.cache_of(Api::all(self.client.clone()), "")
+        self.caches.of(Api::all(self.client.clone()), "")
     }
 
     /// The cache of a kind whose objects are in namespaces: those that a field selector selects. All who ask for the kind
@@ -67,23 +63,7 @@ impl Runtime {
         &mut self,
         fields: &str,
     ) -> Informer<K> {
-        self.cache_of(Api::all(self.client.clone()), fields)
-    }
-
-    fn cache_of<K: Cached>(&mut self, api: Api<K>, fields: &str) -> Informer<K> {
-        let kind = TypeId::of::<K>();
-        let known = self.caches.iter().find(|(known, _)| *known == kind);
-        if let Some(cache) = known.and_then(|(_, cache)| cache.downcast_ref::<Informer<K>>()) {
-            return cache.clone();
-        }
-        let cache = Informer::new();
-        self.caches.push((kind, Box::new(cache.clone())));
-        let mut selection = watcher::Config::default();
-        if !fields.is_empty() {
-            selection = selection.fields(fields);
-        }
-        self.watches.push(Box::pin(cache.clone().run(api, selection)));
-        cache
+        self.caches.of(Api::all(self.client.clone()), fields)
     }
 
     /// Adds a reconciler that has this many workers.
@@ -100,8 +80,8 @@ impl Runtime {
     }
 
     /// Watches and works until `shutdown` is ready; then lets the passes that run come to their end.
-    pub(crate) async fn run(self, shutdown: impl Future) {
-        let _watches: JoinSet<()> = self.watches.into_iter().collect();
+    pub(crate) async fn run(mut self, shutdown: impl Future) {
+        let _watches: JoinSet<()> = self.caches.take_watches().into_iter().collect();
         let mut work: JoinSet<()> = self.workers.into_iter().collect();
         shutdown.await;
         for close in self.close {

@@ -35,6 +35,9 @@ pub struct PodSpec {
     /// Its containers, without init containers.
     #[serde(deserialize_with = "null_is_default")]
     pub containers: Box<[Container]>,
+    /// Its init containers.
+    #[serde(deserialize_with = "null_is_default")]
+    pub init_containers: Box<[InitContainer]>,
     /// The conditions that must be true before it is ready.
     #[serde(deserialize_with = "null_is_default")]
     pub readiness_gates: Box<[ReadinessGate]>,
@@ -48,6 +51,13 @@ pub struct PodSpec {
 pub struct ReadinessGate {
     /// Its type.
     pub condition_type: Box<str>,
+}
+
+/// An init container, of which only the name is kept.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct InitContainer {
+    /// Its name in the pod.
+    pub name: Box<str>,
 }
 
 /// What a container is to be.

@@ -81,6 +81,31 @@ fn unseen_writes(pods: &[Arc<CachedPod>], expectations: &Expectations) -> Unseen
     }
 }
 
+/// Looks whether the writes to pods were seen. Pods whose writes were not seen in time are asked for, and are in the cache then as the
+/// server has them.
+///
+/// # Errors
+/// Refusals of the server.
+pub(crate) async fn writes(
+    cache: &Informer<CachedPod>,
+    actor: &Actor,
+    pods: &[Arc<CachedPod>],
+) -> Result<Shown, ActError> {
+    match unseen_writes(pods, &actor.expectations) {
+        Unseen::None => Ok(Shown::All),
+        Unseen::For(delay) => Ok(Shown::After(delay)),
+        Unseen::TooLong(pods) => {
+            for pod in pods {
+                let key = ObjectKey::of(pod.as_ref());
+                let real = actor.api::<CachedPod>(&key).get_opt(&key.name).await?;
+                cache.learn(&key, real);
+                actor.expectations.forget_version(pod::uid(&pod));
+            }
+            Ok(Shown::Late)
+        }
+    }
+}
+
 /// Has the changes of pods and claims wake their owners of kind `S`, and settle what was expected of them.
 pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
     watches: &mut Watches<ObjectKey>,
@@ -167,17 +192,8 @@ impl Members<'_> {
     ///
     /// # Errors
     /// Refusals of the server.
-    pub(crate) async fn writes(&self, key: &ObjectKey, pods: &[Arc<CachedPod>]) -> Result<Shown, ActError> {
-        match unseen_writes(pods, &self.actor.expectations) {
-            Unseen::None => Ok(Shown::All),
-            Unseen::For(delay) => Ok(Shown::After(delay)),
-            Unseen::TooLong(pods) => {
-                for pod in pods {
-                    self.learn_pod(key, &pod).await?;
-                }
-                Ok(Shown::Late)
-            }
-        }
+    pub(crate) async fn writes(&self, _: &ObjectKey, pods: &[Arc<CachedPod>]) -> Result<Shown, ActError> {
+        writes(self.pods, self.actor, pods).await
     }
 
     /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the
@@ -213,15 +229,6 @@ impl Members<'_> {
             }
         }
         self.actor.expectations.settle(key, expected, member);
-        Ok(())
-    }
-
-    /// Takes a pod into the cache as the server has it: what was written to it was not seen for too long.
-    async fn learn_pod(&self, key: &ObjectKey, pod: &CachedPod) -> Result<(), ActError> {
-        let name = pod::name(pod);
-        let real = self.actor.api::<CachedPod>(key).get_opt(name).await?;
-        self.pods.learn(&ObjectKey::new(&key.namespace, name), real);
-        self.actor.expectations.forget_version(pod::uid(pod));
         Ok(())
     }
 

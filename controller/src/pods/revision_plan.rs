@@ -56,33 +56,17 @@ pub(crate) struct RevisionPlan {
 /// When the template is no pod template.
 pub(crate) fn plan(source: &RevisionSource<'_>, collision_count: i32) -> Result<RevisionPlan, String> {
     let data = revision::data_of(source.template)?;
-    let mut existing: Vec<&ControllerRevision> = source.existing.iter().map(AsRef::as_ref).collect();
-    existing.sort_by_key(|r| {
-        (
-            r.revision,
-            r.metadata.creation_timestamp.as_ref().map(|t| t.0),
-            r.name_any(),
-        )
-    });
-    let next = existing.last().map_or(1, |last| last.revision.saturating_add(1));
-
-    let equal = existing.iter().rposition(|r| data_of(r) == Some(&data));
-    let hash = revision::hash(&data, collision_count);
-    let (name, action) = match equal.and_then(|at| existing.get(at).map(|r| (at, r.name_any()))) {
-        Some((at, name)) if at + 1 == existing.len() => (name, None),
-        Some((_, name)) => (
-            name.clone(),
-            Some(RevisionAction::Renumber { name, number: next }),
-        ),
-        None => {
-            let name = revision::name(&source.owner.key.name, &hash);
-            let new = build(source, &name, &hash, &data, next)?;
-            (name, Some(RevisionAction::Create(Box::new(new))))
-        }
+    let existing = oldest_first(source.existing);
+    let (labels, annotations) = marks(source)?;
+    let new = New {
+        owner: source.owner,
+        labels,
+        annotations,
     };
+    let Place { name, action, equal } = place(&existing, new, &data, collision_count);
     let written = match &action {
         Some(RevisionAction::Create(new)) => Some(new.as_ref()),
-        _ => equal.and_then(|at| existing.get(at).copied()),
+        _ => equal,
     };
     let update = Revision {
         name,
@@ -108,6 +92,75 @@ pub(crate) fn plan(source: &RevisionSource<'_>, collision_count: i32) -> Result<
     })
 }
 
+/// Revisions in the order of their numbers.
+pub(crate) fn oldest_first(revisions: &[Arc<ControllerRevision>]) -> Vec<&ControllerRevision> {
+    let mut revisions: Vec<&ControllerRevision> = revisions.iter().map(AsRef::as_ref).collect();
+    revisions.sort_by_key(|r| {
+        (
+            r.revision,
+            r.metadata.creation_timestamp.as_ref().map(|t| t.0),
+            r.name_any(),
+        )
+    });
+    revisions
+}
+
+/// Labels or annotations.
+type Texts = BTreeMap<String, String>;
+
+/// What a new revision is made of, beside its data.
+pub(crate) struct New<'a> {
+    /// The owner, in the namespace of its revisions.
+    pub(crate) owner: &'a Owner,
+    /// The labels, without the hash.
+    pub(crate) labels: Texts,
+    /// The annotations.
+    pub(crate) annotations: Texts,
+}
+
+/// The place of data among the revisions of an owner.
+pub(crate) struct Place<'a> {
+    /// The name of its revision.
+    pub(crate) name: String,
+    /// What to write, if anything.
+    pub(crate) action: Option<RevisionAction>,
+    /// Its revision, if there is one.
+    pub(crate) equal: Option<&'a ControllerRevision>,
+}
+
+/// Finds or makes the revision that has `data`; `existing` are those that there are, oldest first.
+pub(crate) fn place<'a>(
+    existing: &[&'a ControllerRevision],
+    new: New<'_>,
+    data: &Value,
+    collision_count: i32,
+) -> Place<'a> {
+    let next = existing.last().map_or(1, |last| last.revision.saturating_add(1));
+    let at = existing.iter().rposition(|r| data_of(r) == Some(data));
+    let equal = at.and_then(|at| existing.get(at).copied());
+    if let Some(equal) = equal {
+        let name = equal.name_any();
+        let is_last = at.is_some_and(|at| at + 1 == existing.len());
+        let action = (!is_last).then(|| RevisionAction::Renumber {
+            name: name.clone(),
+            number: next,
+        });
+        return Place {
+            name,
+            action,
+            equal: Some(equal),
+        };
+    }
+    let hash = revision::hash(data, collision_count);
+    let name = revision::name(&new.owner.key.name, &hash);
+    let new = build(new, &name, &hash, data, next);
+    Place {
+        name,
+        action: Some(RevisionAction::Create(Box::new(new))),
+        equal: None,
+    }
+}
+
 fn known(revision: &ControllerRevision) -> Option<Revision> {
     Some(Revision {
         name: revision.name_any(),
@@ -126,22 +179,26 @@ pub(crate) fn data_of(revision: &ControllerRevision) -> Option<&Value> {
     revision.data.as_ref().map(|data| &data.0)
 }
 
-fn build(
-    source: &RevisionSource<'_>,
-    name: &str,
-    hash: &str,
-    data: &Value,
-    number: i64,
-) -> Result<ControllerRevision, String> {
+/// The labels and annotations of a new revision of a pod template.
+fn marks(source: &RevisionSource<'_>) -> Result<(Texts, Texts), String> {
     let labels = source
         .template
         .pointer("/metadata/labels")
         .and_then(Value::as_object);
-    let mut labels: BTreeMap<String, String> = labels
+    let labels = labels
         .into_iter()
         .flatten()
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect();
+    let mut annotations = source.annotations.clone();
+    if let Some(templates) = source.claim_templates {
+        annotations.insert(labels::CLAIMS_HASH.to_owned(), claims_hash::of(templates)?);
+    }
+    Ok((labels, annotations))
+}
+
+fn build(new: New<'_>, name: &str, hash: &str, data: &Value, number: i64) -> ControllerRevision {
+    let mut labels = new.labels;
     labels.insert(labels::REVISION_LABEL.to_owned(), hash.to_owned());
     let mut revision = ControllerRevision {
         data: Some(RawExtension(data.clone())),
@@ -149,12 +206,9 @@ fn build(
         ..Default::default()
     };
     revision.metadata.name = Some(name.to_owned());
-    revision.metadata.namespace = Some(source.owner.key.namespace.clone());
+    revision.metadata.namespace = Some(new.owner.key.namespace.clone());
     revision.metadata.labels = Some(labels);
-    let annotations = revision.metadata.annotations.insert(source.annotations.clone());
-    if let Some(templates) = source.claim_templates {
-        annotations.insert(labels::CLAIMS_HASH.to_owned(), claims_hash::of(templates)?);
-    }
-    revision.metadata.owner_references = Some(vec![source.owner.reference()]);
-    Ok(revision)
+    revision.metadata.annotations = Some(new.annotations);
+    revision.metadata.owner_references = Some(vec![new.owner.reference()]);
+    revision
 }

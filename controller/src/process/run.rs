@@ -20,7 +20,7 @@ use super::{ProcessError, endpoints, install, secret, webhooks};
 use crate::Manager;
 use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
-use crate::webhook::Surroundings;
+use crate::webhook::{Surroundings, WebhookCaches};
 use crate::workloads::{ALL, Crd, Options, Settings};
 
 /// How often certificates and configurations are looked at again (OpenKruise: a minute).
@@ -163,6 +163,8 @@ pub async fn run_with(
         client: Some(client.clone()),
         gates: gates.clone(),
         namespace: environment.namespace.clone(),
+        caches: WebhookCaches::default(),
+        clock: Arc::clone(&clock),
     };
     tasks.spawn(webhooks::serve(listener, tls.clone(), surroundings));
     let reach = environment.reach(flags.text("webhook-url"));
@@ -178,7 +180,10 @@ pub async fn run_with(
     let client_of_gates = client.clone();
     let options = async {
         settle_gates(&client_of_gates, &mut gates).await;
-        controllers(options, flags, &gates)
+        Options {
+            own_namespace: environment.namespace.clone(),
+            ..controllers(options, flags, &gates)
+        }
     };
     lead(client, flags, environment, (metrics, clock), options, stop).await
 }

@@ -6,6 +6,7 @@
 
 mod review;
 
+pub use crate::kit::WebhookCaches;
 pub use crate::kit::admission::{Rule, Surroundings, WebhookKind};
 pub use pod_rules::{FieldError, FieldErrorKind};
 pub use review::{review, rules};

@@ -48,6 +48,7 @@ async fn decide(path: &str, request: &Value, surroundings: &Surroundings) -> Res
     let request = Request {
         uid: text("uid"),
         operation: text("operation"),
+        namespace: text("namespace"),
         object: object("object"),
         old: object("oldObject"),
         surroundings,

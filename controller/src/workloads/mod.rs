@@ -10,6 +10,7 @@ pub mod cloneset;
 mod crds;
 mod options;
 mod resourcedistribution;
+mod sidecarset;
 mod statefulset;
 mod workload;
 
@@ -22,5 +23,6 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
     &resourcedistribution::WORKLOAD,
+    &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,
 ];

@@ -11,6 +11,9 @@ use crate::gates::FeatureGates;
 use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
 
+/// OpenKruise's own namespace, unless said otherwise.
+const OWN_NAMESPACE: &str = "kruise-system";
+
 /// The options of a manager.
 #[derive(Clone)]
 pub struct Options {
@@ -32,6 +35,8 @@ pub struct Options {
     pub settings: Settings,
     /// The only namespace that is looked at; all of them if there is none.
     pub namespace: Option<String>,
+    /// The manager's own namespace, in which it keeps what belongs to the cluster.
+    pub own_namespace: String,
     /// How long an object waits after failures.
     pub retry: RetryDelays,
 }
@@ -52,6 +57,7 @@ impl Default for Options {
             gates: FeatureGates::default(),
             settings: Settings::new(),
             namespace: None,
+            own_namespace: OWN_NAMESPACE.to_owned(),
             retry: RetryDelays::default(),
         }
     }

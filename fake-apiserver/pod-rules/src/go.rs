@@ -260,6 +260,51 @@ pub fn text(name: &str, value: Option<&Value>) -> String {
     out
 }
 
+/// An object as Go's encoder writes the struct of this name: its fields in the struct's order. Absent fields are left out, and so are
+/// fields that the struct does not have.
+///
+/// ```
+/// let container = shared_json::json!({"image": "i", "name": "n", "tty": true, "env": [{"value": "v", "name": "e"}]});
+/// let text = pod_rules::go::ordered("core.Container", &container);
+/// assert_eq!(text, r#"{"name":"n","image":"i","env":[{"name":"e","value":"v"}],"tty":true}"#);
+/// ```
+pub fn ordered(name: &str, value: &Value) -> String {
+    let mut out = String::new();
+    ordered_tree(name, value).compact(&mut out);
+    out
+}
+
+fn ordered_tree(name: &str, value: &Value) -> Tree {
+    let mut out = Vec::new();
+    fill_ordered(name, value, &mut out);
+    Tree::Object(out)
+}
+
+fn fill_ordered(name: &str, value: &Value, out: &mut Vec<(String, Tree)>) {
+    for field in STRUCTS.get(name).map(Vec::as_slice).unwrap_or_default() {
+        match field {
+            Field::Embedded(name) => fill_ordered(name, value, out),
+            Field::Own {
+                json,
+                outer: false,
+                shape,
+                ..
+            } => {
+                let Some(part) = value.part(json) else { continue };
+                let tree = match (shape, part) {
+                    (Shape::Struct(name) | Shape::Pointer(name), part) => ordered_tree(name, part),
+                    (Shape::List(name), Value::Array(items)) => {
+                        Tree::List(items.iter().map(|item| ordered_tree(name, item)).collect())
+                    }
+                    (_, part) => Tree::Plain(part.clone()),
+                };
+                out.push(((*json).to_owned(), tree));
+            }
+            Field::Own { .. } | Field::Metadata => {}
+        }
+    }
+}
+
 /// Several values as a list of structs of this name.
 pub fn list_text(name: &str, values: &[Value]) -> String {
     let mut out = String::new();

@@ -44,6 +44,11 @@ impl Quantity {
         self.nanos
     }
 
+    /// Another amount, in parts of 10^-9, with the same family of suffixes.
+    pub fn with_nanos(self, nanos: i128) -> Quantity {
+        Quantity { nanos, ..self }
+    }
+
     /// The amount in whole units, rounded up.
     pub fn units(self) -> i128 {
         self.nanos.div_euclid(NANO) + i128::from(self.nanos.rem_euclid(NANO) != 0)

@@ -19,3 +19,15 @@ pub(crate) struct Words {
     /// A pod could not be deleted; an event for each text.
     pub(crate) not_deleted: fn(&Owner, &str, &ActError) -> Vec<String>,
 }
+
+impl Words {
+    /// Those of an actor that neither creates nor deletes pods.
+    pub(crate) const NONE: Self = Self {
+        created: |_, _| String::new(),
+        not_created: |_, _, _, _| None,
+        claim_created: |_, _, _| None,
+        claim_not_created: |_, _, _, _| String::new(),
+        deleted: |_, _| String::new(),
+        not_deleted: |_, _, _| Vec::new(),
+    };
+}

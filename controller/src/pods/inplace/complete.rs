@@ -112,7 +112,7 @@ fn images_arrived(pod: &Pod, state: &UpdateState) -> Result<(), String> {
 /// OpenKruise compares the texts. Runtimes report the full name (`docker.io/library/nginx:1.7.9`), so that a pod whose
 /// image was reverted before it could be pulled keeps its image id and never gets ready again; hence the full name of
 /// a container that runs counts here, too.
-fn runs(status: &ContainerStatus, wanted: &str) -> bool {
+pub(super) fn runs(status: &ContainerStatus, wanted: &str) -> bool {
     let tagged = if wanted.contains(':') {
         wanted.to_owned()
     } else {
@@ -123,7 +123,7 @@ fn runs(status: &ContainerStatus, wanted: &str) -> bool {
 }
 
 /// An image's name with registry, path and tag, as runtimes complete it.
-fn full_name(image: &str) -> String {
+pub(super) fn full_name(image: &str) -> String {
     let (registry, path) = match image.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => (first, rest),
         _ => ("docker.io", image),

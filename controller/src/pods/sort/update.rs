@@ -19,6 +19,17 @@ pub(crate) struct UpdateOrder<'a> {
 /// Sorts the pods that wait for an update: the least useful first, then by priority, then scattered; those that are
 /// already held by a hook for the update before all others.
 pub(crate) fn sort(
+    waiting: Vec<Arc<CachedPod>>,
+    all: &[Arc<CachedPod>],
+    order: UpdateOrder<'_>,
+) -> Vec<Arc<CachedPod>> {
+    let mut waiting = without_hooks(waiting, all, order);
+    waiting.sort_by_key(|pod| lifecycle::state_of(pod) != lifecycle::state::PREPARING_UPDATE);
+    waiting
+}
+
+/// The same where hooks do not matter.
+pub(crate) fn without_hooks(
     mut waiting: Vec<Arc<CachedPod>>,
     all: &[Arc<CachedPod>],
     order: UpdateOrder<'_>,
@@ -30,6 +41,5 @@ pub(crate) fn sort(
     if !order.scatter.is_empty() {
         waiting = scatter::sort(waiting, all, order.scatter);
     }
-    waiting.sort_by_key(|pod| lifecycle::state_of(pod) != lifecycle::state::PREPARING_UPDATE);
     waiting
 }

@@ -3,6 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// The probes of a container.
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
+
 /// Fills in what is missing in a PodTemplateSpec.
 pub(crate) fn pod_template(template: &mut Value) {
     let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -17,15 +20,27 @@ pub(crate) fn pod_template(template: &mut Value) {
     for init in objects(spec.get_mut("initContainers")) {
         let policy = pull_policy(init.get("image").and_then(Value::as_str).unwrap_or_default());
         set(init, "imagePullPolicy", json!(policy));
-        self::container(init, host_network);
+        self::container(init, host_network, &PROBES);
     }
     for container in objects(spec.get_mut("containers")) {
         set(container, "imagePullPolicy", json!("Always"));
-        self::container(container, host_network);
+        self::container(container, host_network, &PROBES);
     }
     for volume in objects(spec.get_mut("volumes")) {
         self::volume(volume);
     }
+}
+
+/// Fills in what is missing in a container that is part of no pod. Startup probes are left as they are.
+pub(crate) fn lone_container(container: &mut Map<String, Value>) {
+    let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
+    set(container, "imagePullPolicy", json!(policy));
+    self::container(container, false, &PROBES[..2]);
+}
+
+/// Fills in what is missing in volumes that are part of no pod.
+pub(crate) fn volumes(volumes: &mut Value) {
+    objects(Some(volumes)).for_each(volume);
 }
 
 /// Fills in what is missing in a PersistentVolumeClaim of `volumeClaimTemplates`.
@@ -64,7 +79,7 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-fn container(container: &mut Map<String, Value>, host_network: bool) {
+fn container(container: &mut Map<String, Value>, host_network: bool, probes: &[&str]) {
     set(container, "terminationMessagePath", json!("/dev/termination-log"));
     set(container, "terminationMessagePolicy", json!("File"));
     for port in objects(container.get_mut("ports")) {
@@ -78,7 +93,7 @@ fn container(container: &mut Map<String, Value>, host_network: bool) {
             set(reference, "apiVersion", json!("v1"));
         }
     }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+    for probe in probes {
         if let Some(probe) = object(container, probe) {
             set(probe, "timeoutSeconds", json!(1));
             set(probe, "periodSeconds", json!(10));

@@ -1,6 +1,9 @@
 //! What is wrong with a pod template: the API server's own rules (`pod_rules`), and those of sets of pods.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::{Selector, SelectorExt};
 use pod_rules::errors::Errors;
 use pod_rules::path::Path;
@@ -8,7 +11,7 @@ use pod_rules::pod::{self, Release, Scope};
 use pod_rules::{FieldError, selectors};
 use serde_json::{Value, json};
 
-use crate::api::v1alpha1::UpdatePriorityStrategy;
+use crate::api::v1alpha1::{ScatterTerm, UpdatePriorityStrategy};
 use crate::kit::go_syntax;
 
 const PATH: &str = "spec.template";
@@ -141,4 +144,55 @@ pub(crate) fn priority(priority: Option<&UpdatePriorityStrategy>, path: &str) ->
         return None;
     };
     Some(FieldError::required(path, detail))
+}
+
+/// The error of the terms by which pods are not updated in a row, at `path`.
+pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
+    let mut seen = BTreeSet::new();
+    for term in terms {
+        if term.key.is_empty() {
+            return Some(FieldError::required(path, "key should not be empty"));
+        }
+        if !seen.insert((&term.key, &term.value)) {
+            let detail = format!("duplicated key={} value={}", term.key, term.value);
+            return Some(FieldError::required(path, detail));
+        }
+    }
+    None
+}
+
+/// A number that is not negative, or a percentage without a fraction.
+pub(crate) fn number_or_percentage(value: &IntOrString, path: &str, errors: &mut Vec<FieldError>) {
+    let is_percentage = |text: &str| {
+        let digits = text.strip_suffix('%').unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match value {
+        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
+        IntOrString::String(text) if !is_percentage(text) => {
+            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+                          regex used for validation is '[0-9]+%')";
+            let shown = go_syntax::int_or_string(value);
+            errors.push(FieldError::invalid_shown(path, shown, detail));
+        }
+        IntOrString::String(_) => {}
+    }
+}
+
+/// What is wrong with containers and volumes that are to be part of a pod, at `spec`.
+pub(crate) fn pod_parts(inits: Value, mut containers: Vec<Value>, volumes: Value) -> Vec<FieldError> {
+    if containers.is_empty() {
+        containers.push(json!({ "name": "test", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }));
+    }
+    let spec = json!({ "initContainers": inits, "containers": containers, "volumes": volumes, "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30 });
+    let spec = shared_json::to_value(&spec).unwrap_or_default();
+    let scope = Scope {
+        release: Release::V1_32,
+        is_pod: true,
+        ..Scope::TEMPLATE
+    };
+    let mut errors = Errors::default();
+    pod::spec(&scope, &spec, &Path::new("spec"), &mut errors);
+    errors.into_vec()
 }

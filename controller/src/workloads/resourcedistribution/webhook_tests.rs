@@ -21,9 +21,8 @@ const TRIED_OUT: (&str, &str) = (
 
 fn surroundings(gates: &str) -> Surroundings {
     Surroundings {
-        client: None,
-        gates: FeatureGates::parse(gates).unwrap(),
         namespace: "kruise-system".to_owned(),
+        ..Surroundings::alone(FeatureGates::parse(gates).unwrap())
     }
 }
 

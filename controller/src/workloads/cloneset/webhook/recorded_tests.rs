@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::mutate::mutate_cloneset;
 use crate::gates::FeatureGates;
-use crate::injection::mutate_pod;
 use crate::webhook::{Surroundings, review};
 
 /// What the server itself refuses before or between the webhooks: nothing to compare here.
@@ -42,11 +41,7 @@ fn around_value(text: &str) -> (String, String) {
 }
 
 fn nothing_else() -> Surroundings {
-    Surroundings {
-        client: None,
-        gates: FeatureGates::default(),
-        namespace: String::new(),
-    }
+    Surroundings::alone(FeatureGates::default())
 }
 
 async fn ask(path: &str, object: &Value, old: Option<&Value>) -> Value {
@@ -209,31 +204,6 @@ async fn deletion_is_refused_where_a_label_protects() {
         if want.is_some() {
             assert_eq!(answer["response"]["status"]["code"], 403);
         }
-    }
-}
-
-#[test]
-fn pods_of_openkruises_workloads_get_the_gate() {
-    for (api_version, gates, want) in [
-        (
-            "apps.kruise.io/v1alpha1",
-            json!([{ "conditionType": "InPlaceUpdateReady" }]),
-            2,
-        ),
-        (
-            "apps.kruise.io/v1alpha1",
-            json!([{ "conditionType": "KruisePodReady" }]),
-            1,
-        ),
-        ("apps.kruise.io/v1alpha1", Value::Null, 1),
-        ("apps/v1", json!([]), 0),
-    ] {
-        let mut pod = json!({
-            "metadata": { "ownerReferences": [{ "apiVersion": api_version, "controller": true }] },
-            "spec": { "readinessGates": gates },
-        });
-        mutate_pod(&mut pod, String::new).unwrap();
-        assert_eq!(pod["spec"]["readinessGates"].as_array().unwrap().len(), want);
     }
 }
 

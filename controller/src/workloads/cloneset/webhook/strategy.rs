@@ -65,7 +65,8 @@ pub(super) fn update(spec: &CloneSetSpec) -> Vec<FieldError> {
         priorities,
         "spec.updateStrategy.priorityStrategy",
     ));
-    errors.extend(scatter(strategy));
+    let scatter = strategy.scatter_strategy.as_deref().unwrap_or_default();
+    errors.extend(rules::scatter(scatter, "spec.updateStrategy.scatterStrategy"));
 
     let default = IntOrString::String(DEFAULT_MAX_UNAVAILABLE.to_owned());
     let max_unavailable = strategy.max_unavailable.as_ref().unwrap_or(&default);
@@ -110,19 +111,4 @@ fn text(value: &IntOrString) -> String {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => text.clone(),
     }
-}
-
-fn scatter(strategy: &CloneSetUpdateStrategy) -> Option<FieldError> {
-    let path = "spec.updateStrategy.scatterStrategy";
-    let mut seen = BTreeSet::new();
-    for term in strategy.scatter_strategy.as_deref().unwrap_or_default() {
-        if term.key.is_empty() {
-            return Some(FieldError::required(path, "key should not be empty"));
-        }
-        if !seen.insert((&term.key, &term.value)) {
-            let detail = format!("duplicated key={} value={}", term.key, term.value);
-            return Some(FieldError::required(path, detail));
-        }
-    }
-    None
 }

@@ -27,11 +27,7 @@ const REFUSED_HERE: [&str; 2] = [
 const PRINTED_OTHERWISE: [&str; 1] = ["statefulset/35-invalid-on-delete-with-rolling"];
 
 fn surroundings(gates: &str) -> Surroundings {
-    Surroundings {
-        client: None,
-        gates: FeatureGates::parse(gates).unwrap(),
-        namespace: String::new(),
-    }
+    Surroundings::alone(FeatureGates::parse(gates).unwrap())
 }
 
 #[tokio::test]

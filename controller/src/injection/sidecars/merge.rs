@@ -1,0 +1,67 @@
+//! Puts the lists of a pod together with what is injected.
+
+use serde_json::Value;
+
+use super::selection::Labels;
+
+/// The name of a container, a volume, a secret.
+pub(super) fn name(item: &Value) -> &str {
+    item.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A container to inject, and whether it goes before the pod's own.
+pub(super) struct Injected {
+    pub(super) container: Value,
+    pub(super) before: bool,
+}
+
+/// Merges containers into the pod's own: one of a name that is there takes its place, the others go before all or behind all.
+pub(super) fn containers(own: &mut Vec<Value>, injected: Vec<Injected>) {
+    let mut before = Vec::new();
+    for Injected {
+        container,
+        before: is_before,
+    } in injected
+    {
+        if let Some(same) = own.iter_mut().find(|same| name(same) == name(&container)) {
+            *same = container;
+        } else if is_before {
+            before.push(container);
+        } else {
+            own.push(container);
+        }
+    }
+    own.splice(0..0, before);
+}
+
+/// Appends the items whose name is new.
+pub(super) fn by_name(own: &mut Vec<Value>, injected: Vec<Value>) {
+    for item in injected {
+        if !own.iter().any(|same| name(same) == name(&item)) {
+            own.push(item);
+        }
+    }
+}
+
+/// The list at a field, which becomes one if there is none.
+pub(super) fn list<'a>(spec: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
+    let list = spec
+        .as_object_mut()?
+        .entry(field)
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if list.is_null() {
+        *list = Value::Array(Vec::new());
+    }
+    list.as_array_mut()
+}
+
+/// The texts of a map in the pod's metadata.
+pub(super) fn texts(pod: &Value, field: &str) -> Labels {
+    let map = pod
+        .pointer(&format!("/metadata/{field}"))
+        .and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}

@@ -1,0 +1,7 @@
+//! Carries out what was planned: `perform` does an action, `set` writes the set's status and labels its revisions.
+
+mod perform;
+mod set;
+
+pub(super) use perform::perform;
+pub(super) use set::{label_revision, write_status};

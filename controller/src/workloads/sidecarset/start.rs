@@ -1,0 +1,56 @@
+//! The registration of SidecarSets with the manager.
+
+use std::sync::Arc;
+
+use super::controller::{CONTROLLER, Controller};
+use super::webhook;
+use crate::pods::actor::{Actor, Words};
+use crate::pods::revision_keeper::RevisionKeeper;
+use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+
+/// SidecarSet.
+pub const WORKLOAD: Workload = Workload {
+    name: "sidecarset",
+    controller: CONTROLLER,
+    gate: None,
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/sidecarsets.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
+    rbac: &[
+        Right::new("apps", "controllerrevisions", OWN),
+        Right::new("apps.kruise.io", "sidecarsets", OWN),
+        Right::new("apps.kruise.io", "sidecarsets/finalizers", &["update"]),
+        Right::new("apps.kruise.io", "sidecarsets/status", STATUS),
+        Right::new("", "configmaps", READ),
+        Right::new("", "namespaces", READ),
+    ],
+    webhooks: webhook::WEBHOOKS,
+    workers_flag: "sidecarset-workers",
+    flags: &[],
+    metrics: &[],
+    start,
+};
+
+fn start(start: &mut Start<'_>) {
+    static NO_WORDS: Words = Words::NONE;
+    let actor = Actor {
+        client: start.client.clone(),
+        recorder: start.recorder(),
+        expectations: Arc::default(),
+        names: Arc::clone(&start.options.names),
+        clock: Arc::clone(&start.options.clock),
+        words: &NO_WORDS,
+    };
+    let controller = Controller {
+        sets: start.runtime.cluster_cache(),
+        pods: start.runtime.cache(),
+        namespaces: start.runtime.cluster_cache(),
+        revisions: RevisionKeeper::new(start.runtime.cache()),
+        actor,
+        namespace: start.options.own_namespace.clone(),
+    };
+    let (queue, workers) = (start.queue(), start.workers());
+    start.runtime.add(&Arc::new(controller), &queue, workers);
+}

@@ -1,0 +1,116 @@
+//! The answers to requests.
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use pod_rules::field_error::aggregate;
+use serde_json::Value;
+
+use super::mutate::mutate_sidecar_set;
+use super::validate::{Subject, errors};
+use super::{canonical, convert, white_list};
+use crate::api::v1beta1::{SidecarSet, SidecarSetSpec};
+use crate::injection::sidecars::find_revision;
+use crate::kit::admission::{Refusal, Request, Rule, Surroundings, Webhook, WebhookKind, patch};
+use crate::kit::{Informer, ObjectKey};
+
+/// The gate that allows annotations about which the white list says nothing.
+const ANNOTATIONS_BY_DEFAULT: &str = "SidecarSetPatchPodMetadataDefaultsAllowed";
+
+/// The webhooks of SidecarSets.
+pub(in crate::workloads::sidecarset) const WEBHOOKS: &[Webhook] = &[
+    Webhook {
+        rule: rule(
+            "msidecarset.kb.io",
+            "/mutate-apps-kruise-io-sidecarset",
+            WebhookKind::Mutating,
+        ),
+        answer: |request| async { mutate(request) }.boxed(),
+    },
+    Webhook {
+        rule: rule(
+            "vsidecarset.kb.io",
+            "/validate-apps-kruise-io-sidecarset",
+            WebhookKind::Validating,
+        ),
+        answer: |request| validate(request).boxed(),
+    },
+];
+
+const fn rule(name: &'static str, path: &'static str, kind: WebhookKind) -> Rule {
+    Rule {
+        name,
+        path,
+        kind,
+        groups: &["apps.kruise.io"],
+        versions: &["v1alpha1", "v1beta1"],
+        resources: &["sidecarsets"],
+        operations: &["CREATE", "UPDATE"],
+    }
+}
+
+fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+    let set = request.decoded()?;
+    let mut changed = set.clone();
+    mutate_sidecar_set(&mut changed).map_err(|message| Refusal::new(400, message))?;
+    Ok(patch(set, &changed))
+}
+
+/// The spec of a set in Go's form, whatever its version.
+fn spec_of(set: &Value) -> Result<SidecarSetSpec, Refusal> {
+    let mut set = set.clone();
+    convert::to_v1beta1(&mut set);
+    let spec = set.get("spec").cloned().unwrap_or_else(|| serde_json::json!({}));
+    canonical::read(&spec).map_err(|message| Refusal::new(400, message))
+}
+
+async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+    let set = request.decoded()?;
+    let surroundings = request.surroundings;
+    let spec = spec_of(set)?;
+    let old = request.old.map(spec_of).transpose()?;
+    let name = set
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let labels = set.pointer("/metadata/labels").cloned().unwrap_or_default();
+    let labels = serde_json::from_value(labels).unwrap_or_default();
+    let sets: Informer<SidecarSet> = surroundings.cache().await?;
+    let missing_revision = missing_revision(surroundings, name, &spec).await;
+    let white_list = white_list(surroundings, &spec).await?;
+    let subject = Subject {
+        name,
+        labels: &labels,
+        spec: &spec,
+        old: old.as_ref(),
+        others: &sets.all(),
+        white_list: white_list.as_deref(),
+        annotations_by_default: surroundings.gates.is_on(ANNOTATIONS_BY_DEFAULT),
+        missing_revision: missing_revision.as_deref(),
+    };
+    let errors = errors(&subject);
+    if errors.is_empty() {
+        return Ok(None);
+    }
+    Err(Refusal::new(500, aggregate(&errors)))
+}
+
+/// Why the revision that is to be injected is not found.
+async fn missing_revision(surroundings: &Surroundings, name: &str, spec: &SidecarSetSpec) -> Option<String> {
+    let injection = spec.injection_strategy.as_ref();
+    let revision = injection.and_then(|injection| injection.revision.as_ref())?;
+    if revision.revision_name.is_none() && revision.custom_version.is_none() {
+        return None;
+    }
+    find_revision(surroundings, name, revision).await.err()
+}
+
+/// The white list of annotations, if the set has some.
+async fn white_list(surroundings: &Surroundings, spec: &SidecarSetSpec) -> Result<Option<String>, Refusal> {
+    if spec.patches().is_empty() {
+        return Ok(None);
+    }
+    let key = ObjectKey::new(&surroundings.namespace, white_list::CONFIG_MAP);
+    let found = surroundings.object::<ConfigMap>(&key).await;
+    let found = found.map_err(|message| Refusal::new(500, message))?;
+    Ok(found.and_then(|map| map.data?.remove(white_list::KEY)))
+}
