@@ -64,6 +64,11 @@ impl Pod {
         }
     }
 
+    /// Whether it has been ready for so long at `at_ms`, by any clock.
+    pub(super) fn is_surely_available(&self, min_ready_ms: i64, at_ms: i64) -> bool {
+        self.is_available(min_ready_ms + 1000, at_ms)
+    }
+
     /// Whether it has been ready for so long at `at_ms`. Times in objects are whole seconds, so that it may be up to one
     /// second early.
     pub(super) fn is_available(&self, min_ready_ms: i64, at_ms: i64) -> bool {

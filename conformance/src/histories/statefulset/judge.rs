@@ -122,7 +122,8 @@ impl Moment<'_> {
     /// A pod was taken out of service that was needed.
     fn too_few(&self, ordinal: i64, before: &Pod, after: &Pod) -> Option<String> {
         let replicas = i64::try_from(self.numbers.ordinals.len()).unwrap_or(i64::MAX);
-        let taken = self.is_available(before) && !self.is_available(after);
+        let was_available = before.is_surely_available(self.numbers.min_ready_ms, self.at_ms);
+        let taken = was_available && !self.is_available(after);
         let needed = self.numbers.ordinals.contains(&ordinal) && !self.deeds.deleted.contains(&after.uid);
         let left = self.count(|pod| self.is_available(pod));
         let may_miss = self.numbers.max_unavailable;

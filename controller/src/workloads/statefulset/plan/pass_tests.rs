@@ -50,7 +50,7 @@ fn set(spec: &Value) -> Arc<StatefulSet> {
 
 /// A pod by a letter: `R` ready and updated, `O` ready and old, `u` and `o` the same and not ready, `F` failed, `T` old and
 /// terminating, `S` and `s` as `R` and `u` with the mark of a deletion, `P` old and held before its update, `D` old and held
-/// before its deletion, `X` pending and old.
+/// before its deletion, `H` the same by the label `hook`, `X` pending and old.
 fn pod(ordinal: i32, letter: char) -> Arc<CachedPod> {
     let name = format!("s-{ordinal}");
     let pod = TestPod::new(&name)
@@ -67,6 +67,7 @@ fn pod(ordinal: i32, letter: char) -> Arc<CachedPod> {
         'T' => pod.set("/metadata/deletionTimestamp", json!("1970-01-01T00:00:00Z")),
         'P' => pod.state("PreparingUpdate").label("hook", "true"),
         'D' => pod.state("PreparingDelete"),
+        'H' => pod.state("PreparingDelete").label("hook", "true"),
         _ => pod,
     };
     let pod = match letter {
@@ -363,8 +364,10 @@ fn hooked(spec: Value, hook: &str) -> Value {
 )]
 #[case::not_held_any_more(rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "P", "update 0")]
 #[case::held_before_its_deletion(
-    rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "D",
-    "fail: not allowed to in-place update pod s-0 in state PreparingDelete"
+    hooked(rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "preDelete"), "H", ""
+)]
+#[case::not_held_before_its_deletion_any_more(
+    rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "D", "delete 0"
 )]
 #[case::recreated_after_its_hook(hooked(rolling(1, json!({})), "preDelete"), "P", "PreparingDelete 0")]
 #[case::free_to_be_recreated(hooked(rolling(1, json!({})), "preDelete"), "O", "delete 0")]

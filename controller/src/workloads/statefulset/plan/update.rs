@@ -183,7 +183,11 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
         .rolling()
         .and_then(|rolling| rolling.pod_update_policy.as_deref());
     let is_current = availability::has_revision(pod, &view.revisions.current.name);
-    if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy {
+    // Its deletion has begun. OpenKruise fails here at each pass, and updates nothing more.
+    let ends = &*pod.facts().state == state::PREPARING_DELETE;
+    if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy
+        && !ends
+    {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
         let mut known = view.revisions.all.iter();
         let old = known.find(|revision| revision::same(&revision.name, label));
