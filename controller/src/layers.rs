@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 8] = [
     "CloneSet",
+    "DaemonSet",
     "ResourceDistribution",
     "StatefulSet",
     "cloneset::",
+    "daemonset::",
     "resourcedistribution::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 3] = ["cloneset", "resourcedistribution", "statefulset"];
+const ROOMS: [&str; 4] = ["cloneset", "daemonset", "resourcedistribution", "statefulset"];
 
 /// The sources below a folder, but for those that hold tests alone.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {

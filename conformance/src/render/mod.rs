@@ -24,6 +24,7 @@ pub fn step(slice: Slice<'_>) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        tables::daemon_sets(&after),
         tables::stateful_sets(&after),
         distributed::distributions(&after),
         distributed::copies(&after),

@@ -1,6 +1,6 @@
 //! What the kinds that run pods have in common: engines that know pods, and no kind.
 //!
-//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it;
+//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it; `cached_node` is that of a node;
 //! * `template` brings templates into Go's form, fills them in and judges them; `revision` names them, `claims_hash` the
 //!   templates of claims;
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
@@ -22,6 +22,7 @@ pub(crate) mod adoption;
 pub(crate) mod availability;
 pub(crate) mod build;
 mod cached;
+mod cached_node;
 pub(crate) mod claims_hash;
 pub(crate) mod conditions;
 pub(crate) mod counts;
@@ -45,4 +46,5 @@ pub(crate) mod test_pods;
 
 pub use action::{PodAction, PodRef};
 pub use cached::CachedPod;
+pub use cached_node::CachedNode;
 pub use revision::{Revision, Revisions};

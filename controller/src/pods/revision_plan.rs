@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::claims_hash;
-use super::revision::{self, Revision, Revisions};
+use super::revision::{self, HashOf, Revision, Revisions};
 use crate::api::labels;
 use crate::kit::Owner;
 
@@ -23,6 +23,8 @@ pub(crate) struct RevisionSource<'a> {
     pub(crate) template: &'a Value,
     /// The templates of claims, if new revisions get their hash.
     pub(crate) claim_templates: Option<&'a [Value]>,
+    /// What the hashes of new revisions are taken over.
+    pub(crate) hash_of: HashOf,
     /// The revisions that exist.
     pub(crate) existing: &'a [Arc<ControllerRevision>],
     /// The name of the current one, as the status says it.
@@ -67,7 +69,7 @@ pub(crate) fn plan(source: &RevisionSource<'_>, collision_count: i32) -> Result<
     let next = existing.last().map_or(1, |last| last.revision.saturating_add(1));
 
     let equal = existing.iter().rposition(|r| data_of(r) == Some(&data));
-    let hash = revision::hash(&data, collision_count);
+    let hash = source.hash_of.hash(source.template, &data, collision_count);
     let (name, action) = match equal.and_then(|at| existing.get(at).map(|r| (at, r.name_any()))) {
         Some((at, name)) if at + 1 == existing.len() => (name, None),
         Some((_, name)) => (
@@ -142,7 +144,7 @@ fn build(
         .flatten()
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect();
-    labels.insert(labels::REVISION_LABEL.to_owned(), hash.to_owned());
+    labels.insert(source.hash_of.label().to_owned(), hash.to_owned());
     let mut revision = ControllerRevision {
         data: Some(RawExtension(data.clone())),
         revision: number,

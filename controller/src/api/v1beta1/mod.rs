@@ -1,7 +1,12 @@
 //! Group `apps.kruise.io`, version `v1beta1`.
 
+mod daemon_set;
 mod stateful_set;
 
+pub use daemon_set::{
+    DaemonSet, DaemonSetCondition, DaemonSetScaleStrategy, DaemonSetSpec, DaemonSetStatus,
+    DaemonSetUpdateStrategy, RollingUpdateDaemonSetStrategy,
+};
 pub use stateful_set::{
     RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetClaimRetentionPolicy,
     StatefulSetClaimUpdateStrategy, StatefulSetCondition, StatefulSetOrdinals, StatefulSetScaleStrategy,

@@ -7,15 +7,14 @@ use serde_json::Value;
 use super::objects::Actor;
 use crate::kit::expectations::{Expected, Member};
 use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches};
-use crate::pods::Revision;
-use crate::pods::build::{self, Blueprint};
+use crate::pods::build::{self, Blueprint, NewPod};
 
 /// Pods to create.
 pub(crate) struct Creation<'a> {
     /// What the pods have in common.
     pub(crate) blueprint: Blueprint<'a>,
-    /// The pods, by id, and the revision of each.
-    pub(crate) pods: Vec<(String, &'a Revision)>,
+    /// The pods.
+    pub(crate) pods: Vec<NewPod<'a>>,
     /// The names of claims that exist.
     pub(crate) existing_claims: &'a [String],
 }
@@ -29,30 +28,25 @@ impl Actor {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
         let member = |id: &str| Member::Pod(build::pod_name(owner, id));
-        for (id, _) in &creation.pods {
-            self.expectations.expect(key, Expected::Creation, member(id));
+        for pod in &creation.pods {
+            self.expectations.expect(key, Expected::Creation, member(&pod.id));
         }
-        let results = in_batches(&creation.pods, OnFailure::Stop, |(id, revision)| {
-            self.create_pod(revision, id, creation)
+        let results = in_batches(&creation.pods, OnFailure::Stop, |pod| {
+            self.create_pod(pod, creation)
         })
         .await;
-        for (id, _) in &creation.pods[results.len()..] {
-            self.expectations.settle(key, Expected::Creation, member(id));
+        for pod in &creation.pods[results.len()..] {
+            self.expectations.settle(key, Expected::Creation, member(&pod.id));
         }
         results.into_iter().collect()
     }
 
-    async fn create_pod(
-        &self,
-        revision: &Revision,
-        id: &str,
-        creation: &Creation<'_>,
-    ) -> Result<(), ActError> {
+    async fn create_pod(&self, new: &NewPod<'_>, creation: &Creation<'_>) -> Result<(), ActError> {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
-        let name = build::pod_name(owner, id);
+        let name = build::pod_name(owner, &new.id);
         let member = Member::Pod(name.clone());
-        for claim in build::claims(&creation.blueprint, id) {
+        for claim in build::claims(&creation.blueprint, &new.id) {
             if let Err(error) = self
                 .create_claim(owner, &name, &claim, creation.existing_claims)
                 .await
@@ -61,7 +55,7 @@ impl Actor {
                 return Err(error);
             }
         }
-        let pod = build::pod(&creation.blueprint, revision, id, self.clock.now());
+        let pod = build::pod(&creation.blueprint, new, self.clock.now());
         let result = match self.create::<Pod>(&key.namespace, &pod).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::Unknown => self.find_own(owner, &name, error).await,

@@ -1,6 +1,7 @@
 //! What is wrong with a pod template: the API server's own rules (`pod_rules`), and those of sets of pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::{Selector, SelectorExt};
 use pod_rules::errors::Errors;
 use pod_rules::path::Path;
@@ -65,9 +66,43 @@ pub(crate) fn non_negative(path: &str, number: Option<i32>, errors: &mut Vec<Fie
     }
 }
 
-/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the real webhook looks
-/// at the template.
+/// A number or a percentage that is not negative.
+pub(crate) fn positive_number(path: &str, value: &IntOrString, errors: &mut Vec<FieldError>) {
+    match value {
+        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
+        IntOrString::String(text) if !is_percentage(text) => {
+            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+                          regex used for validation is '[0-9]+%')";
+            let shown = go_syntax::int_or_string(value);
+            errors.push(FieldError::invalid_shown(path, shown, detail));
+        }
+        IntOrString::String(_) => {}
+    }
+}
+
+fn is_percentage(text: &str) -> bool {
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The same as [`selected`], and an error more where Go can make no selector of it.
 pub(crate) fn selector(
+    selector: &LabelSelector,
+    template: &Value,
+    kind: &str,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let is_usable = selected(selector, template, kind, errors);
+    if !is_usable {
+        let shown = go_syntax::selector(selector);
+        errors.push(FieldError::invalid_shown("spec.selector", shown, ""));
+    }
+    is_usable
+}
+
+/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the
+/// real webhook looks at the labels.
+pub(crate) fn selected(
     selector: &LabelSelector,
     template: &Value,
     kind: &str,
@@ -91,7 +126,6 @@ pub(crate) fn selector(
         .then(|| Selector::try_from(selector.clone()).ok())
         .flatten()
     else {
-        errors.push(FieldError::invalid_shown(path, go_syntax::selector(selector), ""));
         return false;
     };
     let labels = template.pointer("/metadata/labels").and_then(Value::as_object);

@@ -18,6 +18,9 @@ const TOLERATIONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
+/// The required part of a pod's affinity to nodes.
+const IN_AFFINITY: &str = "/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+
 /// Whether a node is to have a pod of a DaemonSet, and whether one that is there may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fit {
@@ -87,7 +90,12 @@ pub fn node_of(pod: &Value) -> &str {
     if !bound.is_empty() {
         return bound;
     }
-    let terms = path(pod, POINTER).map_or(&[][..], |required| required.list("nodeSelectorTerms"));
+    path(pod, "/spec/affinity").map_or("", node_named_by)
+}
+
+/// The node that a pod's affinity names; empty if it names none.
+pub fn node_named_by(affinity: &Value) -> &str {
+    let terms = path(affinity, IN_AFFINITY).map_or(&[][..], |required| required.list("nodeSelectorTerms"));
     terms
         .iter()
         .flat_map(|term| term.list("matchFields"))

@@ -29,19 +29,7 @@ fn is_parallel(spec: &StatefulSetSpec) -> bool {
 /// The errors of a number of pods that may be unavailable.
 fn max_unavailable(spec: &StatefulSetSpec, value: &IntOrString, path: &str, errors: &mut Vec<FieldError>) {
     let shown = go_syntax::int_or_string(value);
-    match value {
-        IntOrString::Int(number) if *number < 0 => errors.push(FieldError::invalid(
-            path,
-            *number,
-            "must be greater than or equal to 0",
-        )),
-        IntOrString::String(text) if !is_percentage(text) => {
-            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                          regex used for validation is '[0-9]+%')";
-            errors.push(FieldError::invalid_shown(path, shown.clone(), detail));
-        }
-        _ => {}
-    }
+    rules::positive_number(path, value, errors);
     match scaled(value, 1, Round::Up) {
         Err(error) => {
             let detail = format!("getValueFromIntOrPercent error: {error}");
@@ -56,11 +44,6 @@ fn max_unavailable(spec: &StatefulSetSpec, value: &IntOrString, path: &str, erro
         let detail = "can only work with Parallel PodManagementPolicyType";
         errors.push(FieldError::invalid_shown(path, shown, detail));
     }
-}
-
-fn is_percentage(text: &str) -> bool {
-    text.strip_suffix('%')
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The errors of `updateStrategy`.
