@@ -11,6 +11,7 @@
 //!   `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
+//! * `pull_jobs` makes jobs that pull images before pods need them;
 //! * `readiness` puts new pods in service, `launch_priority` starts containers in an order.
 //!
 //! **Architecture invariant:** nothing here names a kind of OpenKruise. Everything but `actor`, `members`, `revision_keeper` and
@@ -33,6 +34,7 @@ mod lean;
 pub(crate) mod lifecycle;
 pub(crate) mod members;
 pub(crate) mod pod;
+pub(crate) mod pull_jobs;
 pub(crate) mod readiness;
 pub(crate) mod refresh;
 pub(crate) mod removal;

@@ -13,6 +13,7 @@ use super::gates::Gates;
 use super::nodes::{concerns, is_empty, is_the_same, misses};
 use super::observe::Observed;
 use super::plan::{Plan, plan, status_alone};
+use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::DaemonSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches, controller_of};
 use crate::pods::actor::Actor;
@@ -44,6 +45,7 @@ pub(super) struct Controller {
     pub(super) pods: Informer<CachedPod>,
     pub(super) nodes: Informer<CachedNode>,
     pub(super) revisions: RevisionKeeper,
+    pub(super) jobs: Informer<ImagePullJob>,
     pub(super) failures: Mutex<Failures>,
     pub(super) actor: Actor,
     pub(super) gates: Gates,
@@ -178,6 +180,7 @@ impl Controller {
         Observed {
             nodes: self.nodes.all(),
             revisions: self.revisions.of(&owner, selector),
+            jobs: self.jobs.owned_by(&owner.uid),
             set,
             pods,
             held,

@@ -9,6 +9,8 @@ pub(super) struct Gates {
     pub(super) env_from_metadata: bool,
     /// `InPlaceWorkloadVerticalScaling`.
     pub(super) vertical_scaling: bool,
+    /// `PreDownloadImageForDaemonSetUpdate`.
+    pub(super) predownload: bool,
 }
 
 impl Gates {
@@ -17,6 +19,7 @@ impl Gates {
         Self {
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
             vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            predownload: is_on("PreDownloadImageForDaemonSetUpdate"),
         }
     }
 

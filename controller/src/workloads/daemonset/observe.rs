@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 
+use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::DaemonSet;
 use crate::pods::{CachedNode, CachedPod};
 
@@ -23,6 +24,8 @@ pub(super) struct Observed {
     pub(super) revisions: Vec<Arc<ControllerRevision>>,
     /// The nodes whose failed pods stay for now, and for how long they do.
     pub(super) held: BTreeMap<String, Duration>,
+    /// Its jobs that pull images.
+    pub(super) jobs: Vec<Arc<ImagePullJob>>,
     /// When.
     pub(super) now: Timestamp,
 }

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex};
 use super::controller::{CONTROLLER, Controller, failures};
 use super::gates::Gates;
 use super::webhook;
+use crate::kit::Informer;
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
+/// The gate of ImagePullJobs. The gates for downloads of images switch it on.
+const PULL_JOBS: &str = "ImagePullJobGate";
 /// The flag for pods that the scheduler binds.
 const BY_SCHEDULER: &str = "assign-pods-by-scheduler";
 
@@ -27,6 +30,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "daemonsets", OWN),
         Right::new("apps.kruise.io", "daemonsets/finalizers", &["update"]),
         Right::new("apps.kruise.io", "daemonsets/status", STATUS),
+        Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
     ],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "daemonset-workers",
@@ -55,6 +59,10 @@ fn start(start: &mut Start<'_>) {
         pods: start.runtime.cache(),
         nodes: start.runtime.cluster_cache(),
         revisions: RevisionKeeper::new(start.runtime.cache()),
+        jobs: match gates.predownload {
+            true => start.runtime.cache(),
+            false => Informer::new(),
+        },
         failures: Mutex::new(failures()),
         actor,
         gates,

@@ -1,7 +1,7 @@
 //! The rules: from what was observed to actions and a status, as pure functions.
 //!
 //! `pass` puts a pass together from `manage` (a pod for each node that fits, none elsewhere), `update` (brings pods to the update
-//! revision; `surge` does so with a new pod beside the old one) and `status`. `change` turns pods to make and to delete into
+//! revision; `surge` does so with a new pod beside the old one), `predownload` (pulls images early) and `status`. `change` turns pods to make and to delete into
 //! actions. `view` is what all of them ask about a set.
 //!
 //! **Invariant:** nothing in this folder does I/O, reads a clock or draws a random number.
@@ -10,6 +10,7 @@ mod action;
 mod change;
 mod manage;
 mod pass;
+mod predownload;
 mod status;
 mod surge;
 mod update;

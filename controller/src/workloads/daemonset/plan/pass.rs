@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::view::View;
-use super::{Action, manage, status, update};
+use super::{Action, manage, predownload, status, update};
 use crate::api::v1beta1::DaemonSetStatus;
 use crate::pods::availability::has_revision;
 use crate::pods::refresh::{self, Care, Ways, shortest};
@@ -53,7 +53,8 @@ pub(in crate::workloads::daemonset) fn plan(
 ) -> Plan {
     let view = View::new(observed, revisions, gates);
     let managed = manage::plan(&view);
-    let mut actions: Vec<Action> = managed.events.into_iter().map(Action::Pod).collect();
+    let early = predownload::plan(&view).into_iter().chain(managed.events);
+    let mut actions: Vec<Action> = early.map(Action::Pod).collect();
     let changes = managed.change.actions(&view);
     let is_settled = changes.is_empty();
     actions.extend(changes);

@@ -125,10 +125,16 @@ fn planned(spec: &Value, words: &str, held: &[(&str, u64)], older: &[&str]) -> P
         nodes,
         pods,
         revisions: Vec::new(),
+        jobs: Vec::new(),
         held: held.collect(),
         now: Timestamp::from_second(1000).unwrap(),
     };
-    plan(&observed, &revisions(older), Gates::of(|_| true))
+    plan(&observed, &revisions(older), gates())
+}
+
+/// The gates but that for early downloads.
+fn gates() -> Gates {
+    Gates::of(|gate| gate != "PreDownloadImageForDaemonSetUpdate")
 }
 
 /// `+n1` a pod is made for n1, `-n1a` the first pod of n1 is deleted, `~n1a` it is updated in place, `hold n1a` it is left to its
@@ -249,7 +255,7 @@ fn a_pod_for_each_node_that_fits(#[case] spec: Value, #[case] words: &str, #[cas
 )]
 #[case::row_32(rolling(json!({ "maxUnavailable": 4, "selector": {} })), "O O O O", "-n4a -n3a -n2a -n1a")]
 #[case::selector_of_none(
-    rolling(json!({ "maxUnavailable": 4, "selector": { "matchExpressions": [{ "key": "sel", "operator": "In", "values": [] }] } })),
+    rolling(json!({ "maxUnavailable": 4, "selector": { "matchExpressions": [{ "key": "sel", "operator": "In" }] } })),
     "L:O O", ""
 )]
 #[case::selector_that_is_none(
@@ -422,11 +428,74 @@ fn a_pass_that_waits_writes_the_numbers_alone() {
         nodes,
         pods,
         revisions: Vec::new(),
+        jobs: Vec::new(),
         held: BTreeMap::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
-    let plan = status_alone(&observed, &revisions(&[]), Gates::of(|_| true));
+    let plan = status_alone(&observed, &revisions(&[]), gates());
     assert_eq!(plan.actions, []);
     let status = plan.status;
     assert_eq!((status.observed_generation, status.number_ready), (6, 1));
+}
+
+/// The status's desired and updated number and its hash, and the jobs that are made (`container image`), `ignored` or `deleted`.
+#[rstest]
+#[case::of_a_new_revision(json!({ "partition": 1 }), [3, 3], "old", &["main v2"])]
+#[case::on_its_way(json!({ "partition": 1 }), [3, 1], "new", &["main v2"])]
+#[case::done(json!({ "partition": 1 }), [3, 3], "new", &["deleted"])]
+#[case::all_at_once(json!({ "maxUnavailable": "100%" }), [3, 0], "old", &["ignored"])]
+#[case::one_by_one(json!({ "maxUnavailable": 1 }), [3, 0], "old", &["main v2"])]
+#[case::the_first_of_all(json!({ "maxUnavailable": 1 }), [0, 0], "", &["ignored"])]
+#[case::the_first_of_all_with_a_partition(json!({ "partition": 1 }), [0, 0], "", &["main v2"])]
+fn images_are_pulled_early(
+    #[case] details: Value,
+    #[case] counts: [i32; 2],
+    #[case] hash: &str,
+    #[case] expect: &[&str],
+) {
+    let (nodes, pods) = world("O O O");
+    let status = json!({ "desiredNumberScheduled": counts[0], "updatedNumberScheduled": counts[1], "updateRevision": hash });
+    let job = json!({ "metadata": { "name": "job" }, "spec": { "image": "v2" } });
+    let observed = Observed {
+        set: set(&rolling(details), &status),
+        nodes,
+        pods,
+        revisions: Vec::new(),
+        jobs: vec![Arc::new(serde_json::from_value(job).unwrap())],
+        held: BTreeMap::new(),
+        now: Timestamp::from_second(1000).unwrap(),
+    };
+    let plan = plan(&observed, &revisions(&[OLD]), Gates::of(|_| true));
+    let early = plan.actions.iter().filter_map(|action| match action {
+        Action::Pod(PodAction::CreatePullJob { object, image }) => {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            Some(format!("{} {image}", name.strip_prefix("s-new-").unwrap()))
+        }
+        Action::Pod(PodAction::MarkRevision { label, .. }) if *label == labels::PREDOWNLOAD_IGNORED => {
+            Some("ignored".to_owned())
+        }
+        Action::Pod(PodAction::DeletePullJob { .. }) => Some("deleted".to_owned()),
+        _ => None,
+    });
+    assert_eq!(early.collect::<Vec<_>>(), expect);
+}
+
+#[test]
+fn a_set_without_updates_pulls_nothing_early() {
+    let (nodes, pods) = world("O");
+    let spec = json!({ "updateStrategy": { "type": "OnDelete", "rollingUpdate": null } });
+    let observed = Observed {
+        set: set(&spec, &json!({})),
+        nodes,
+        pods,
+        revisions: Vec::new(),
+        jobs: Vec::new(),
+        held: BTreeMap::new(),
+        now: Timestamp::from_second(1000).unwrap(),
+    };
+    let plan = plan(&observed, &revisions(&[OLD]), Gates::of(|_| true));
+    let [Action::Pod(PodAction::MarkRevision { label, .. })] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(*label, labels::PREDOWNLOAD_IGNORED);
 }

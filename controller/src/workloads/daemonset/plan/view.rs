@@ -161,6 +161,6 @@ pub(super) fn is_preparing_delete(pod: &CachedPod) -> bool {
 }
 
 /// The pod, unless it is left to the hook before its deletion.
-pub(super) fn unless_held<'a>(pod: Option<&'a Arc<CachedPod>>) -> Option<&'a Arc<CachedPod>> {
+pub(super) fn unless_held(pod: Option<&Arc<CachedPod>>) -> Option<&Arc<CachedPod>> {
     pod.filter(|pod| !is_preparing_delete(pod))
 }

@@ -1,7 +1,6 @@
 //! The errors of a DaemonSet's update strategy.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::core::Selector;
 use pod_rules::errors::Errors;
 use pod_rules::field_error::go_quote;
 use pod_rules::path::Path;
@@ -10,6 +9,7 @@ use pod_rules::{FieldError, selectors};
 use crate::api::v1beta1::{DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSetStrategy};
 use crate::kit::go_syntax;
 use crate::pods::template::rules;
+use crate::workloads::daemonset::nodes::node_selector;
 
 /// The errors of `updateStrategy`.
 pub(super) fn update(spec: &DaemonSetSpec, is_v1alpha1: bool, errors: &mut Vec<FieldError>) {
@@ -79,7 +79,7 @@ fn rolling_update(rolling: &RollingUpdateDaemonSetStrategy, is_v1alpha1: bool, e
     }
     if let Some(selector) = &rolling.selector {
         // OpenKruise lets this pass, and then fails at every update.
-        if Selector::try_from(selector.clone()).is_err() {
+        if node_selector(selector).is_err() {
             let value = shared_json::to_value(selector).unwrap_or_default();
             let mut found = Errors::default();
             selectors::selector(Some(&value), &Path::new(&path("selector")), &mut found);
