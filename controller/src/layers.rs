@@ -7,16 +7,24 @@ use rstest::rstest;
 /// The kinds of OpenKruise, as types and as rooms.
 const KINDS: [&str; 8] = [
     "CloneSet",
+    "DaemonSet",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
     "cloneset::",
+    "daemonset::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 4] = ["cloneset", "resourcedistribution", "sidecarset", "statefulset"];
+const ROOMS: [&str; 5] = [
+    "cloneset",
+    "daemonset",
+    "resourcedistribution",
+    "sidecarset",
+    "statefulset",
+];
 
 /// The rooms of `injection`, each of which fills in what a kind asks for and names it.
 const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];

@@ -37,6 +37,7 @@ fn text(slice: Slice<'_>, events: String) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
         distributed::distributions(&after),

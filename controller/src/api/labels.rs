@@ -10,6 +10,10 @@ pub const ORDINAL_INDEX: &str = "apps.kubernetes.io/pod-index";
 pub const REVISION_HASH: &str = "controller-revision-hash";
 /// Pod label: the hash of the template the pod runs, without the set's name.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";
+/// Pod label: the number of the template that the pod runs, from the time before there were revisions.
+pub const TEMPLATE_GENERATION: &str = "pod-template-generation";
+/// Annotation of a DaemonSet: the number of its template.
+pub const TEMPLATE_GENERATION_OF_SET: &str = "deprecated.daemonset.template.generation";
 /// Label of a ControllerRevision: its hash.
 pub const REVISION_LABEL: &str = "controller.kubernetes.io/hash";
 /// Pod label: delete this pod, whatever its value.

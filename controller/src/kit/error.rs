@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     AlreadyExists,
     /// Somebody else wrote it meanwhile, or it is another object by now.
     Conflict,
+    /// The namespace is being deleted: nothing can be made in it.
+    NamespaceEnds,
     /// The server answered something else.
     Refused,
     /// There was no answer, or one that leaves it open: it may have been done or not.
@@ -63,6 +65,11 @@ impl ActError {
     }
 }
 
+fn has_cause(status: &kube::core::Status, reason: &str) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == reason)
+}
+
 impl From<kube::Error> for ActError {
     fn from(error: kube::Error) -> Self {
         match &error {
@@ -71,6 +78,7 @@ impl From<kube::Error> for ActError {
                     (404, _) => Kind::NotFound,
                     (409, "AlreadyExists") => Kind::AlreadyExists,
                     (409, _) => Kind::Conflict,
+                    (403, _) if has_cause(status, "NamespaceTerminating") => Kind::NamespaceEnds,
                     // A gateway that waited too long, or a server whose storage did: neither knows.
                     (500 | 502 | 504, _) => Kind::Unknown,
                     _ => Kind::Refused,

@@ -7,15 +7,14 @@ use serde_json::Value;
 use super::objects::Actor;
 use crate::kit::expectations::{Expected, Member};
 use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches};
-use crate::pods::Revision;
-use crate::pods::build::{self, Blueprint};
+use crate::pods::build::{self, Blueprint, NewPod};
 
 /// Pods to create.
 pub(crate) struct Creation<'a> {
     /// What the pods have in common.
     pub(crate) blueprint: Blueprint<'a>,
-    /// The pods, by id, and the revision of each.
-    pub(crate) pods: Vec<(String, &'a Revision)>,
+    /// The pods.
+    pub(crate) pods: Vec<NewPod<'a>>,
     /// The claims that exist.
     pub(crate) claims: KnownClaims<'a>,
 }
@@ -29,6 +28,14 @@ pub(crate) struct KnownClaims<'a> {
     pub(crate) ending: &'a [String],
 }
 
+impl KnownClaims<'_> {
+    /// Those of pods that have no claims.
+    pub(crate) const NONE: Self = Self {
+        existing: &[],
+        ending: &[],
+    };
+}
+
 impl Actor {
     /// Creates pods in batches that double: should something be wrong with them, only few requests fail.
     ///
@@ -38,31 +45,28 @@ impl Actor {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
         let member = |id: &str| Member::Pod(build::pod_name(owner, id));
-        for (id, _) in &creation.pods {
-            self.expectations.expect(key, Expected::Creation, member(id));
+        for pod in &creation.pods {
+            self.expectations.expect(key, Expected::Creation, member(&pod.id));
         }
-        let results = in_batches(&creation.pods, OnFailure::Stop, |(id, revision)| {
-            self.create_pod(revision, id, creation)
+        let results = in_batches(&creation.pods, OnFailure::Stop, |pod| {
+            self.create_pod(pod, creation)
         })
         .await;
-        for (id, _) in &creation.pods[results.len()..] {
-            self.expectations.settle(key, Expected::Creation, member(id));
+        for pod in &creation.pods[results.len()..] {
+            self.expectations.settle(key, Expected::Creation, member(&pod.id));
         }
         results.into_iter().collect()
     }
 
-    async fn create_pod(
-        &self,
-        revision: &Revision,
-        id: &str,
-        creation: &Creation<'_>,
-    ) -> Result<(), ActError> {
+    async fn create_pod(&self, new: &NewPod<'_>, creation: &Creation<'_>) -> Result<(), ActError> {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
-        let name = build::pod_name(owner, id);
+        let name = build::pod_name(owner, &new.id);
         let member = Member::Pod(name.clone());
-        let claims = self.create_claims(&creation.blueprint, id, creation.claims).await;
-        let pod = build::pod(&creation.blueprint, revision, id, self.clock.now());
+        let claims = self
+            .create_claims(&creation.blueprint, &new.id, creation.claims)
+            .await;
+        let pod = build::pod(&creation.blueprint, new, self.clock.now());
         if let Err(error) = claims {
             self.expectations.settle(key, Expected::Creation, member);
             if creation.blueprint.identity.is_ordinal() {

@@ -14,4 +14,4 @@ mod words;
 pub(crate) use create::{Creation, KnownClaims};
 pub(crate) use objects::Actor;
 pub(crate) use revisions::Written;
-pub(crate) use words::Words;
+pub(crate) use words::{Words, updated_in_place};

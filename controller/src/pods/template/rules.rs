@@ -68,9 +68,43 @@ pub(crate) fn non_negative(path: &str, number: Option<i32>, errors: &mut Vec<Fie
     }
 }
 
-/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the real webhook looks
-/// at the template.
+/// A number that is not negative, or a percentage without a fraction.
+pub(crate) fn positive_number(path: &str, value: &IntOrString, errors: &mut Vec<FieldError>) {
+    match value {
+        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
+        IntOrString::String(text) if !is_percentage(text) => {
+            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+                          regex used for validation is '[0-9]+%')";
+            let shown = go_syntax::int_or_string(value);
+            errors.push(FieldError::invalid_shown(path, shown, detail));
+        }
+        IntOrString::String(_) => {}
+    }
+}
+
+fn is_percentage(text: &str) -> bool {
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The same as [`selected`], and an error more where Go can make no selector of it.
 pub(crate) fn selector(
+    selector: &LabelSelector,
+    template: &Value,
+    kind: &str,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let is_usable = selected(selector, template, kind, errors);
+    if !is_usable {
+        let shown = go_syntax::selector(selector);
+        errors.push(FieldError::invalid_shown("spec.selector", shown, ""));
+    }
+    is_usable
+}
+
+/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the
+/// real webhook looks at the labels.
+pub(crate) fn selected(
     selector: &LabelSelector,
     template: &Value,
     kind: &str,
@@ -94,7 +128,6 @@ pub(crate) fn selector(
         .then(|| Selector::try_from(selector.clone()).ok())
         .flatten()
     else {
-        errors.push(FieldError::invalid_shown(path, go_syntax::selector(selector), ""));
         return false;
     };
     let labels = template.pointer("/metadata/labels").and_then(Value::as_object);
@@ -159,24 +192,6 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
         }
     }
     None
-}
-
-/// A number that is not negative, or a percentage without a fraction.
-pub(crate) fn number_or_percentage(value: &IntOrString, path: &str, errors: &mut Vec<FieldError>) {
-    let is_percentage = |text: &str| {
-        let digits = text.strip_suffix('%').unwrap_or_default();
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    match value {
-        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
-        IntOrString::String(text) if !is_percentage(text) => {
-            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                          regex used for validation is '[0-9]+%')";
-            let shown = go_syntax::int_or_string(value);
-            errors.push(FieldError::invalid_shown(path, shown, detail));
-        }
-        IntOrString::String(_) => {}
-    }
 }
 
 /// What is wrong with containers and volumes that are to be part of a pod, at `spec`.

@@ -19,9 +19,10 @@ use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler,
 use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
 use crate::pods::members::{Members, Shown, watch_members, watch_sets};
+use crate::pods::revision::HashOf;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
-use crate::pods::{CachedPod, PodAction, Revisions, adoption, pod};
+use crate::pods::{CachedPod, PodAction, Revisions, pod};
 
 /// The controller's name in events, metrics and logs.
 pub(super) const CONTROLLER: &str = "statefulset-controller";
@@ -45,7 +46,7 @@ impl Reconciler for Controller {
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
         watch_sets(watches, &self.sets, &self.actor.expectations);
-        watch_members::<StatefulSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
+        watch_members::<StatefulSet>(watches, &self.pods, Some(&self.claims), &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
         // A claim that grows has no owner to wake.
         watches.on(&self.claims, |change, queue| {
@@ -80,7 +81,8 @@ impl Controller {
         self.revisions
             .adopt::<StatefulSet>(&self.actor, &owner, &selector)
             .await?;
-        if self.claim_pods(&set, &selector).await? {
+        let has_ordinal = |pod: &CachedPod| ordinal_of(&key.name, pod::name(pod)).is_some();
+        if self.members().claim(set.as_ref(), &selector, has_ordinal).await? {
             // The watch shows them.
             return Ok(None);
         }
@@ -99,48 +101,9 @@ impl Controller {
     fn members(&self) -> Members<'_> {
         Members {
             pods: &self.pods,
-            claims: &self.claims,
+            claims: Some(&self.claims),
             actor: &self.actor,
         }
-    }
-
-    /// Releases the set's pods that do not match its selector any more, and adopts those without an owner that do. Whether a pod
-    /// was adopted.
-    async fn claim_pods(&self, set: &StatefulSet, selector: &Selector) -> Result<bool, ActError> {
-        let owner = Owner::of(set);
-        for action in adoption::release(&owner, selector, &self.pods.owned_by(&owner.uid)) {
-            self.actor.perform(&owner, &action).await?;
-        }
-        if set.metadata.deletion_timestamp.is_some() {
-            return Ok(false);
-        }
-        let mut orphans = self.pods.orphans(&owner.key.namespace);
-        orphans.retain(|pod| {
-            pod.metadata.deletion_timestamp.is_none()
-                && ordinal_of(&owner.key.name, pod::name(pod)).is_some()
-                && selector.matches(pod::all_labels(pod))
-        });
-        if orphans.is_empty() {
-            return Ok(false);
-        }
-        // The cache may not know yet that the set is being deleted, and orphans its pods.
-        let latest = self
-            .actor
-            .api::<StatefulSet>(&owner.key)
-            .get(&owner.key.name)
-            .await?;
-        if latest.uid().as_ref() != Some(&owner.uid) || latest.metadata.deletion_timestamp.is_some() {
-            let name = &owner.key.name;
-            return Err(ActError::planned(&format!("{name} is another set by now")));
-        }
-        for pod in &orphans {
-            let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
-            match result {
-                Err(error) if error.is_about_another() => {}
-                result => result?,
-            }
-        }
-        Ok(true)
     }
 
     fn observe(&self, set: Arc<StatefulSet>, selector: &Selector) -> Observed {
@@ -195,6 +158,7 @@ impl Controller {
             annotations: set.annotations(),
             template: &set.spec.template,
             claim_templates: None,
+            hash_of: HashOf::Data,
             existing: &observed.revisions,
             current: status.map_or("", |status| &status.current_revision),
         };

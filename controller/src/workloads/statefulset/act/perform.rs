@@ -11,7 +11,7 @@ use crate::api::labels;
 use crate::api::v1beta1::{StatefulSet, StatefulSetStatus};
 use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
 use crate::pods::actor::{Actor, Creation, KnownClaims};
-use crate::pods::build::{Blueprint, Identity};
+use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::statefulset::gates::Gates;
 use crate::workloads::statefulset::plan::{Action, FAILED_CREATE, FAILED_UPDATE, Which};
@@ -45,7 +45,11 @@ impl Performer<'_> {
                 };
                 let creation = Creation {
                     blueprint: self.blueprint(&owner),
-                    pods: vec![(ordinal.to_string(), revision)],
+                    pods: vec![NewPod {
+                        id: ordinal.to_string(),
+                        revision,
+                        node: "",
+                    }],
                     claims: self.claims,
                 };
                 let created = self.actor.create_pods(&creation).await;

@@ -7,6 +7,7 @@ use super::{Action, condemned, slots, status, update};
 use crate::api::v1beta1::StatefulSetStatus;
 use crate::pods::availability::has_revision;
 use crate::pods::refresh::shortest;
+use crate::pods::revision::History;
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::statefulset::gates::Gates;
 use crate::workloads::statefulset::observe::Observed;
@@ -83,7 +84,7 @@ fn history(view: &View<'_>) -> Vec<String> {
     let limit = view.set().spec.revision_history_limit;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_HISTORY_LIMIT)).unwrap_or(0);
     let in_use = |name: &str| view.all_pods().any(|pod| has_revision(pod, name));
-    view.revisions.beyond(limit, in_use)
+    view.revisions.beyond(limit, History::Unused, in_use)
 }
 
 #[cfg(test)]
