@@ -369,6 +369,10 @@ fn hooked(spec: Value, hook: &str) -> Value {
 #[case::not_held_before_its_deletion_any_more(
     rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "D", "delete 0"
 )]
+#[case::begun_below_others(rolling(3, json!({})), "POO", "delete 0")]
+#[case::held_below_others(rolling(3, json!({})), "DOO", "delete 0")]
+#[case::still_held_below_others(hooked(rolling(3, json!({})), "preDelete"), "HOO", "")]
+#[case::not_others_that_serve_not(rolling(3, json!({})), "oOO", "")]
 #[case::recreated_after_its_hook(hooked(rolling(1, json!({})), "preDelete"), "P", "PreparingDelete 0")]
 #[case::free_to_be_recreated(hooked(rolling(1, json!({})), "preDelete"), "O", "delete 0")]
 fn policies_and_hooks(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str) {

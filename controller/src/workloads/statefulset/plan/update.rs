@@ -60,13 +60,17 @@ pub(super) fn plan(view: &View<'_>) -> Update {
         unavailable.insert(slot.ordinal);
         ended.insert(slot.ordinal);
     }
+    let mut is_full = false;
     for (ordinal, pod) in candidates(view, partition) {
         let growth = claims::growth(view, ordinal);
         if view.is_updated(&pod) && matches!(growth, Growth::Done | Growth::Waiting) {
             continue;
         }
-        if full(&unavailable) && !unavailable.contains(&ordinal) {
-            break;
+        is_full |= full(&unavailable) && !unavailable.contains(&ordinal);
+        // A pod that a hook took out of service for its update or deletion takes its place in the budget until that is done. OpenKruise
+        // stops here for good where such a pod is below others.
+        if is_full && !has_begun(&pod) {
+            continue;
         }
         match growth {
             Growth::Done => {}
@@ -156,6 +160,14 @@ fn candidates(view: &View<'_>, partition: i32) -> Vec<(i32, Arc<CachedPod>)> {
     let waiting = pods.into_iter().map(|pod| (ordinal_of(&pod), pod));
     done.extend(waiting.take(count.saturating_sub(taken)));
     done
+}
+
+/// Whether the update or the deletion of a pod has begun, with a hook before it.
+fn has_begun(pod: &CachedPod) -> bool {
+    matches!(
+        &*pod.facts().state,
+        state::PREPARING_UPDATE | state::PREPARING_DELETE
+    )
 }
 
 /// Says that a claim cannot follow its template, and fails.
