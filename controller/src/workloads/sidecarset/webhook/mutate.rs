@@ -14,7 +14,16 @@ use crate::workloads::sidecarset::settings::DEFAULT_HISTORY_LIMIT;
 /// # Errors
 /// The decoder's text when the spec is none of a set.
 pub(super) fn mutate_sidecar_set(set: &mut Value) -> Result<(), String> {
+    let is_v1alpha1 = convert::is_v1alpha1(set);
     convert::to_v1beta1(set);
+    fill_in(set)?;
+    if is_v1alpha1 {
+        convert::to_v1alpha1(set);
+    }
+    Ok(())
+}
+
+fn fill_in(set: &mut Value) -> Result<(), String> {
     let Some(spec) = set.get("spec") else {
         return Ok(());
     };
