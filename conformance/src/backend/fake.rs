@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames};
+use client_kit::{AliasNames, Seed, SeededNames, SharedClock, SharedNames, TokioClock};
 use controller::process::gates::FeatureGates;
 use controller::process::install::NAMESPACE;
 use controller::webhook::{Surroundings, WebhookCaches};
@@ -14,6 +14,7 @@ use fake_apiserver::faults::{Fault, FaultHandle};
 use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
+use jiff::Timestamp;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 use tokio::task::JoinSet;
@@ -98,13 +99,14 @@ fn webhooks(gates: &FeatureGates, clock: &LateClock) -> Vec<Webhook> {
                 }],
                 handler: Arc::new(move |client, review| {
                     let path = path.clone();
-                    let alone = Surroundings::alone(gates.clone());
+                    let unset =
+                        || -> SharedClock { Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)) };
                     let surroundings = Surroundings {
                         client: Some(client),
+                        gates: gates.clone(),
                         namespace: NAMESPACE.to_owned(),
                         caches: caches.clone(),
-                        clock: clock.get().cloned().unwrap_or(alone.clock),
-                        gates: alone.gates,
+                        clock: clock.get().cloned().unwrap_or_else(unset),
                     };
                     Box::pin(async move {
                         controller::webhook::review(&path, &review.into(), &surroundings)

@@ -151,6 +151,7 @@ fn beyond_reason(before: &[Change], during: &[Change]) -> BTreeSet<usize> {
     struct Said {
         all: usize,
         varying: usize,
+        at_every_look: bool,
         counts: BTreeMap<String, i64>,
         late: Vec<usize>,
     }
@@ -167,14 +168,16 @@ fn beyond_reason(before: &[Change], during: &[Change]) -> BTreeSet<usize> {
             continue;
         }
         said.all += 1;
-        if normalise::count_varies(&text(event, "/reason")) {
+        let reason = text(event, "/reason");
+        said.at_every_look |= reason == normalise::TOLD_AT_EVERY_LOOK;
+        if normalise::count_varies(&reason) {
             said.varying += 1;
         } else if said.all - said.varying > normalise::SAID_MAX {
             said.late.extend(index.checked_sub(before.len()));
         }
     }
     said.into_values()
-        .filter(|said| said.varying > 0 && said.all > normalise::NEARLY_ALL)
+        .filter(|said| said.at_every_look || said.varying > 0 && said.all > normalise::NEARLY_ALL)
         .flat_map(|said| said.late)
         .collect()
 }

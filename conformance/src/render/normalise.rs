@@ -52,11 +52,20 @@ const OF_THE_TEST_BED: [(&str, &str); 6] = [
     ("Unhealthy", "probe errored and resulted in unknown state"),
 ];
 
-/// Events that come again and again while an image cannot be pulled.
-const PULL_BACK_OFF: [(&str, &str); 2] = [
+/// Events that come again and again: while an image cannot be pulled, a Secret is missing, or a pod cannot be created. How often
+/// within a step depends on how soon the first came.
+const TOLD_ONCE: [(&str, &str); 4] = [
     ("BackOff", "Back-off pulling image"),
     ("Failed", "Error: ImagePullBackOff"),
+    ("FailedCreate", "(combined from similar events)"),
+    (
+        "FailedToRetrieveImagePullSecret",
+        "Unable to retrieve some image pull secrets",
+    ),
 ];
+
+/// An event that the kubelet tells at every look at a pod: it may use up what the kubelet may say, or nearly.
+pub(super) const TOLD_AT_EVERY_LOOK: &str = "FailedToRetrieveImagePullSecret";
 
 fn is_one_of(list: &[(&str, &str)], reason: &str, message: &str) -> bool {
     list.iter()
@@ -70,7 +79,7 @@ pub(super) fn is_of_the_test_bed(reason: &str, message: &str) -> bool {
 
 /// Whether an event that is seen again says nothing new.
 pub(super) fn is_told_once(reason: &str, message: &str) -> bool {
-    is_one_of(&PULL_BACK_OFF, reason, message)
+    is_one_of(&TOLD_ONCE, reason, message)
 }
 
 /// A waiting container's reason: while an image cannot be pulled there are two, in turn.

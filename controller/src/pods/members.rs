@@ -238,8 +238,12 @@ impl Members<'_> {
     ///
     /// # Errors
     /// Refusals of the server.
-    pub(crate) async fn writes(&self, _: &ObjectKey, pods: &[Arc<CachedPod>]) -> Result<Shown, ActError> {
-        writes(self.pods, self.actor, pods).await
+    pub(crate) async fn writes(&self, key: &ObjectKey, pods: &[Arc<CachedPod>]) -> Result<Shown, ActError> {
+        let shown = writes(self.pods, self.actor, pods).await?;
+        if matches!(shown, Shown::Late) {
+            tracing::warn!(set = key.name, "writes to pods were not seen for too long");
+        }
+        Ok(shown)
     }
 
     /// Drops the expectations of a set that are older than they may be. What the server says of each is taken into the cache where the

@@ -11,6 +11,12 @@ use crate::pods::template::go_escape;
 /// The letters and digits of which Kubernetes makes names.
 const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+/// The annotations of a set that have its hashes, and whether images are part of each.
+pub(crate) const KEYS: [(&str, bool); 2] = [
+    (labels::SIDECARS_HASH, true),
+    (labels::SIDECARS_HASH_WITHOUT_IMAGE, false),
+];
+
 /// The hash of a spec in Go's form; without images, if wanted.
 pub(crate) fn of_spec(spec: &SidecarSetSpec, with_images: bool) -> String {
     let text = |list: &Option<Vec<SidecarContainer>>| match list {

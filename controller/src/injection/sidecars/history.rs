@@ -90,11 +90,7 @@ pub(crate) fn of_revision(
     let mut old = set.clone();
     old.spec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
     let kept = |key: &str| annotations.and_then(|annotations| annotations.get(key)).cloned();
-    let hashes = [
-        (labels::SIDECARS_HASH, true),
-        (labels::SIDECARS_HASH_WITHOUT_IMAGE, false),
-    ];
-    for (key, with_images) in hashes {
+    for (key, with_images) in hash::KEYS {
         let value = kept(key).unwrap_or_else(|| hash::of_spec(&old.spec, with_images));
         let annotations = old.metadata.annotations.get_or_insert_default();
         annotations.insert(key.to_owned(), value);

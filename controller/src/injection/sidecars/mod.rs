@@ -25,3 +25,5 @@ pub(super) use read::mutate;
 
 #[cfg(test)]
 mod inject_tests;
+#[cfg(test)]
+mod read_tests;

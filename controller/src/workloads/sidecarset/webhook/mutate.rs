@@ -4,7 +4,6 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::{canonical, convert};
-use crate::api::labels;
 use crate::api::v1beta1::{SidecarContainer, SidecarSetSpec};
 use crate::injection::sidecars::hash;
 use crate::pods::template::defaults;
@@ -15,7 +14,16 @@ use crate::workloads::sidecarset::settings::DEFAULT_HISTORY_LIMIT;
 /// # Errors
 /// The decoder's text when the spec is none of a set.
 pub(super) fn mutate_sidecar_set(set: &mut Value) -> Result<(), String> {
+    let is_v1alpha1 = convert::is_v1alpha1(set);
     convert::to_v1beta1(set);
+    fill_in(set)?;
+    if is_v1alpha1 {
+        convert::to_v1alpha1(set);
+    }
+    Ok(())
+}
+
+fn fill_in(set: &mut Value) -> Result<(), String> {
     let Some(spec) = set.get("spec") else {
         return Ok(());
     };
@@ -26,13 +34,17 @@ pub(super) fn mutate_sidecar_set(set: &mut Value) -> Result<(), String> {
     };
     fields.insert("spec".to_owned(), canonical::written(&spec));
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
-    if let Some(metadata) = metadata.as_object_mut() {
-        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-        if annotations.is_null() {
-            *annotations = json!({});
+    let Some(metadata) = metadata.as_object_mut() else {
+        return Ok(());
+    };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        for (key, with_images) in hash::KEYS {
+            annotations.insert(key.to_owned(), json!(hash::of_spec(&spec, with_images)));
         }
-        annotations[labels::SIDECARS_HASH] = json!(hash::of_spec(&spec, true));
-        annotations[labels::SIDECARS_HASH_WITHOUT_IMAGE] = json!(hash::of_spec(&spec, false));
     }
     Ok(())
 }
