@@ -7,6 +7,7 @@
 
 pub(crate) mod admission;
 mod batches;
+pub(crate) mod conversion;
 mod error;
 pub(crate) mod expectations;
 pub(crate) mod go_syntax;

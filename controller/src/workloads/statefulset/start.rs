@@ -26,6 +26,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "statefulsets/status", STATUS),
         Right::new("", "persistentvolumeclaims", OWN),
     ],
+    conversions: &[],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "statefulset-workers",
     flags: &[],
