@@ -44,6 +44,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
     ],
+    conversions: &[],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "cloneset-workers",
     flags: &[(

@@ -32,6 +32,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "daemonsets/status", STATUS),
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
     ],
+    conversions: &[super::conversion::CONVERSION],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "daemonset-workers",
     flags: &[(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
+use super::conversion::CONVERSION;
 use super::gates::Gates;
 use super::webhook;
 use crate::pods::actor::Actor;
@@ -27,6 +28,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("", "persistentvolumeclaims", OWN),
         Right::new("storage.k8s.io", "storageclasses", READ),
     ],
+    conversions: &[CONVERSION],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "statefulset-workers",
     flags: &[],
