@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "CloneSet",
     "DaemonSet",
     "ResourceDistribution",

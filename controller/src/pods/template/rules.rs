@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::{Selector, SelectorExt};
 use pod_rules::errors::Errors;
+use pod_rules::fields::Fields as _;
 use pod_rules::path::Path;
 use pod_rules::pod::{self, Release, Scope};
 use pod_rules::{FieldError, selectors};
@@ -37,6 +38,22 @@ pub(crate) fn pod_template(template: &Value, claims: &[Value]) -> Vec<FieldError
         ..Scope::TEMPLATE
     };
     pod::template(&scope, &template, &Path::new(PATH), &mut errors);
+    errors.into_vec()
+}
+
+/// What is wrong with the form of a template's labels and annotations.
+pub(crate) fn marks(template: &Value) -> Vec<FieldError> {
+    let metadata =
+        shared_json::to_value(template.get("metadata").unwrap_or(&Value::Null)).unwrap_or_default();
+    let path = format!("{PATH}.metadata");
+    let path = Path::new(&path);
+    let mut errors = Errors::default();
+    selectors::labels(metadata.map("labels"), &path.field("labels"), &mut errors);
+    pod::annotations(
+        metadata.map("annotations"),
+        &path.field("annotations"),
+        &mut errors,
+    );
     errors.into_vec()
 }
 

@@ -14,6 +14,7 @@ use super::observe::Observed;
 use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
 use crate::api::labels;
+use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::StatefulSet;
 use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
 use crate::pods::actor::{Actor, KnownClaims};
@@ -33,6 +34,7 @@ pub(super) struct Controller {
     pub(super) pods: Informer<CachedPod>,
     pub(super) claims: Informer<PersistentVolumeClaim>,
     pub(super) revisions: RevisionKeeper,
+    pub(super) jobs: Informer<ImagePullJob>,
     pub(super) actor: Actor,
     pub(super) gates: Gates,
 }
@@ -122,6 +124,7 @@ impl Controller {
             pods,
             claims,
             revisions,
+            jobs: self.jobs.owned_by(&owner.uid),
             now: self.actor.clock.now(),
         }
     }

@@ -28,11 +28,7 @@ const REFUSED_HERE: [&str; 3] = [
 #[tokio::test]
 async fn answers_as_recorded() {
     let webhooks: Vec<&Webhook> = WEBHOOKS.iter().collect();
-    let around = Surroundings {
-        client: None,
-        gates: FeatureGates::default(),
-        namespace: String::new(),
-    };
+    let around = Surroundings::alone(FeatureGates::default());
     let mut wrong = Vec::new();
     let mut compared = 0;
     for line in RECORDED.lines() {

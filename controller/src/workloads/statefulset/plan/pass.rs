@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::view::View;
-use super::{Action, condemned, slots, status, update};
+use super::{Action, condemned, predownload, slots, status, update};
 use crate::api::v1beta1::StatefulSetStatus;
 use crate::pods::availability::has_revision;
 use crate::pods::refresh::shortest;
@@ -61,7 +61,8 @@ pub(in crate::workloads::statefulset) fn plan(
     let mut part = Part::default();
     let mut left = 0;
     if observed.set.metadata.deletion_timestamp.is_none() {
-        part = slots::plan(&view);
+        part.act(predownload::plan(&view));
+        part.join(slots::plan(&view));
         if !part.ends {
             part.join(condemned::plan(&view));
         }

@@ -104,6 +104,7 @@ fn planned_with(
         pods,
         claims,
         revisions: Vec::new(),
+        jobs: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
     plan(&observed, &revisions(), Gates::of(|gate| on.contains(&gate)))
@@ -342,6 +343,44 @@ fn claims_that_grow(
     }
 }
 
+/// What becomes of the images of a new revision, with the gate on.
+#[rstest]
+#[case::pulled_early(4, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "pull s-new-main, created")]
+#[case::of_few_pods(3, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "ignored")]
+#[case::of_pods_that_are_recreated(4, json!({}), "ignored")]
+#[case::of_all_pods_at_once(4, json!({ "podUpdatePolicy": "InPlaceOnly", "maxUnavailable": "100%" }), "ignored")]
+#[case::of_all_but_those_of_the_partition(
+    4, json!({ "podUpdatePolicy": "InPlaceOnly", "maxUnavailable": "100%", "partition": 1 }), "pull s-new-main, created"
+)]
+fn images_of_a_new_revision(#[case] replicas: i32, #[case] details: Value, #[case] expect: &str) {
+    let observed = Observed {
+        set: set(&rolling(replicas, details)),
+        pods: pods(&"O".repeat(usize::try_from(replicas).unwrap())),
+        claims: BTreeMap::new(),
+        revisions: Vec::new(),
+        jobs: Vec::new(),
+        now: Timestamp::from_second(1000).unwrap(),
+    };
+    let gates = Gates::of(|gate| gate == "PreDownloadImageForInPlaceUpdate");
+    let plan = plan(&observed, &revisions(), gates);
+    let got: Vec<String> = plan
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Pod(PodAction::CreatePullJob { object, .. }) => {
+                Some(format!("pull {}", object["metadata"]["name"].as_str()?))
+            }
+            Action::Pod(PodAction::MarkRevision { label, .. }) => match *label {
+                labels::PREDOWNLOAD_CREATED => Some("created".to_owned()),
+                labels::PREDOWNLOAD_IGNORED => Some("ignored".to_owned()),
+                other => Some(other.to_owned()),
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(got.join(", "), expect);
+}
+
 /// A hook by the label `hook`.
 fn hooked(spec: Value, hook: &str) -> Value {
     let mut spec = spec;
@@ -456,6 +495,7 @@ fn a_set_that_is_deleted_does_nothing() {
         pods: pods("O"),
         claims: BTreeMap::new(),
         revisions: Vec::new(),
+        jobs: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
     let plan = plan(&observed, &revisions(), Gates::of(|_| false));
