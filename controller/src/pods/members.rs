@@ -170,12 +170,7 @@ impl Members<'_> {
         if orphans.is_empty() {
             return Ok(false);
         }
-        // The cache may not know yet that the set is being deleted, and orphans its pods.
-        let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
-        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
-            let name = &owner.key.name;
-            return Err(ActError::planned(&format!("{name} is another set by now")));
-        }
+        self.confirm::<S>(&owner).await?;
         for pod in &orphans {
             let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
             match result {
@@ -184,6 +179,22 @@ impl Members<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Asks whether a set is still there and stays. The cache may not know yet that it is being deleted, and orphans what it owns.
+    ///
+    /// # Errors
+    /// Refusals of the server, and a set of that name that is another one by now, or goes.
+    pub(crate) async fn confirm<S>(&self, owner: &Owner) -> Result<(), ActError>
+    where
+        S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
+        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
+            let name = &owner.key.name;
+            return Err(ActError::planned(&format!("{name} is another set by now")));
+        }
+        Ok(())
     }
 
     /// Looks whether the creations and deletions for a set were seen. Those that are in doubt are asked for, and those that were not

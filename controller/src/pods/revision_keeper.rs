@@ -38,14 +38,16 @@ impl RevisionKeeper {
     /// The revisions of an owner, with those without an owner that its selector selects.
     pub(crate) fn of(&self, owner: &Owner, selector: &Selector) -> Vec<Arc<ControllerRevision>> {
         let mut revisions = self.cache.owned_by(&owner.uid);
-        let orphans = self.cache.orphans(&owner.key.namespace);
-        revisions.extend(
-            orphans
-                .into_iter()
-                .filter(|revision| selector.matches(revision.labels())),
-        );
+        revisions.extend(self.orphans(owner, selector));
         self.add_written(&mut revisions, &owner.uid);
         revisions
+    }
+
+    /// The revisions without an owner that an owner's selector selects.
+    pub(crate) fn orphans(&self, owner: &Owner, selector: &Selector) -> Vec<Arc<ControllerRevision>> {
+        let mut orphans = self.cache.orphans(&owner.key.namespace);
+        orphans.retain(|revision| selector.matches(revision.labels()));
+        orphans
     }
 
     /// Adds what was written and is not in the cache yet, and forgets what has arrived.

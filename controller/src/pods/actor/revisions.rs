@@ -57,6 +57,23 @@ impl Actor {
         }
     }
 
+    /// Makes a revision the owner's.
+    pub(super) async fn adopt_revision(&self, owner: &Owner, name: &str) -> Result<(), ActError> {
+        let api = self.api::<ControllerRevision>(&owner.key);
+        let patch = json!({ "metadata": { "ownerReferences": [owner.reference()] } });
+        match api.patch(name, &patch_params(), &Patch::Strategic(&patch)).await {
+            Err(error) => {
+                let error = ActError::from(error);
+                if error.kind == Kind::NotFound {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
     /// Deletes a revision that nobody runs.
     pub(super) async fn delete_revision(&self, owner: &Owner, name: &str) -> Result<(), ActError> {
         let api = self.api::<ControllerRevision>(&owner.key);

@@ -140,6 +140,8 @@ impl Controller {
             // The watch shows them.
             return Ok(None);
         }
+        self.adopt_revisions(&members, &Owner::of(set.as_ref()), &selector)
+            .await?;
         let mut observed = self.observe(set.clone(), &selector);
         if !matches!(shown, Shown::After(_)) {
             shown = members.writes(key, &observed.pods).await?;
@@ -156,6 +158,27 @@ impl Controller {
             Shown::All | Shown::Late => plan(&observed, &revisions, self.gates),
         };
         self.act(&observed, &revisions, plan).await
+    }
+
+    /// Makes revisions without an owner that the set's selector selects the set's.
+    async fn adopt_revisions(
+        &self,
+        members: &Members<'_>,
+        owner: &Owner,
+        selector: &Selector,
+    ) -> Result<(), ActError> {
+        let orphans = self.revisions.orphans(owner, selector);
+        if orphans.is_empty() {
+            return Ok(());
+        }
+        members.confirm::<DaemonSet>(owner).await?;
+        for revision in orphans {
+            let name = revision.name_any();
+            self.actor
+                .perform(owner, &PodAction::AdoptRevision { name })
+                .await?;
+        }
+        Ok(())
     }
 
     fn lock_failures(&self) -> MutexGuard<'_, Failures> {
