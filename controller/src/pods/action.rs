@@ -108,6 +108,11 @@ pub enum PodAction {
         /// The claim's name.
         claim: String,
     },
+    /// Make a revision that has no owner the owner's.
+    AdoptRevision {
+        /// Its name.
+        name: String,
+    },
     /// Delete a revision that no pod runs.
     DeleteRevision {
         /// Its name.

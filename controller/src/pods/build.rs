@@ -295,3 +295,7 @@ fn strings(value: &Value, pointer: &str) -> BTreeMap<String, String> {
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect()
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

@@ -361,6 +361,19 @@ mod tests {
     }
 
     #[rstest]
+    #[case::by_name(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}}}), "n1")]
+    #[case::by_label(json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}]}}}), "")]
+    #[case::among_pods(json!({"podAffinity": {}}), "")]
+    #[case::null(json!(null), "")]
+    fn the_node_that_an_affinity_names(#[case] affinity: Value, #[case] want: &str) {
+        let pod: Pod =
+            serde_json::from_value(json!({"metadata": {}, "spec": {"affinity": affinity}})).expect("a pod");
+        assert_eq!(&*pod.spec.meant_for, want);
+    }
+
+    #[rstest]
     #[case(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}), true)]
     #[case(json!({"running": {}}), true)]
     #[case(json!({"running": null, "waiting": {"reason": "PodInitializing"}}), false)]

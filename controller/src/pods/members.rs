@@ -11,7 +11,8 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::actor::Actor;
-use super::{CachedPod, adoption, pod};
+use super::revision_keeper::RevisionKeeper;
+use super::{CachedPod, PodAction, adoption, pod};
 use crate::kit::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
 use crate::kit::{ActError, Change, Informer, ObjectKey, Owner, Watches, WorkQueue, controller_of_kind};
 
@@ -195,12 +196,7 @@ impl Members<'_> {
         if orphans.is_empty() {
             return Ok(false);
         }
-        // The cache may not know yet that the set is being deleted, and orphans its pods.
-        let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
-        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
-            let name = &owner.key.name;
-            return Err(ActError::planned(&format!("{name} is another set by now")));
-        }
+        self.confirm::<S>(&owner).await?;
         for pod in &orphans {
             let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
             match result {
@@ -209,6 +205,50 @@ impl Members<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Makes revisions without an owner that the set's selector selects the set's, unless the set goes.
+    ///
+    /// # Errors
+    /// Those of the requests; a failure if the set is another one by now.
+    pub(crate) async fn adopt_revisions<S>(
+        &self,
+        revisions: &RevisionKeeper,
+        set: &S,
+        selector: &Selector,
+    ) -> Result<(), ActError>
+    where
+        S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let owner = Owner::of(set);
+        let orphans = revisions.orphans(&owner, selector);
+        if orphans.is_empty() || set.meta().deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        self.confirm::<S>(&owner).await?;
+        for revision in orphans {
+            let name = revision.name_any();
+            self.actor
+                .perform(&owner, &PodAction::AdoptRevision { name })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether a set is still there and stays. The cache may not know yet that it is being deleted, and orphans what it owns.
+    ///
+    /// # Errors
+    /// Refusals of the server, and a set of that name that is another one by now, or goes.
+    async fn confirm<S>(&self, owner: &Owner) -> Result<(), ActError>
+    where
+        S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
+        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
+            let name = &owner.key.name;
+            return Err(ActError::planned(&format!("{name} is another set by now")));
+        }
+        Ok(())
     }
 
     /// Looks whether the creations and deletions for a set were seen. Those that are in doubt are asked for, and those that were not

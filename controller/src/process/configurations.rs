@@ -132,7 +132,7 @@ fn same(one: &Value, other: &Value) -> bool {
 /// The versions of reviews that the webhooks take.
 pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Whether versions of the kind of a definition are converted here.
+/// Whether versions of the kind of a definition differ in more than their names.
 pub(super) fn is_converted(definition: &Value) -> bool {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
     let names = text("/spec/group").zip(text("/spec/names/kind"));
@@ -143,7 +143,7 @@ pub(super) fn is_converted(definition: &Value) -> bool {
 /// or if its versions are not converted by a webhook.
 fn convertible(definition: &Value, ca_pem: &str, reach: &Reach) -> Option<Value> {
     let strategy = definition.pointer("/spec/conversion/strategy");
-    if strategy != Some(&json!("Webhook")) || !is_converted(definition) {
+    if strategy != Some(&json!("Webhook")) {
         return None;
     }
     let mut client = json!({ "caBundle": STANDARD.encode(ca_pem) });
@@ -163,7 +163,7 @@ fn convertible(definition: &Value, ca_pem: &str, reach: &Reach) -> Option<Value>
     Some(definition)
 }
 
-/// Brings the definitions whose versions are converted here up to date. One that is not there is left out.
+/// Brings the definitions whose versions a webhook converts up to date. One that is not there is left out.
 async fn ensure_conversions(client: &Client, ca_pem: &str, reach: &Reach) -> Result<(), ProcessError> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
         "apiextensions.k8s.io",
@@ -172,7 +172,7 @@ async fn ensure_conversions(client: &Client, ca_pem: &str, reach: &Reach) -> Res
     ));
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let all = ALL.iter().flat_map(|workload| workload.crds);
-    for crd in all.filter(|crd| is_converted(&crd.object())) {
+    for crd in all {
         let name = crd.name();
         let failed = |error| ProcessError::request(&format!("configure the conversion of {name}"), error);
         let Some(found) = api.get_opt(&name).await.map_err(failed)? else {

@@ -12,7 +12,7 @@ fn definition(kind: &str, strategy: &str) -> Value {
 #[rstest]
 #[case::of_a_kind_with_a_conversion("DaemonSet", "Webhook", true)]
 #[case::without_a_webhook("DaemonSet", "None", false)]
-#[case::of_a_kind_without_a_conversion("CloneSet", "Webhook", false)]
+#[case::of_versions_that_differ_by_name_alone("StatefulSet", "Webhook", true)]
 fn definitions_are_told_who_converts(#[case] kind: &str, #[case] strategy: &str, #[case] changes: bool) {
     let service = Reach::Service {
         namespace: "kruise-system".to_owned(),

@@ -37,14 +37,24 @@ pub fn convert(review: &Value) -> Value {
 
 fn one(object: &Value, wanted: &str) -> Result<Value, String> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind) = (
-        text("apiVersion").split('/').next().unwrap_or_default(),
-        text("kind"),
-    );
-    match conversion(group, kind) {
-        Some(conversion) => conversion.to(object.clone(), wanted),
-        None => Err(format!("there is no conversion of {group}, Kind={kind}")),
+    let (from, kind) = (text("apiVersion"), text("kind"));
+    let group = from.split('/').next().unwrap_or_default();
+    if let Some(conversion) = conversion(group, kind) {
+        return conversion.to(object.clone(), wanted);
     }
+    // Versions that differ in their names alone. OpenKruise's own definitions have some of them converted, too.
+    let mut definitions = ALL.iter().flat_map(|workload| workload.crds);
+    let Some(definition) = definitions.find(|crd| crd.is_of(group, kind)) else {
+        return Err(format!("there is no conversion of {group}, Kind={kind}"));
+    };
+    if let Some(unknown) = [from, wanted].iter().find(|version| !definition.serves(version)) {
+        return Err(format!("{kind} has no version {unknown}"));
+    }
+    let mut object = object.clone();
+    if let Some(object) = object.as_object_mut() {
+        object.insert("apiVersion".to_owned(), json!(wanted));
+    }
+    Ok(object)
 }
 
 /// The conversion of a kind, if it has one.

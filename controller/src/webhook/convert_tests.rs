@@ -40,6 +40,18 @@ fn object(version: &str, kind: &str) -> Value {
     "apps/v1beta1",
     Err("DaemonSet has no version apps/v1beta1")
 )]
+#[case::by_name_alone(
+    "v1alpha1",
+    "StatefulSet",
+    "apps.kruise.io/v1beta1",
+    Ok("apps.kruise.io/v1beta1")
+)]
+#[case::of_one_version(
+    "v1beta1",
+    "CloneSet",
+    "apps.kruise.io/v1alpha1",
+    Err("CloneSet has no version apps.kruise.io/v1beta1")
+)]
 #[case::another_kind(
     "v1beta1",
     "Bogus",

@@ -194,6 +194,27 @@ impl Crd {
         self.stored("/spec/names/plural")
     }
 
+    /// Whether it defines a kind.
+    pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
+        let (version, known) = self.kind();
+        known == kind && version.split('/').next() == Some(group)
+    }
+
+    /// Whether it has a version, such as `apps.kruise.io/v1beta1`.
+    pub(crate) fn serves(&self, api_version: &str) -> bool {
+        let object = self.object();
+        let group = object.pointer("/spec/group").and_then(Value::as_str);
+        let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+        let mut names = versions
+            .into_iter()
+            .flatten()
+            .filter_map(|version| version.get("name")?.as_str());
+        let known = |(wanted_group, wanted): (&str, &str)| {
+            Some(wanted_group) == group && names.any(|name| name == wanted)
+        };
+        api_version.split_once('/').is_some_and(known)
+    }
+
     fn stored(&self, name: &str) -> (String, String) {
         let object = self.object();
         let text = |pointer: &str| {

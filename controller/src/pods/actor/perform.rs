@@ -65,6 +65,7 @@ impl Actor {
                 self.delete_pull_job(owner, name).await;
                 Ok(())
             }
+            PodAction::AdoptRevision { name } => self.adopt_revision(owner, name).await,
             PodAction::DeleteRevision { name } => self.delete_revision(owner, name).await,
             PodAction::Fail(message) => Err(ActError::planned(message)),
         }

@@ -57,19 +57,20 @@ impl Actor {
         }
     }
 
-    /// Makes a revision that has no owner the owner's. None if there is no such revision any more.
-    pub(crate) async fn adopt_revision(
-        &self,
-        owner: &Owner,
-        name: &str,
-    ) -> Result<Option<ControllerRevision>, ActError> {
+    /// Makes a revision the owner's.
+    pub(super) async fn adopt_revision(&self, owner: &Owner, name: &str) -> Result<(), ActError> {
         let api = self.api::<ControllerRevision>(&owner.key);
         let patch = json!({ "metadata": { "ownerReferences": [owner.reference()] } });
-        let patched = api.patch(name, &patch_params(), &Patch::Strategic(&patch)).await;
-        match patched.map_err(ActError::from) {
-            Ok(revision) => Ok(Some(revision)),
-            Err(error) if error.kind == Kind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        match api.patch(name, &patch_params(), &Patch::Strategic(&patch)).await {
+            Err(error) => {
+                let error = ActError::from(error);
+                if error.kind == Kind::NotFound {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            Ok(_) => Ok(()),
         }
     }
 

@@ -119,8 +119,8 @@ pub(crate) fn selector(
     is_usable
 }
 
-/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the
-/// real webhook looks at the labels.
+/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then
+/// the real webhook looks at the labels.
 pub(crate) fn selected(
     selector: &LabelSelector,
     template: &Value,

@@ -140,6 +140,9 @@ impl Controller {
             // The watch shows them.
             return Ok(None);
         }
+        members
+            .adopt_revisions(&self.revisions, set.as_ref(), &selector)
+            .await?;
         let mut observed = self.observe(set.clone(), &selector);
         if !matches!(shown, Shown::After(_)) {
             shown = members.writes(key, &observed.pods).await?;

@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) max_unavailable: usize,
     /// How many nodes may have an old and a new pod.
     pub(super) max_surge: usize,
+    /// Whether a node may have both at all.
+    pub(super) surges: bool,
     /// For how many seconds a pod must have been ready to be available.
     pub(super) min_ready_s: i32,
 }
@@ -53,7 +55,8 @@ impl Settings {
             let number = value.and_then(|value| scaled(value, desired, round).ok());
             count(number.unwrap_or(0))
         };
-        let max_surge = resolve(details.and_then(|details| details.max_surge.as_ref()), Round::Up);
+        let surge = details.and_then(|details| details.max_surge.as_ref());
+        let max_surge = resolve(surge, Round::Up);
         let max_unavailable = resolve(
             details.and_then(|details| details.max_unavailable.as_ref()),
             Round::Up,
@@ -74,6 +77,7 @@ impl Settings {
                 (number, ..) => number,
             },
             max_surge,
+            surges: surge.is_some_and(|surge| count(scaled(surge, 1, Round::Up).unwrap_or(0)) > 0),
             min_ready_s: set.spec.min_ready_seconds.unwrap_or(0).max(0),
         }
     }

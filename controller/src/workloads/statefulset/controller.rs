@@ -79,9 +79,8 @@ impl Controller {
         if let Shown::After(delay) = self.members().creations_and_deletions(key).await? {
             return Ok(Some(delay));
         }
-        let owner = Owner::of(set.as_ref());
-        self.revisions
-            .adopt::<StatefulSet>(&self.actor, &owner, &selector)
+        self.members()
+            .adopt_revisions(&self.revisions, set.as_ref(), &selector)
             .await?;
         let has_ordinal = |pod: &CachedPod| ordinal_of(&key.name, pod::name(pod)).is_some();
         if self.members().claim(set.as_ref(), &selector, has_ordinal).await? {

@@ -59,7 +59,7 @@ fn one<'v>(view: &'v View<'v>, place: &'v Place<'v>, manage: &mut Manage<'v>) {
             running.push(pod);
         }
     }
-    if view.settings.max_surge == 0 {
+    if !view.settings.surges {
         return manage.change.delete.extend(running.into_iter().skip(1));
     }
     if running.is_empty() && place.fit.run {
@@ -128,3 +128,7 @@ fn room(view: &View<'_>) -> Option<usize> {
     let desired = usize::try_from(view.desired).unwrap_or(0);
     Some(desired.saturating_sub(new + settings.partition.min(desired)))
 }
+
+#[cfg(test)]
+#[path = "manage_tests.rs"]
+mod tests;

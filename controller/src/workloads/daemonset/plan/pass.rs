@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::view::View;
-use super::{Action, manage, predownload, status, update};
+use super::{Action, doubles, manage, predownload, status, update};
 use crate::api::v1beta1::DaemonSetStatus;
 use crate::pods::availability::has_revision;
 use crate::pods::refresh::{self, Care, Ways, shortest};
@@ -52,6 +52,13 @@ pub(in crate::workloads::daemonset) fn plan(
     gates: Gates,
 ) -> Plan {
     let view = View::new(observed, revisions, gates);
+    let doubles = doubles::plan(&view);
+    if !doubles.is_empty() {
+        return Plan {
+            actions: doubles.into_iter().map(Action::Pod).collect(),
+            ..status_alone(observed, revisions, gates)
+        };
+    }
     let managed = manage::plan(&view);
     let early = predownload::plan(&view).into_iter().chain(managed.events);
     let mut actions: Vec<Action> = early.map(Action::Pod).collect();

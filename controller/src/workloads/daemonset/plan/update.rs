@@ -121,3 +121,7 @@ fn in_place(view: &View<'_>, pod: &Arc<CachedPod>) -> Option<PodAction> {
     });
     stepped.actions.into_iter().next()
 }
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;
