@@ -18,7 +18,7 @@ const KINDS: [&str; 8] = [
 /// The rooms of kinds.
 const ROOMS: [&str; 4] = ["cloneset", "resourcedistribution", "sidecarset", "statefulset"];
 
-/// The rooms of `injection`, each of which fills in what a kind asks for and names it.
+/// The rooms of `injection`, each of which works for one kind and names it.
 const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];
 
 /// The sources below a folder, but for those that hold tests alone.

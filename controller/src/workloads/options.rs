@@ -35,7 +35,7 @@ pub struct Options {
     pub settings: Settings,
     /// The only namespace that is looked at; all of them if there is none.
     pub namespace: Option<String>,
-    /// The manager's own namespace, in which it keeps what belongs to the cluster.
+    /// The manager's own namespace, in which it keeps revisions of objects of the cluster.
     pub own_namespace: String,
     /// How long an object waits after failures.
     pub retry: RetryDelays,
