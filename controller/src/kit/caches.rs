@@ -67,6 +67,12 @@ impl WebhookCaches {
         cache
     }
 
+    /// Whether the kind is watched.
+    pub(super) fn has<K: Cached>(&self) -> bool {
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.0.known::<K>().is_some()
+    }
+
     /// The cache of a kind that was put here; an empty one if there is none.
     pub(super) fn held<K: Cached>(&self) -> Informer<K> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
