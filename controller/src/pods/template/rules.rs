@@ -179,7 +179,7 @@ pub(crate) fn number_or_percentage(value: &IntOrString, path: &str, errors: &mut
     }
 }
 
-/// The errors of containers and volumes that are to be part of a pod, at `spec`.
+/// What is wrong with containers and volumes that are to be part of a pod, at `spec`.
 pub(crate) fn pod_parts(inits: Value, mut containers: Vec<Value>, volumes: Value) -> Vec<FieldError> {
     if containers.is_empty() {
         containers.push(json!({ "name": "test", "image": "test", "terminationMessagePolicy": "File", "imagePullPolicy": "Always" }));
