@@ -180,7 +180,8 @@ impl Kubectl {
         }
     }
 
-    /// The API of a resource by any name that kubectl takes: `pod`, `po`, `clonesets.apps.kruise.io`.
+    /// The API of a resource by any name that kubectl takes: `pod`, `po`, `clonesets.apps.kruise.io`,
+    /// `daemonsets.v1beta1.apps.kruise.io`.
     ///
     /// # Errors
     /// If no such resource is served.
@@ -190,6 +191,10 @@ impl Kubectl {
         namespace: Option<&str>,
     ) -> Result<Api<DynamicObject>, ActionError> {
         let (short, group) = name.split_once('.').unwrap_or((name, ""));
+        let (version, group) = match group.split_once('.') {
+            Some((version, group)) if is_version(version) => (version, group),
+            _ => ("", group),
+        };
         let discovery = Discovery::new(self.client.clone()).run_aggregated().await?;
         let mut found = None;
         for api_group in discovery.groups_alphabetical() {
@@ -200,7 +205,9 @@ impl Kubectl {
             let others = api_group
                 .versions()
                 .flat_map(|version| api_group.versioned_resources(version));
-            for (resource, capabilities) in api_group.recommended_resources().into_iter().chain(others) {
+            let all = api_group.recommended_resources().into_iter().chain(others);
+            for (resource, capabilities) in all.filter(|(it, _)| version.is_empty() || it.version == version)
+            {
                 let singular = resource.kind.to_lowercase();
                 let short_name = shorthand(&resource.plural) == Some(short);
                 if resource.plural == short || singular == short || short_name {
@@ -540,6 +547,12 @@ impl Scaling {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a part of a resource's name is a version: `v1`, `v1beta1`.
+fn is_version(part: &str) -> bool {
+    let rest = part.strip_prefix('v');
+    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// The short names of resources that scenarios often use; discovery through kube does not give them.

@@ -5,18 +5,26 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 
 /// The kinds of OpenKruise, as types and as rooms.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "CloneSet",
+    "DaemonSet",
     "ResourceDistribution",
     "SidecarSet",
     "StatefulSet",
     "cloneset::",
+    "daemonset::",
     "resourcedistribution::",
     "sidecarset::",
     "statefulset::",
 ];
 /// The rooms of kinds.
-const ROOMS: [&str; 4] = ["cloneset", "resourcedistribution", "sidecarset", "statefulset"];
+const ROOMS: [&str; 5] = [
+    "cloneset",
+    "daemonset",
+    "resourcedistribution",
+    "sidecarset",
+    "statefulset",
+];
 
 /// The rooms of `injection`, each of which works for one kind and names it.
 const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];

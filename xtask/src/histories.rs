@@ -5,12 +5,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
-use conformance::histories;
+use conformance::histories::{self, Kind};
 
-/// Plays random histories of CloneSets and checks invariants after every commit.
+/// Plays random histories of a kind and checks invariants after every commit.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// How many, from seed 0 on.
+    /// The kind; all of them without it.
+    #[arg(long, value_parser = Kind::ALL.map(Kind::name))]
+    kind: Option<String>,
+    /// How many of each kind, from seed 0 on.
     #[arg(long, default_value_t = 1000)]
     count: u64,
     /// Only the one of this seed; prints its changes.
@@ -19,6 +22,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
+    let asked = |kind: &Kind| arguments.kind.as_ref().is_none_or(|name| name == kind.name());
+    let mut all_well = true;
+    for kind in Kind::ALL.into_iter().filter(asked) {
+        all_well &= play(kind, arguments)?;
+    }
+    Ok(if all_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Plays the histories of one kind. Gives whether all went well.
+fn play(kind: Kind, arguments: &Arguments) -> miette::Result<bool> {
     let (first, end) = match arguments.seed {
         Some(seed) => (seed, seed.saturating_add(1)),
         None => (0, arguments.count),
@@ -36,7 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
                     if seed >= end {
                         return;
                     }
-                    let played = histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job));
+                    let played =
+                        histories::play(kind, seed, &|seed, job| seeded_entropy::simulate(seed, job));
                     if let Ok(played) = &played {
                         struck.fetch_add(u64::from(played.struck), Ordering::Relaxed);
                     }
@@ -50,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
                                 return;
                             }
                             let all = played.wrongs.join("\n  ");
-                            println!("seed {seed}:\n  {all}");
+                            println!("{}, seed {seed}:\n  {all}", kind.name());
                             bad.lock().map(|mut bad| bad.push(seed)).unwrap_or_default();
                         }
                         Err(error) => {
@@ -70,14 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> miette::Result<ExitCode> {
     }
     let bad = bad.into_inner().unwrap_or_default();
     println!(
-        "{} histories, {} went wrong; {} requests of the manager and events for it were struck",
+        "{}: {} histories, {} went wrong; {} requests of the manager and events for it were struck",
+        kind.name(),
         end - first,
         bad.len(),
         struck.load(Ordering::Relaxed)
     );
-    Ok(if bad.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(bad.is_empty())
 }

@@ -1,34 +1,67 @@
-//! Random histories of CloneSets on in-process clusters: no commit breaks an invariant, and in the end
-//! the sets reach their specs.
+//! Random histories of sets on in-process clusters: no commit breaks an invariant, and in the end the sets reach their specs.
 //!
 //! In every second one the manager meets faults besides ([`weather`]).
 //!
-//! [`random_spec`] is the spec that the user asks for, [`player`] acts on the set now and then, [`judge`] looks at every
-//! change afterwards. All follows from a seed, so that a history that went wrong is played again by its number.
+//! [`wish`] is the spec that the user asks for, [`player`] acts on the set now and then, [`deeds`] is what it did. A folder for each
+//! kind has that kind's spec and its judge, who looks at every change afterwards. All follows from a seed, so that a history that
+//! went wrong is played again by its number.
 
-pub mod judge;
-mod numbers;
+mod cloneset;
+mod deeds;
 mod player;
 mod pod;
-mod random_spec;
+mod statefulset;
 mod story;
 mod weather;
+mod wish;
 
 use std::time::Duration;
 
-use client_kit::Seed;
+use client_kit::{Random, Seed};
 
 use crate::bench::simulate_seed;
 use crate::error::Error;
 use crate::suite::Simulate;
+use cloneset::CloneSetWish;
 use player::Player;
-use random_spec::Wish;
+use statefulset::StatefulSetWish;
+use wish::Wish;
 
 /// The number of the user's actions in one history.
 const STEPS: u64 = 10;
 /// The time after which everything has come to rest: a write that no watch delivered is looked up after five minutes, and then
 /// there may be as much to do as at the start.
 const REST: Duration = Duration::from_secs(600);
+
+/// A kind that has histories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// CloneSets.
+    CloneSet,
+    /// Advanced StatefulSets.
+    StatefulSet,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::CloneSet, Self::StatefulSet];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CloneSet => "cloneset",
+            Self::StatefulSet => "statefulset",
+        }
+    }
+
+    fn wish(self, random: &mut Random) -> Box<dyn Wish> {
+        match self {
+            Self::CloneSet => Box::new(CloneSetWish::random(random)),
+            Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
+        }
+    }
+}
 
 /// A history that was played.
 #[derive(Debug, Clone)]
@@ -45,28 +78,28 @@ pub struct Played {
 ///
 /// # Errors
 /// If its cluster does not start, or refuses a valid request.
-pub fn play(seed: u64, simulate: Simulate<'_>) -> Result<Played, Error> {
+pub fn play(kind: Kind, seed: u64, simulate: Simulate<'_>) -> Result<Played, Error> {
     simulate_seed(Seed(seed), simulate, async || {
         let mut random = Seed(seed).fork("history").random();
-        let mut wish = Wish::random(&mut random);
-        let mut player = Player::start(seed).await?;
-        player.create(&wish).await?;
+        let mut wish = kind.wish(&mut random);
+        let mut player = Player::start(seed, wish.as_ref()).await?;
+        player.create(wish.as_ref()).await?;
         player.weather(weather::faults(&mut Seed(seed).fork("weather").random()));
         for _ in 0..STEPS {
             tokio::time::sleep(Duration::from_millis(random.between(200, 9000))).await;
-            player.step(&mut wish, &mut random).await?;
+            player.step(wish.as_mut(), &mut random).await?;
         }
         let struck = player.fair_weather();
         wish.come_to_rest();
         player.ask(wish.spec()).await?;
         tokio::time::sleep(REST).await;
         let history = player.history();
-        let mut wrongs = judge::wrongs(&history, &player.deeds);
-        wrongs.extend(player.unlike(&wish).await?);
+        let mut wrongs = wish.wrongs(&history, &player.deeds);
+        wrongs.extend(player.unlike(wish.as_ref()).await?);
         Ok(Played {
             wrongs,
             struck,
-            story: story::of(&history),
+            story: story::of(&history, wish.as_ref()),
         })
     })
 }

@@ -8,13 +8,13 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use kube::core::{ApiResource, GroupVersionKind};
 use shared_json::{Value, json};
 
-use super::judge::Deeds;
+use super::deeds::Deeds;
 use super::pod::{MARK, STATE};
-use super::random_spec::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
+use super::wish::{HELD_BEFORE_DELETE, HELD_BEFORE_SERVICE, HELD_BEFORE_UPDATE, STORAGE_CLASS, Wish};
 use crate::action::Kubectl;
 use crate::backend::{Backend, FakeCluster, FakeOptions};
 use crate::error::Error;
-use crate::history::{Change, number};
+use crate::history::Change;
 
 /// The set's name.
 const SET: &str = "a";
@@ -34,7 +34,7 @@ fn refused(action: &str) -> impl Fn(kube::Error) -> Error {
 }
 
 impl Player {
-    pub(super) async fn start(seed: u64) -> Result<Self, Error> {
+    pub(super) async fn start(seed: u64, wish: &dyn Wish) -> Result<Self, Error> {
         let options = FakeOptions {
             seed,
             ..FakeOptions::default()
@@ -44,10 +44,8 @@ impl Player {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
             Api::namespaced_with(backend.client(), "default", &resource)
         };
-        let (sets, pods) = (
-            api("apps.kruise.io", "v1alpha1", "CloneSet"),
-            api("", "v1", "Pod"),
-        );
+        let (group, version) = wish.api_version().split_once('/').unwrap_or_default();
+        let (sets, pods) = (api(group, version, wish.kind()), api("", "v1", "Pod"));
         Ok(Self {
             backend,
             sets,
@@ -93,7 +91,7 @@ impl Player {
         self.backend.history().last().map_or(0, |change| change.at_ms)
     }
 
-    pub(super) async fn create(&mut self, wish: &Wish) -> Result<(), Error> {
+    pub(super) async fn create(&mut self, wish: &dyn Wish) -> Result<(), Error> {
         let kubectl = Kubectl::new(self.backend.client(), "default");
         let class = json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": STORAGE_CLASS},
@@ -121,14 +119,14 @@ impl Player {
         list.map(|list| list.items).map_err(refused("list"))
     }
 
-    /// The name of one of the pods that are there and stay.
-    async fn any(&self, random: &mut Random) -> Result<Option<String>, Error> {
+    /// The name and the uid of one of the pods that are there and stay.
+    async fn any(&self, random: &mut Random) -> Result<Option<(String, String)>, Error> {
         let pods = self.list().await?.into_iter();
-        let names: Vec<String> = pods
+        let names: Vec<(String, String)> = pods
             .filter(|pod| {
                 pod.metadata.deletion_timestamp.is_none() && pod.data["status"]["phase"] != "Failed"
             })
-            .filter_map(|pod| pod.metadata.name)
+            .filter_map(|pod| Some((pod.metadata.name?, pod.metadata.uid?)))
             .collect();
         let at = random.below(u64::try_from(names.len()).unwrap_or(1).max(1));
         Ok(names.get(usize::try_from(at).unwrap_or(0)).cloned())
@@ -154,7 +152,7 @@ impl Player {
     }
 
     /// One deed, of the set or of a pod.
-    pub(super) async fn step(&mut self, wish: &mut Wish, random: &mut Random) -> Result<(), Error> {
+    pub(super) async fn step(&mut self, wish: &mut dyn Wish, random: &mut Random) -> Result<(), Error> {
         let deed = random.below(14);
         if deed < 8 {
             wish.change(random);
@@ -163,58 +161,54 @@ impl Player {
         if deed < 10 {
             return self.let_go().await;
         }
-        let Some(name) = self.any(random).await? else {
+        let Some((name, uid)) = self.any(random).await? else {
             return Ok(());
         };
         match deed {
-            10 | 11 if wish.replicas > 1 => {
-                wish.replicas -= 1;
-                self.deeds.named.push((self.now_ms(), name.clone()));
-                let asked = json!({"replicas": wish.replicas, "scaleStrategy": {"podsToDelete": [name]}});
-                self.ask(asked).await?;
-            }
+            10 | 11 => match wish.without(&name) {
+                Some(asked) => {
+                    self.deeds.named.push((self.now_ms(), name.clone()));
+                    self.ask(asked).await?;
+                }
+                None => self.delete(&name, &uid).await,
+            },
             12 => {
                 let patch = Patch::Merge(json!({"metadata": {"labels": {MARK: "true"}}}));
                 // It may be gone by now, as below.
                 let _gone = self.pods.patch(&name, &PatchParams::default(), &patch).await;
             }
             13 => {
-                self.by_hand(&name);
+                self.by_hand(&uid);
                 let patch = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "Evicted"}}));
                 let _gone = self
                     .pods
                     .patch_status(&name, &PatchParams::default(), &patch)
                     .await;
             }
-            _ => {
-                self.by_hand(&name);
-                let _gone = self.pods.delete(&name, &DeleteParams::default()).await;
-            }
+            _ => self.delete(&name, &uid).await,
         }
         Ok(())
     }
 
-    fn by_hand(&mut self, name: &str) {
+    async fn delete(&mut self, name: &str, uid: &str) {
+        self.by_hand(uid);
+        let _gone = self.pods.delete(name, &DeleteParams::default()).await;
+    }
+
+    fn by_hand(&mut self, uid: &str) {
         self.deeds.at_ms.push(self.now_ms());
-        self.deeds.deleted.insert(name.to_owned());
+        self.deeds.deleted.insert(uid.to_owned());
     }
 
     /// The differences between the set and its spec, after all that time.
-    pub(super) async fn unlike(&self, wish: &Wish) -> Result<Vec<String>, Error> {
+    pub(super) async fn unlike(&self, wish: &dyn Wish) -> Result<Vec<String>, Error> {
         let set = self.sets.get_status(SET).await.map_err(refused("get"))?;
-        let counters = [
-            "replicas",
-            "readyReplicas",
-            "availableReplicas",
-            "updatedReplicas",
-            "updatedReadyReplicas",
-        ];
-        let data = set.data.clone().into();
-        let wrong = counters.into_iter().filter_map(|counter| {
-            let found = number(&data, &format!("/status/{counter}"));
-            (found != wish.replicas)
-                .then(|| format!("at the end {counter} is {found}, not {}", wish.replicas))
-        });
-        Ok(wrong.collect())
+        let pods: Vec<Value> = self.list().await?.into_iter().filter_map(whole).collect();
+        Ok(whole(set).map_or_else(Vec::new, |set| wish.unlike(&set, &pods)))
     }
+}
+
+/// An object with its metadata.
+fn whole(object: DynamicObject) -> Option<Value> {
+    shared_json::to_value(object).ok()
 }

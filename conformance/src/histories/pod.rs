@@ -10,6 +10,7 @@ pub(super) const MARK: &str = "apps.kruise.io/specified-delete";
 /// One pod at some moment, with its past.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pod {
+    pub(super) uid: String,
     /// Whether it is held before it is deleted.
     pub(super) held: bool,
     /// Whether it is marked to be deleted.
@@ -46,6 +47,7 @@ impl Pod {
         let image = text("/spec/containers/0/image");
         let changed = before.is_some_and(|before| before.image != image);
         Self {
+            uid: text("/metadata/uid"),
             held: label(STATE) == Some("PreparingDelete"),
             marked: label(MARK).is_some(),
             revision: text("/metadata/labels/controller-revision-hash"),
@@ -60,6 +62,11 @@ impl Pod {
             ends: !text("/metadata/deletionTimestamp").is_empty()
                 || matches!(text("/status/phase").as_str(), "Failed" | "Succeeded"),
         }
+    }
+
+    /// Whether it has been ready for so long at `at_ms`, by any clock.
+    pub(super) fn is_surely_available(&self, min_ready_ms: i64, at_ms: i64) -> bool {
+        self.is_available(min_ready_ms + 1000, at_ms)
     }
 
     /// Whether it has been ready for so long at `at_ms`. Times in objects are whole seconds, so that it may be up to one

@@ -3,17 +3,18 @@
 use shared_json::Value;
 
 use super::pod::{MARK, STATE};
+use super::wish::Wish;
 use crate::history::{Change, ChangeKind, number, text};
 
 /// The story of a history.
-pub(super) fn of(history: &[Change]) -> Vec<String> {
+pub(super) fn of(history: &[Change], wish: &dyn Wish) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for change in history {
         let object = &change.object;
         let what = match change.resource.as_str() {
-            "clonesets" => set(object),
+            resource if resource == wish.resource() => set(object),
             "pods" => pod(object),
-            "events" if text(object, "/involvedObject/kind") == "CloneSet" => {
+            "events" if text(object, "/involvedObject/kind") == wish.kind() => {
                 format!("{} {}", text(object, "/reason"), text(object, "/message"))
             }
             "persistentvolumeclaims" => format!(

@@ -21,8 +21,8 @@ pub struct Environment {
     pub missing: BTreeSet<String>,
     /// The node on which each pod ran.
     pub placements: BTreeMap<String, String>,
-    /// How long things took on the nodes for each pod.
-    pub paces: BTreeMap<String, Timing>,
+    /// How long things took on the nodes for the pods of each name, one after the other.
+    pub paces: BTreeMap<String, Vec<Option<Timing>>>,
     /// When the first step began: times are whole seconds, so that the part of a second counts.
     pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.

@@ -3,7 +3,7 @@
 //! A recording is a folder with `steps.json`, the manifests that it applies, and `trace.jsonl`. [`load`] reads it,
 //! [`environment`] has its cluster's properties (generated names, images), [`node_speed`] the speed of its nodes, [`effect`] the
 //! times at which steps took effect. [`pairing`] matches the pods of a run with those of the recording, and [`roles`] the pods
-//! that a step names; [`divergences`] is the list of differences that are known and forgiven. Playing one is `crate::run`'s
+//! that a step names; `revisions` matches names of revisions that depend on the manager's libraries; [`divergences`] is the list of differences that are known and forgiven. Playing one is `crate::run`'s
 //! business.
 
 pub mod divergences;
@@ -12,6 +12,7 @@ pub mod environment;
 pub mod load;
 pub mod node_speed;
 pub mod pairing;
+mod revisions;
 pub mod roles;
 
 pub use load::{Action, Recording, Step};

@@ -39,15 +39,20 @@ struct Seen {
     reopenings: Vec<Option<Duration>>,
 }
 
-/// How long things took for each pod, by name; the first pod of a name counts.
+/// How long things took for the pods of each name that came to a node, one after the other; none for a pod of which too little was
+/// seen.
 #[must_use]
-pub fn of(history: &[Change]) -> BTreeMap<String, Timing> {
-    let mut pods: BTreeMap<String, Seen> = BTreeMap::new();
+pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
+    let mut pods: BTreeMap<String, Vec<(String, Seen)>> = BTreeMap::new();
     for change in history.iter().filter(|change| change.resource == "pods") {
-        let seen = pods.entry(change.name()).or_default();
-        if seen.gone.is_some() {
-            continue;
+        let uid = text(&change.object, "/metadata/uid");
+        let lives = pods.entry(change.name()).or_default();
+        if lives.last().is_none_or(|(last, _)| *last != uid) {
+            lives.push((uid, Seen::default()));
         }
+        let Some((_, seen)) = lives.last_mut().filter(|(_, seen)| seen.gone.is_none()) else {
+            continue;
+        };
         let (at, pod) = (change.at_ms, &*change.object);
         if !text(pod, "/spec/nodeName").is_empty() {
             seen.bound.get_or_insert(at);
@@ -73,8 +78,12 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Timing> {
             seen.gone.get_or_insert(at);
         }
     }
+    let bound = |lives: Vec<(String, Seen)>| {
+        let lives = lives.into_iter().filter(|(_, seen)| seen.bound.is_some());
+        lives.map(|(_, seen)| timing(&seen)).collect()
+    };
     pods.into_iter()
-        .filter_map(|(name, seen)| Some((name, timing(&seen)?)))
+        .map(|(name, lives)| (name, bound(lives)))
         .collect()
 }
 
@@ -219,6 +228,37 @@ mod tests {
         }
     }
 
+    /// The timing of the only pod of the history.
+    fn only(history: &[Change]) -> Option<Timing> {
+        let lives = of(history).remove("p").unwrap();
+        assert!(lives.len() <= 1);
+        lives.into_iter().next().flatten()
+    }
+
+    #[test]
+    fn pods_of_one_name_have_each_their_own_speed() {
+        let with = |at_ms, kind, uid: &str, node: &str, state: &str| {
+            let mut change = pod(at_ms, kind, node, state, false);
+            Arc::make_mut(&mut change.object)["metadata"]["uid"] = json!(uid);
+            change
+        };
+        use ChangeKind::{Added, Deleted, Modified};
+        let history = [
+            with(0, Added, "a", "n", "waiting"),
+            with(1000, Modified, "a", "n", "running"),
+            with(2000, Deleted, "a", "n", "running"),
+            with(2500, Added, "b", "n", "waiting"),
+            with(5500, Modified, "b", "n", "running"),
+        ];
+        let lives = of(&history).remove("p").unwrap();
+        let sandboxes: Vec<_> = lives
+            .into_iter()
+            .map(|life| life.unwrap().sandbox.as_millis())
+            .collect();
+        let rest = 30 + 110 + 40;
+        assert_eq!(sandboxes, [1000 - rest, 3000 - rest]);
+    }
+
     #[test]
     fn a_slow_node() {
         use ChangeKind::{Added, Deleted, Modified};
@@ -230,11 +270,11 @@ mod tests {
             pod(9500, Modified, "n", "terminated", true),
             pod(10_500, Deleted, "n", "terminated", true),
         ];
-        let timing = of(&history).remove("p").unwrap();
+        let timing = only(&history).unwrap();
         assert_eq!(timing.sandbox, Duration::from_millis(2000 - 30 - 110 - 40));
         assert_eq!(timing.remove, Duration::from_millis(1350));
         assert!(!timing.varies);
-        assert!(of(&history[..1]).is_empty(), "nothing is known of it");
+        assert_eq!(only(&history[..1]), None, "nothing is known of it");
     }
     #[test]
     fn a_container_that_is_redefined_takes_its_time() {
@@ -256,7 +296,7 @@ mod tests {
             with(4100, "c", 2),
             with(9000, "c", 3),
         ];
-        let timing = of(&history).remove("p").unwrap();
+        let timing = only(&history).unwrap();
         let expected = [500, 2100].map(|ms| Some(Duration::from_millis(ms)));
         assert_eq!(timing.redefinitions, expected);
     }
@@ -283,7 +323,7 @@ mod tests {
             with(3000, "True", "False"),
             with(9000, "True", "True"),
         ];
-        let timing = of(&history).remove("p").unwrap();
+        let timing = only(&history).unwrap();
         assert_eq!(timing.reopenings, [Some(Duration::from_millis(640)), None, None]);
     }
 }

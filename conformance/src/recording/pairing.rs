@@ -12,6 +12,7 @@ use std::sync::Arc;
 use shared_json::Value;
 
 use super::load::Recording;
+use super::revisions;
 use super::roles::Roles;
 use crate::history::{Change, ChangeKind, text};
 
@@ -71,7 +72,7 @@ pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
     out
 }
 
-/// The recording's names of a run's pods, where they differ from the run's.
+/// The recording's names of a run's pods and revisions, where they differ from the run's.
 #[must_use]
 pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
     let cast = roles.ours();
@@ -88,6 +89,7 @@ pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<St
         .filter(|(theirs, ours)| theirs != ours)
         .map(|(theirs, ours)| (ours.clone(), theirs.clone()))
         .collect();
+    out.extend(revisions::pair(&recording.name, &recording.history, run));
     for burst in bursts(&recording.history) {
         // The run was given the recording's names, so that its burst has the same ones.
         let there: Vec<String> = burst.into_iter().filter(|name| run_pods.contains(name)).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shared_json::Value;
 
 use super::normalise;
-use crate::history::{Change, ChangeKind, number, text};
+use crate::history::{Change, ChangeKind, Slice, number, text};
 
 /// One line: an event that was seen during the step, with its count at the step's end.
 struct Line {
@@ -16,26 +16,106 @@ struct Line {
     at_ms: i64,
 }
 
+/// The lines of a step, by object, in the order in which each was first seen in it.
+type Lines = BTreeMap<String, Vec<Line>>;
+
 /// The events that were seen during a step.
-pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
+pub(super) fn by_object(slice: Slice<'_>) -> String {
+    let lines = seen(slice, false);
+    let bursts = Bursts::of(&lines);
+    written(lines, &[&bursts])
+}
+
+/// The events that were seen during a recorded step and during the same step of a run. What came in one burst in either has no
+/// order in the other: in virtual time, requests that took their time one after the other come at once.
+pub(super) fn by_object_of_both(recorded: Slice<'_>, run: Slice<'_>) -> (String, String) {
+    let (recorded, run) = (seen(recorded, true), seen(run, true));
+    let bursts = [&Bursts::of(&recorded), &Bursts::of(&run)];
+    (written(recorded, &bursts), written(run, &bursts))
+}
+
+/// Which events came in one burst, and so have no order: the number of the burst, by object, reason and message.
+struct Bursts(BTreeMap<(String, String, String), usize>);
+
+impl Bursts {
+    fn of(lines: &Lines) -> Self {
+        let mut bursts = BTreeMap::new();
+        let mut number = 0;
+        for (object, lines) in lines {
+            for burst in lines.chunk_by(|one, other| {
+                normalise::is_unordered([&one.reason, &other.reason], other.at_ms - one.at_ms)
+            }) {
+                number += 1;
+                for line in burst {
+                    let key = (object.clone(), line.reason.clone(), line.message.clone());
+                    bursts.insert(key, number);
+                }
+            }
+        }
+        Self(bursts)
+    }
+
+    fn number(&self, object: &str, line: &Line) -> Option<usize> {
+        let key = (object.to_owned(), line.reason.clone(), line.message.clone());
+        self.0.get(&key).copied()
+    }
+
+    fn join(&self, object: &str, one: &Line, other: &Line) -> bool {
+        let number = self.number(object, one);
+        number.is_some() && number == self.number(object, other)
+    }
+}
+
+/// Writes lines down; neighbours of one burst in the order of their reasons and messages.
+fn written(lines: Lines, bursts: &[&Bursts]) -> String {
+    let mut out = String::new();
+    for (object, mut lines) in lines {
+        let joined = |one: &Line, other: &Line| bursts.iter().any(|bursts| bursts.join(&object, one, other));
+        for burst in lines.chunk_by_mut(joined) {
+            burst.sort_by(|one, other| (&one.reason, &one.message).cmp(&(&other.reason, &other.message)));
+        }
+        out.push_str(&format!("{object}\n"));
+        for line in lines {
+            let count = normalise::count(&line.reason, line.count);
+            out.push_str(&format!(
+                "  {:<8}{:<28}{}{count}\n",
+                line.kind, line.reason, line.message
+            ));
+        }
+    }
+    out
+}
+
+/// The events that were seen during a step, as lines; for a comparison without those that are chance.
+fn seen(slice: Slice<'_>, compares: bool) -> Lines {
+    let Slice { before, during } = slice;
     let known: BTreeMap<String, i64> = before
         .iter()
         .filter(|change| change.resource == "events")
         .map(|change| (change.name(), count(&change.object)))
         .collect();
     let hidden = beyond_reason(before, during);
-    let mut objects: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+    let mut stopped: BTreeSet<String> = BTreeSet::new();
+    for change in before.iter().filter(|change| change.resource == "events") {
+        stopped.extend(stopped_pod(&change.object));
+    }
+    let mut objects = Lines::new();
     for (index, change) in during.iter().enumerate() {
         if change.resource != "events" || change.kind == ChangeKind::Deleted || hidden.contains(&index) {
             continue;
         }
         let event = &change.object;
+        stopped.extend(stopped_pod(event));
         // A write that does not raise the count says nothing new.
         if known.get(&change.name()) == Some(&count(event)) {
             continue;
         }
         let reason = text(event, "/reason");
         let message = normalise::message(&reason, &text(event, "/message")).into_owned();
+        // Whether a probe meets a container that ends is chance.
+        if compares && reason == "Unhealthy" && stopped.contains(&text(event, "/involvedObject/uid")) {
+            continue;
+        }
         let again = known.contains_key(&change.name()) && normalise::is_told_once(&reason, &message);
         if again || normalise::is_of_the_test_bed(&reason, &message) {
             continue;
@@ -61,23 +141,7 @@ pub(super) fn by_object(before: &[Change], during: &[Change]) -> String {
             }),
         }
     }
-    let mut out = String::new();
-    for (object, mut lines) in objects {
-        for run in lines.chunk_by_mut(|one, other| {
-            normalise::is_unordered([&one.reason, &other.reason], other.at_ms - one.at_ms)
-        }) {
-            run.sort_by(|one, other| (&one.reason, &one.message).cmp(&(&other.reason, &other.message)));
-        }
-        out.push_str(&format!("{object}\n"));
-        for line in lines {
-            let count = normalise::count(&line.reason, line.count);
-            out.push_str(&format!(
-                "  {:<8}{:<28}{}{count}\n",
-                line.kind, line.reason, line.message
-            ));
-        }
-    }
-    out
+    objects
 }
 
 /// The events of the step that depend on how often something was tried before: a source may say so much about an object in
@@ -118,6 +182,13 @@ fn beyond_reason(before: &[Change], during: &[Change]) -> BTreeSet<usize> {
         .collect()
 }
 
+/// The uid of the pod that an event says to be stopped.
+fn stopped_pod(event: &Value) -> Option<String> {
+    let is_stop =
+        text(event, "/reason") == "Killing" && text(event, "/message").starts_with("Stopping container");
+    is_stop.then(|| text(event, "/involvedObject/uid"))
+}
+
 fn count(event: &Value) -> i64 {
     number(event, "/count").max(number(event, "/series/count")).max(1)
 }
@@ -128,4 +199,60 @@ fn object(event: &Value) -> String {
         text(event, "/involvedObject/kind").to_lowercase(),
         text(event, "/involvedObject/name")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rstest::rstest;
+    use shared_json::json;
+
+    use super::*;
+
+    /// Events about one object: at which millisecond, with which reason and message.
+    fn history(events: &[(i64, &str, &str)]) -> Vec<Change> {
+        let change = |(at_ms, reason, message): &(i64, &str, &str)| Change {
+            at_ms: *at_ms,
+            resource: "events".to_owned(),
+            kind: ChangeKind::Added,
+            object: Arc::new(json!({
+                "metadata": {"name": format!("{reason}.{message}")},
+                "involvedObject": {"kind": "Set", "name": "s", "uid": "u"},
+                "reason": reason, "message": message, "type": "Normal",
+            })),
+        };
+        events.iter().map(change).collect()
+    }
+
+    fn are_alike(recorded: &[(i64, &str, &str)], run: &[(i64, &str, &str)]) -> bool {
+        let (recorded, run) = (history(recorded), history(run));
+        let slice = |during| Slice { before: &[], during };
+        let (recorded, run) = by_object_of_both(slice(&recorded), slice(&run));
+        recorded == run
+    }
+
+    const DELETED: &str = "SuccessfulDelete";
+
+    #[rstest]
+    #[case::one_after_the_other_here_and_at_once_there(
+        &[(0, DELETED, "b"), (900, DELETED, "a")], &[(0, DELETED, "b"), (0, DELETED, "a")], true)]
+    #[case::another_order_in_one_burst(
+        &[(0, DELETED, "b"), (900, DELETED, "a")], &[(0, DELETED, "a"), (0, DELETED, "b")], true)]
+    #[case::another_order_in_no_burst(
+        &[(0, DELETED, "b"), (900, DELETED, "a")], &[(0, DELETED, "a"), (900, DELETED, "b")], false)]
+    #[case::another_order_of_reasons(
+        &[(0, DELETED, "a"), (0, "SuccessfulCreate", "a")], &[(0, "SuccessfulCreate", "a"), (0, DELETED, "a")], false)]
+    #[case::a_probe_of_a_container_that_ends(
+        &[(0, "Killing", "Stopping container c"), (9, "Unhealthy", "x")], &[(0, "Killing", "Stopping container c")], true)]
+    #[case::a_probe_of_a_container_that_runs(
+        &[(0, "Unhealthy", "x"), (9, "Killing", "Stopping container c")], &[(0, "Killing", "Stopping container c")], false)]
+    fn what_has_no_order_in_one_has_none_in_the_other(
+        #[case] recorded: &[(i64, &str, &str)],
+        #[case] run: &[(i64, &str, &str)],
+        #[case] alike: bool,
+    ) {
+        assert_eq!(are_alike(recorded, run), alike);
+        assert_eq!(are_alike(run, recorded), alike);
+    }
 }

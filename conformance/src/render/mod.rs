@@ -18,6 +18,18 @@ use crate::history::{Slice, State};
 /// Renders one step. The text ends with a newline and names nothing that differs from run to run.
 #[must_use]
 pub fn step(slice: Slice<'_>) -> String {
+    text(slice, events::by_object(slice))
+}
+
+/// Renders a recorded step and the same step of a run, for a comparison: what has no order in one of them has none in the other.
+#[must_use]
+pub fn both(recorded: Slice<'_>, run: Slice<'_>) -> (String, String) {
+    let events = events::by_object_of_both(recorded, run);
+    (text(recorded, events.0), text(run, events.1))
+}
+
+/// The text of a step, with its events as they are already written.
+fn text(slice: Slice<'_>, events: String) -> String {
     let before = State::after(slice.before);
     let mut after = before.clone();
     for change in slice.during {
@@ -25,6 +37,7 @@ pub fn step(slice: Slice<'_>) -> String {
     }
     let sections = [
         tables::workloads(&after),
+        tables::daemon_sets(&after),
         sidecars::sets(&after, slice.before, slice.during),
         tables::stateful_sets(&after),
         distributed::distributions(&after),
@@ -32,7 +45,7 @@ pub fn step(slice: Slice<'_>) -> String {
         distributed::fates(slice.before, slice.during),
         tables::pods(&after),
         pods::fates(&before, &after, slice.during),
-        events::by_object(slice.before, slice.during),
+        events,
     ];
     let filled: Vec<String> = sections
         .into_iter()

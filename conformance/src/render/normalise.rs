@@ -40,11 +40,12 @@ const ORDER_VARIES: [&str; 3] = ["SuccessfulCreate", "SuccessfulDelete", "Killin
 /// Events about one change of a pod: one is the controller's, which made it, the other the kubelet's, which saw it.
 const OF_ONE_CHANGE: [&str; 2] = ["Killing", "ResetContainerSucceed"];
 
-/// Events, by their reason and a part of their message, that come from the recordings' test bed: caches and volumes that
-/// were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
+/// Events, by their reason and a part of their message, that come from the recordings' test bed: caches, volumes and the node
+/// authorizer that were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
 /// step have it either way), volumes that its provisioner cannot delete, a probe that met a container between two lives.
-const OF_THE_TEST_BED: [(&str, &str); 5] = [
+const OF_THE_TEST_BED: [(&str, &str); 6] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
+    ("FailedMount", "no relationship found between node"),
     ("FailedMount", "failed to process volumes="),
     ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
     ("VolumeFailedDelete", "host_path deleter only supports"),

@@ -78,6 +78,44 @@ pub(super) fn workloads(state: &State) -> String {
     out
 }
 
+/// The DaemonSets of OpenKruise with the columns that `kubectl get` prints, and the revisions.
+pub(super) fn daemon_sets(state: &State) -> String {
+    let sets: Vec<&Value> = state.of("daemonsets.kruise").collect();
+    if sets.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        "/status/desiredNumberScheduled",
+        "/status/currentNumberScheduled",
+        "/status/numberReady",
+        "/status/updatedNumberScheduled",
+        "/status/numberAvailable",
+    ];
+    let rows: Vec<Vec<String>> = sets
+        .iter()
+        .map(|set| {
+            let mut row = vec![text(set, "/metadata/name")];
+            row.extend(columns.iter().map(|column| number(set, column).to_string()));
+            row
+        })
+        .collect();
+    let header = ["NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE"];
+    let mut out = align(&header, &rows);
+    for set in sets {
+        // `v1alpha1`, in which recordings have it, calls the revision's hash otherwise.
+        let hashes = ["/status/daemonSetHash", "/status/updateRevision"].map(|hash| text(set, hash));
+        out.push_str(&format!(
+            "{}: update revision {}, misscheduled {}, generation {} seen\n",
+            text(set, "/metadata/name"),
+            hashes.concat(),
+            number(set, "/status/numberMisscheduled"),
+            number(set, "/status/observedGeneration"),
+        ));
+    }
+    out.push_str(&revisions(state));
+    out
+}
+
 /// The StatefulSets of OpenKruise with the columns that `kubectl get` prints, their claims with the owners that these have, and
 /// the revisions.
 pub(super) fn stateful_sets(state: &State) -> String {

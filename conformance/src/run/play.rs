@@ -30,16 +30,21 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// A step of a recording, rendered.
 #[must_use]
 pub fn rendered(recording: &Recording, index: usize) -> String {
-    rendered_between(recording, recording.start_ms(index), recording.end_ms(index))
+    render::step(between(
+        recording,
+        recording.start_ms(index),
+        recording.end_ms(index),
+    ))
 }
 
-fn rendered_between(recording: &Recording, start_ms: i64, end_ms: i64) -> String {
+/// The changes of a recording in a span of its time.
+fn between(recording: &Recording, start_ms: i64, end_ms: i64) -> Slice<'_> {
     let start = cut(&recording.history, start_ms);
     let end = cut(&recording.history, end_ms).max(start);
-    render::step(Slice {
+    Slice {
         before: &recording.history[..start],
         during: &recording.history[start..end],
-    })
+    }
 }
 
 /// Plays a recording on a backend.
@@ -145,7 +150,7 @@ impl Moment<'_> {
     async fn wait(&self, backend: &Backend) {
         let (start_ms, end_ms) = self.span_ms;
         let length = Duration::from_millis(u64::try_from(end_ms - start_ms).unwrap_or_default());
-        let expected = rendered_between(self.recording, start_ms, end_ms);
+        let recorded = between(self.recording, start_ms, end_ms);
         let earliest = length.mul_f64(EARLIEST);
         let mut latest = tokio::time::Instant::now() + length + length.clamp(LATER_MIN, LATER_MAX);
         tokio::time::sleep(earliest).await;
@@ -158,10 +163,11 @@ impl Moment<'_> {
                 seen = history.len();
                 let pairs = pairing::pair(self.recording, &history, self.roles);
                 let history = pairing::rename(&history, &pairs);
-                let text = render::step(Slice {
+                let run = Slice {
                     before: &history[..self.from],
                     during: &history[self.from..],
-                });
+                };
+                let (expected, text) = render::both(recorded, run);
                 if text == expected {
                     return;
                 }
@@ -184,8 +190,8 @@ fn judge(
     slice: Slice<'_>,
     known: &[Divergence],
 ) -> StepOutcome {
-    let text = render::step(slice);
-    let expected = rendered(recording, index);
+    let recorded = between(recording, recording.start_ms(index), recording.end_ms(index));
+    let (expected, text) = render::both(recorded, slice);
     let source = format!("recording {}", recording.name);
     let lines = compare::lines(&expected, &text);
     let mut forgiven = Vec::new();

@@ -1,16 +1,17 @@
-//! Random histories of CloneSets; `cargo xtask histories --count 1000` plays more of them.
+//! Random histories of each kind; `cargo xtask histories --count 1000` plays more of them.
 
-use conformance::histories;
+use conformance::histories::{self, Kind};
+use rstest::rstest;
 
 /// How many a test run plays.
 const HISTORIES: u64 = 24;
 
-#[test]
-fn nothing_that_must_not_happen_happens() {
+#[rstest]
+fn nothing_that_must_not_happen_happens(#[values(Kind::CloneSet, Kind::StatefulSet)] kind: Kind) {
     let mut bad = Vec::new();
     let mut struck = 0;
     for seed in 0..HISTORIES {
-        let played = histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
+        let played = histories::play(kind, seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
         struck += played.struck;
         if let Some(first) = played.wrongs.first() {
             bad.push(format!("seed {seed}: {first} ({} in all)", played.wrongs.len()));
@@ -19,7 +20,8 @@ fn nothing_that_must_not_happen_happens() {
     assert!(struck > 100, "the weather was fair: {struck}");
     assert!(
         bad.is_empty(),
-        "cargo xtask histories --seed <seed> plays one again:\n{}",
+        "cargo xtask histories --kind {} --seed <seed> plays one again:\n{}",
+        kind.name(),
         bad.join("\n")
     );
 }
@@ -27,7 +29,12 @@ fn nothing_that_must_not_happen_happens() {
 /// A history is a function of its seed, whatever was played before it in the same process, and whatever goes wrong in it.
 #[test]
 fn a_history_is_played_again_the_same() {
-    let play = |seed| histories::play(seed, &|seed, job| seeded_entropy::simulate(seed, job)).unwrap();
+    let play = |seed| {
+        histories::play(Kind::CloneSet, seed, &|seed, job| {
+            seeded_entropy::simulate(seed, job)
+        })
+        .unwrap()
+    };
     let first = play(62);
     assert!(first.struck > 0, "the weather was fair");
     play(3);

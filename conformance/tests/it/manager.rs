@@ -170,6 +170,23 @@ async fn the_manager_installs_itself_leads_and_answers_over_tls() {
         (list.items.len() == 2).then_some(())
     })
     .await;
+    // It converts versions.
+    let of = |version| GroupVersionKind::gvk("apps.kruise.io", version, "DaemonSet");
+    let daemons = |version| -> Api<DynamicObject> {
+        Api::namespaced_with(client.clone(), "default", &ApiResource::from_gvk(&of(version)))
+    };
+    let daemon = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": {"app": "d"}}, "scaleStrategy": {"partitionedScaling": true},
+        "template": {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}});
+    let daemon = shared_json::from_value(daemon).expect("an object");
+    let created = daemons("v1beta1").create(&PostParams::default(), &daemon).await;
+    created.expect("a set");
+    let older = daemons("v1alpha1").get("d").await.expect("the older version");
+    let progressive = "daemonset.kruise.io/progressive-create-pod";
+    let annotations = older.metadata.annotations.expect("annotations");
+    assert_eq!(annotations.get(progressive).map(String::as_str), Some("true"));
+    assert_eq!(older.data["spec"].get("scaleStrategy"), None);
+
     let counted = "controller_runtime_reconcile_total{controller=\"cloneset-controller\",result=";
     assert!(get(metrics, "/metrics").await.contains(counted));
     assert!(get(health, "/metrics").await.starts_with("HTTP/1.1 404"));

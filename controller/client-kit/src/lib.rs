@@ -10,10 +10,12 @@
 //! * [`EventRecorder`]: events about objects, counted and limited as client-go does.
 //! * [`watch_json`] and [`ObjectClient`]: objects as plain JSON, from and to a server in the same process without a detour through text
 //!   ([`LocalObjects`]).
+//! * [`Backoff`]: waiting longer after each failure.
 //! * [`timer`]: waiting until a time that may never come.
 //!
 //! **Invariant:** this crate knows no server, no scenario and no OpenKruise.
 
+mod backoff;
 mod clock;
 mod events;
 mod local;
@@ -22,6 +24,7 @@ mod seed;
 pub mod timer;
 mod watch;
 
+pub use backoff::Backoff;
 pub use clock::{Clock, SharedClock, SystemClock, TokioClock};
 pub use events::{Correlated, Decision, Event, EventCorrelator, EventRecorder, EventSource, EventType};
 pub use local::{LocalEvent, LocalObjects, ObjectClient};

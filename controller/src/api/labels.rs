@@ -10,6 +10,10 @@ pub const ORDINAL_INDEX: &str = "apps.kubernetes.io/pod-index";
 pub const REVISION_HASH: &str = "controller-revision-hash";
 /// Pod label: the hash of the template the pod runs, without the set's name.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";
+/// Pod label: the number of the template that the pod runs, from the time before there were revisions.
+pub const TEMPLATE_GENERATION: &str = "pod-template-generation";
+/// Annotation of a DaemonSet: the number of its template.
+pub const TEMPLATE_GENERATION_OF_SET: &str = "deprecated.daemonset.template.generation";
 /// Label of a ControllerRevision: its hash.
 pub const REVISION_LABEL: &str = "controller.kubernetes.io/hash";
 /// Pod label: delete this pod, whatever its value.
@@ -34,6 +38,8 @@ pub const RUNTIME_CONTAINERS: &str = "apps.kruise.io/runtime-containers-meta";
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// CloneSet label: do not count pods that prepare to be deleted when scaling.
 pub const EXCLUDE_PREPARING_DELETE: &str = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete";
+/// Annotation of a claim that a StatefulSet has made grow: the set's name.
+pub const OWNED_BY_STATEFUL_SET: &str = "apps.kruise.io/owned-by-asts";
 /// Label that protects an object from being deleted: `Always`, or `Cascading` while it has pods.
 pub const DELETION_PROTECTION: &str = "policy.kruise.io/delete-protection";
 /// Container environment variable: updated (and started) in this order, highest first.

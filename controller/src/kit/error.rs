@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     AlreadyExists,
     /// Somebody else wrote it meanwhile, or it is another object by now.
     Conflict,
+    /// The namespace is being deleted: nothing can be made in it.
+    NamespaceEnds,
     /// The server answered something else.
     Refused,
     /// There was no answer, or one that leaves it open: it may have been done or not.
@@ -37,13 +39,35 @@ impl ActError {
             kind: Kind::Planned,
         }
     }
-}
 
-impl ActError {
+    /// The failures as one, with the text that Go gives several: `[a, b]`.
+    pub(crate) fn joined(errors: Vec<Self>) -> Result<(), Self> {
+        let Some(first) = errors.first() else {
+            return Ok(());
+        };
+        let kind = first.kind;
+        let mut messages: Vec<&str> = Vec::with_capacity(errors.len());
+        for error in &errors {
+            if !messages.contains(&&*error.message) {
+                messages.push(&error.message);
+            }
+        }
+        let message = match messages[..] {
+            [one] => one.to_owned(),
+            _ => format!("[{}]", messages.join(", ")),
+        };
+        Err(Self { message, kind })
+    }
+
     /// Whether the object has gone, or another has its name: the writer has nothing more to do.
     pub(crate) fn is_about_another(&self) -> bool {
         matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)
     }
+}
+
+fn has_cause(status: &kube::core::Status, reason: &str) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == reason)
 }
 
 impl From<kube::Error> for ActError {
@@ -54,6 +78,7 @@ impl From<kube::Error> for ActError {
                     (404, _) => Kind::NotFound,
                     (409, "AlreadyExists") => Kind::AlreadyExists,
                     (409, _) => Kind::Conflict,
+                    (403, _) if has_cause(status, "NamespaceTerminating") => Kind::NamespaceEnds,
                     // A gateway that waited too long, or a server whose storage did: neither knows.
                     (500 | 502 | 504, _) => Kind::Unknown,
                     _ => Kind::Refused,

@@ -8,6 +8,7 @@
 pub(crate) mod admission;
 mod batches;
 mod caches;
+pub(crate) mod conversion;
 mod error;
 pub(crate) mod expectations;
 pub(crate) mod go_syntax;

@@ -1,5 +1,7 @@
 //! Whether a pod is in service, and since when.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::CachedPod;
@@ -14,11 +16,15 @@ pub(crate) fn has_revision(pod: &CachedPod, revision: &str) -> bool {
 
 /// In service: normal, running, ready for at least `min_ready_s`, and not being updated in place.
 pub(crate) fn is_available(pod: &CachedPod, min_ready_s: i32, now: Timestamp) -> bool {
-    let facts = pod.facts();
-    if !facts.update_ready || !matches!(&*facts.state, "" | state::NORMAL) {
+    matches!(&*pod.facts().state, "" | state::NORMAL) && serves(pod, min_ready_s, now)
+}
+
+/// The same, wherever in its life the pod is.
+pub(crate) fn serves(pod: &CachedPod, min_ready_s: i32, now: Timestamp) -> bool {
+    if !pod.facts().update_ready {
         return false;
     }
-    if min_ready_s == 0 {
+    if min_ready_s <= 0 {
         return true;
     }
     available_at(pod, min_ready_s).is_some_and(|at| at < now)
@@ -26,6 +32,13 @@ pub(crate) fn is_available(pod: &CachedPod, min_ready_s: i32, now: Timestamp) ->
 
 /// When a pod that is ready has been so for long enough.
 pub(crate) fn available_at(pod: &Pod, min_ready_s: i32) -> Option<Timestamp> {
-    let wait = std::time::Duration::from_secs(u64::try_from(min_ready_s).unwrap_or(0));
+    let wait = Duration::from_secs(u64::try_from(min_ready_s).unwrap_or(0));
     pod::ready_since(pod)?.checked_add(wait).ok()
+}
+
+/// The time until a ready pod becomes available. Kubernetes asks for *more* than `minReadySeconds`, hence the millisecond.
+pub(crate) fn until_available(pod: &Pod, min_ready_s: i32, now: Timestamp) -> Option<Duration> {
+    let left = available_at(pod, min_ready_s)?.duration_since(now);
+    let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
+    Some(left + Duration::from_millis(1))
 }

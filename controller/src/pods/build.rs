@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use pod_rules::nodes::daemon;
 use serde_json::{Map, Value, json};
 
 use super::lifecycle::{self, state};
@@ -43,24 +44,55 @@ pub(crate) enum Identity<'a> {
         /// The hook that holds new pods.
         pre_normal: Option<&'a LifecycleHook>,
     },
+    /// By the node that each is made for. Such pods have no state in their life.
+    Node {
+        /// Whether the scheduler binds them.
+        by_scheduler: bool,
+        /// Whether they can be updated in place.
+        gate: bool,
+        /// The number of the template, which a label has.
+        generation: Option<&'a str>,
+    },
 }
+
+impl Identity<'_> {
+    /// Whether pods have ordinals.
+    pub(crate) fn is_ordinal(&self) -> bool {
+        matches!(self, Self::Ordinal { .. })
+    }
+}
+
+/// A pod to make.
+#[derive(Debug, Clone)]
+pub(crate) struct NewPod<'a> {
+    /// The last part of its name.
+    pub(crate) id: String,
+    /// Its revision.
+    pub(crate) revision: &'a Revision,
+    /// The node that it is for; empty where any will do.
+    pub(crate) node: &'a str,
+}
+
+/// The scheduler of pods that are bound when they are made.
+const NO_SCHEDULER: &str = "kubernetes.io/daemonset-controller";
 
 /// The name of the pod with `id`.
 pub(crate) fn pod_name(owner: &Owner, id: &str) -> String {
     format!("{}-{id}", owner.key.name)
 }
 
-/// The pod with `id` of `revision`.
-pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now: Timestamp) -> Value {
+/// The pod `new`.
+pub(crate) fn pod(blueprint: &Blueprint<'_>, new: &NewPod<'_>, now: Timestamp) -> Value {
     let owner = blueprint.owner;
+    let NewPod { id, revision, node } = new;
     let template = &revision.template;
     let mut labels = strings(template, "/metadata/labels");
     let name = pod_name(owner, id);
-    let mut first_state = state::PREPARING_NORMAL;
+    let mut first_state = Some(state::PREPARING_NORMAL);
     let mut hash = revision.name.as_str();
     match blueprint.identity {
         Identity::Drawn { label, short_hash } => {
-            labels.insert(label.to_owned(), id.to_owned());
+            labels.insert(label.to_owned(), id.clone());
             let short = revision::short(&revision.name);
             if short_hash {
                 hash = short;
@@ -73,18 +105,27 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now:
             ..
         } => {
             if pre_normal.is_none_or(|hook| has_all(hook, &labels, template)) {
-                first_state = state::NORMAL;
+                first_state = Some(state::NORMAL);
             }
             labels.insert(labels::ORDINAL_NAME.to_owned(), name.clone());
             if index_label {
-                labels.insert(labels::ORDINAL_INDEX.to_owned(), id.to_owned());
+                labels.insert(labels::ORDINAL_INDEX.to_owned(), id.clone());
             }
+        }
+        Identity::Node { generation, .. } => {
+            first_state = None;
+            hash = revision::short(&revision.name);
+            let generation =
+                generation.map(|number| (labels::TEMPLATE_GENERATION.to_owned(), number.to_owned()));
+            labels.extend(generation);
         }
     }
     labels.insert(labels::REVISION_HASH.to_owned(), hash.to_owned());
-    labels.insert(labels::LIFECYCLE_STATE.to_owned(), first_state.to_owned());
     let mut annotations = strings(template, "/metadata/annotations");
-    annotations.insert(labels::LIFECYCLE_TIMESTAMP.to_owned(), lifecycle::rfc3339(now));
+    if let Some(first_state) = first_state {
+        labels.insert(labels::LIFECYCLE_STATE.to_owned(), first_state.to_owned());
+        annotations.insert(labels::LIFECYCLE_TIMESTAMP.to_owned(), lifecycle::rfc3339(now));
+    }
     let mut metadata = json!({
         "name": name,
         "generateName": format!("{}-", owner.key.name),
@@ -111,9 +152,31 @@ pub(crate) fn pod(blueprint: &Blueprint<'_>, revision: &Revision, id: &str, now:
                 spec.insert("subdomain".to_owned(), json!(subdomain));
             }
         }
+        Identity::Node { gate, .. } => {
+            if gate {
+                add_gate(&mut spec);
+            }
+        }
     }
     add_volumes(&mut spec, blueprint, id);
-    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec });
+    match blueprint.identity {
+        Identity::Node { by_scheduler, .. } => for_node(&pod, node, by_scheduler),
+        _ => pod,
+    }
+}
+
+/// The pod with what one has that is made for a node.
+fn for_node(pod: &Value, node: &str, by_scheduler: bool) -> Value {
+    let mut pod = shared_json::to_value(pod).unwrap_or_default();
+    daemon::tolerate(&mut pod);
+    if by_scheduler {
+        daemon::pin(&mut pod, node);
+    } else {
+        pod["spec"]["nodeName"] = node.into();
+        pod["spec"]["schedulerName"] = NO_SCHEDULER.into();
+    }
+    serde_json::to_value(pod).unwrap_or_default()
 }
 
 /// The claims of the pod with `id`.
@@ -137,6 +200,7 @@ fn claim(blueprint: &Blueprint<'_>, template: &Value, id: &str) -> Value {
             labels = own;
             owners = Value::Null;
         }
+        Identity::Node { .. } => {}
     }
     let mut metadata = json!({
         "name": claim_name(owner, template, id),

@@ -6,8 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::CachedPod;
-use super::availability::{available_at, has_revision, is_available};
-use super::pod::Pod;
+use super::availability::{has_revision, is_available, until_available};
 use super::refresh::shortest;
 
 /// Numbers of pods.
@@ -46,11 +45,4 @@ pub(crate) fn count(
         }
     }
     (counts, requeue)
-}
-
-/// The time until a ready pod becomes available. Kubernetes asks for *more* than `minReadySeconds`, hence the millisecond.
-fn until_available(pod: &Pod, min_ready_s: i32, now: Timestamp) -> Option<Duration> {
-    let left = available_at(pod, min_ready_s)?.duration_since(now);
-    let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-    Some(left + Duration::from_millis(1))
 }

@@ -41,6 +41,9 @@ pub struct PodSpec {
     /// The conditions that must be true before it is ready.
     #[serde(deserialize_with = "null_is_default")]
     pub readiness_gates: Box<[ReadinessGate]>,
+    /// The node that its required affinity names; empty if it names none.
+    #[serde(rename = "affinity", deserialize_with = "named_node")]
+    pub meant_for: Box<str>,
     /// How long it may take to end.
     pub termination_grace_period_seconds: Option<i64>,
 }
@@ -245,6 +248,11 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     decoder: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(decoder)?.unwrap_or_default())
+}
+
+fn named_node<'de, D: Deserializer<'de>>(decoder: D) -> Result<Box<str>, D::Error> {
+    let affinity: shared_json::Value = null_is_default(decoder)?;
+    Ok(pod_rules::nodes::daemon::node_named_by(&affinity).into())
 }
 
 fn is_there<'de, D: Deserializer<'de>>(decoder: D) -> Result<bool, D::Error> {

@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use kube::core::NamespaceResourceScope;
+use kube::core::{NamespaceResourceScope, Selector, SelectorExt as _};
+use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::CachedPod;
 use super::actor::Actor;
-use super::pod;
+use super::{CachedPod, adoption, pod};
 use crate::kit::expectations::{EXPECTATION_TIMEOUT, Expectations, Expected, Member, Visible};
-use crate::kit::{ActError, Change, Informer, ObjectKey, Watches, WorkQueue, controller_of_kind};
+use crate::kit::{ActError, Change, Informer, ObjectKey, Owner, Watches, WorkQueue, controller_of_kind};
 
-/// The pods and claims of owners, as the caches have them.
+/// The pods and claims of owners, as the caches have them. Owners whose pods have no claims of their own have no cache of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Members<'a> {
     pub(crate) pods: &'a Informer<CachedPod>,
-    pub(crate) claims: &'a Informer<PersistentVolumeClaim>,
+    pub(crate) claims: Option<&'a Informer<PersistentVolumeClaim>>,
     pub(crate) actor: &'a Actor,
 }
 
@@ -110,7 +109,7 @@ pub(crate) async fn writes(
 pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
     watches: &mut Watches<ObjectKey>,
     pods: &Informer<CachedPod>,
-    claims: &Informer<PersistentVolumeClaim>,
+    claims: Option<&Informer<PersistentVolumeClaim>>,
     expectations: &Arc<Expectations>,
 ) {
     let of_pods = Arc::clone(expectations);
@@ -120,6 +119,7 @@ pub(crate) fn watch_members<S: Resource<DynamicType = ()>>(
         }
         changed::<S, _>(change, Member::Pod, &of_pods, queue);
     });
+    let Some(claims) = claims else { return };
     let of_claims = Arc::clone(expectations);
     watches.on(claims, move |change, queue| {
         changed::<S, _>(change, Member::Claim, &of_claims, queue);
@@ -165,6 +165,52 @@ fn owner_key<S: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<ObjectK
 }
 
 impl Members<'_> {
+    /// Releases the pods of `set` that do not match its selector any more, and adopts those without an owner that do and that
+    /// `may_adopt` takes; a set that is being deleted adopts none. Whether a pod was adopted.
+    ///
+    /// # Errors
+    /// Refusals of the server, and a set of that name that is another one by now.
+    pub(crate) async fn claim<S>(
+        &self,
+        set: &S,
+        selector: &Selector,
+        may_adopt: impl Fn(&CachedPod) -> bool,
+    ) -> Result<bool, ActError>
+    where
+        S: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let owner = Owner::of(set);
+        for action in adoption::release(&owner, selector, &self.pods.owned_by(&owner.uid)) {
+            self.actor.perform(&owner, &action).await?;
+        }
+        if set.meta().deletion_timestamp.is_some() {
+            return Ok(false);
+        }
+        let mut orphans = self.pods.orphans(&owner.key.namespace);
+        orphans.retain(|pod| {
+            pod.metadata.deletion_timestamp.is_none()
+                && may_adopt(pod)
+                && selector.matches(pod::all_labels(pod))
+        });
+        if orphans.is_empty() {
+            return Ok(false);
+        }
+        // The cache may not know yet that the set is being deleted, and orphans its pods.
+        let latest = self.actor.api::<S>(&owner.key).get(&owner.key.name).await?;
+        if latest.uid().as_ref() != Some(&owner.uid) || latest.meta().deletion_timestamp.is_some() {
+            let name = &owner.key.name;
+            return Err(ActError::planned(&format!("{name} is another set by now")));
+        }
+        for pod in &orphans {
+            let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
+            match result {
+                Err(error) if error.is_about_another() => {}
+                result => result?,
+            }
+        }
+        Ok(true)
+    }
+
     /// Looks whether the creations and deletions for a set were seen. Those that are in doubt are asked for, and those that were not
     /// seen in time are.
     ///
@@ -228,8 +274,9 @@ impl Members<'_> {
         match &member {
             Member::Pod(name) => self.learn(self.pods, key, expected, name).await?,
             Member::Claim(name) => {
-                self.learn::<PersistentVolumeClaim>(self.claims, key, expected, name)
-                    .await?;
+                if let Some(claims) = self.claims {
+                    self.learn(claims, key, expected, name).await?;
+                }
             }
         }
         self.actor.expectations.settle(key, expected, member);

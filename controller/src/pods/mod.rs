@@ -1,6 +1,6 @@
 //! What the kinds that run pods have in common: engines that know pods, and no kind.
 //!
-//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it;
+//! * `pod` reads a pod, `lean` is what of it is kept, `cached` how a cache keeps it; `cached_node` is that of a node;
 //! * `template` brings templates into Go's form, fills them in and judges them; `revision` names them, `claims_hash` the
 //!   templates of claims;
 //! * `inplace` is the update in place, `conditions` the patches of conditions that it takes, `lifecycle` the hooks;
@@ -11,6 +11,7 @@
 //!   `revision_keeper` has the revisions that there are;
 //! * `action` is what can be done to pods, `actor` does it, with its events; `members` tells which owner a change concerns, and
 //!   asks the server about members that the watches do not show;
+//! * `pull_jobs` makes jobs that pull images before pods need them;
 //! * `readiness` puts new pods in service, `launch_priority` starts containers in an order.
 //!
 //! **Architecture invariant:** nothing here names a kind of OpenKruise. Everything but `actor`, `members`, `revision_keeper` and
@@ -22,6 +23,7 @@ pub(crate) mod adoption;
 pub(crate) mod availability;
 pub(crate) mod build;
 mod cached;
+mod cached_node;
 pub(crate) mod claims_hash;
 pub(crate) mod conditions;
 pub(crate) mod counts;
@@ -32,6 +34,7 @@ mod lean;
 pub(crate) mod lifecycle;
 pub(crate) mod members;
 pub(crate) mod pod;
+pub(crate) mod pull_jobs;
 pub(crate) mod readiness;
 pub(crate) mod refresh;
 pub(crate) mod removal;
@@ -45,4 +48,5 @@ pub(crate) mod test_pods;
 
 pub use action::{PodAction, PodRef};
 pub use cached::CachedPod;
+pub use cached_node::CachedNode;
 pub use revision::{Revision, Revisions};

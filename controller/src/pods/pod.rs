@@ -43,6 +43,14 @@ pub(crate) fn node(pod: &Pod) -> &str {
     &pod.spec.node_name
 }
 
+/// The node it runs on, or the only one that it may run on; empty when there is neither.
+pub(crate) fn node_or_target(pod: &Pod) -> &str {
+    match node(pod) {
+        "" => &pod.spec.meant_for,
+        node => node,
+    }
+}
+
 /// `Pending`, `Running`, …; empty when unknown.
 pub(crate) fn phase(pod: &Pod) -> &str {
     &pod.status.phase

@@ -1,8 +1,10 @@
 //! Revisions: the templates a set of pods has had, each under a name that is a hash of it.
 
 use client_kit::safe_encode;
+use go_dump::Program;
 use serde_json::{Value, json};
 
+use crate::api::labels;
 use crate::pods::template::{pod_template, to_go_json};
 
 /// A revision of the template.
@@ -41,14 +43,62 @@ pub struct Revisions {
 
 impl Revisions {
     /// The names of the revisions beyond the limit that are neither current nor in use, oldest first.
-    pub(crate) fn beyond(&self, limit: usize, in_use: impl Fn(&str) -> bool) -> Vec<String> {
+    pub(crate) fn beyond(
+        &self,
+        limit: usize,
+        history: History,
+        in_use: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let live = [&self.update.name, &self.current.name];
         let names = self.all.iter().map(|revision| &revision.name);
-        let unused: Vec<&String> = names
-            .filter(|name| !live.contains(name) && !in_use(name))
-            .collect();
-        let excess = unused.len().saturating_sub(limit);
+        let old: Vec<&String> = names.filter(|name| !live.contains(name)).collect();
+        let unused: Vec<&String> = old.iter().copied().filter(|name| !in_use(name)).collect();
+        let counted = match history {
+            History::Unused => unused.len(),
+            History::All => old.len(),
+        };
+        let excess = counted.saturating_sub(limit);
         unused.into_iter().take(excess).cloned().collect()
+    }
+}
+
+/// Which old revisions count towards the limit of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum History {
+    /// Those that no pod runs.
+    Unused,
+    /// All of them. Those that pods run are kept all the same.
+    All,
+}
+
+/// What the hash of a revision is taken over, and the label that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HashOf {
+    /// The data as Go writes it; the label is `controller.kubernetes.io/hash`.
+    Data,
+    /// The template as Go's struct; the label is `controller-revision-hash`.
+    Template,
+}
+
+impl HashOf {
+    /// The label of a revision that has its hash.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Data => labels::REVISION_LABEL,
+            Self::Template => labels::REVISION_HASH,
+        }
+    }
+
+    /// The hash of the revision with this template and data.
+    pub(crate) fn hash(self, template: &Value, data: &Value, collision_count: i32) -> String {
+        match self {
+            Self::Data => hash(data, collision_count),
+            Self::Template => {
+                let template = shared_json::to_value(template).unwrap_or_default();
+                let collisions = (collision_count > 0).then_some(i64::from(collision_count));
+                go_dump::template_hash(&Program::OPENKRUISE, &template, collisions)
+            }
+        }
     }
 }
 

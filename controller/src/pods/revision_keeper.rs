@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::ResourceExt;
-use kube::core::{Selector, SelectorExt};
+use kube::core::{NamespaceResourceScope, Selector, SelectorExt};
+use kube::{Resource, ResourceExt};
 
 use super::Revisions;
 use super::actor::{Actor, Written};
@@ -46,6 +46,42 @@ impl RevisionKeeper {
         );
         self.add_written(&mut revisions, &owner.uid);
         revisions
+    }
+
+    /// Makes the revisions without an owner that the selector selects the owner's, if the owner is still there.
+    ///
+    /// # Errors
+    /// Those of the requests; a failure if another object has the owner's name by now.
+    pub(crate) async fn adopt<K>(
+        &self,
+        actor: &Actor,
+        owner: &Owner,
+        selector: &Selector,
+    ) -> Result<(), ActError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let mut orphans = self.cache.orphans(&owner.key.namespace);
+        orphans.retain(|revision| {
+            revision.metadata.deletion_timestamp.is_none() && selector.matches(revision.labels())
+        });
+        if orphans.is_empty() {
+            return Ok(());
+        }
+        let latest = actor.api::<K>(&owner.key).get(&owner.key.name).await?;
+        if latest.meta().uid.as_deref() != Some(&*owner.uid) {
+            let name = &owner.key.name;
+            return Err(ActError::planned(&format!("{name} is another set by now")));
+        }
+        for revision in orphans {
+            let adopted = actor.adopt_revision(owner, &revision.name_any()).await?;
+            let Some(adopted) = adopted else { continue };
+            self.lock_written().insert(ObjectKey::of(&adopted), adopted);
+        }
+        Ok(())
     }
 
     /// Adds what was written and is not in the cache yet, and forgets what has arrived.

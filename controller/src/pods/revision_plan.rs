@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::claims_hash;
-use super::revision::{self, Revision, Revisions};
+use super::revision::{self, HashOf, Revision, Revisions};
 use crate::api::labels;
 use crate::kit::Owner;
 
@@ -23,6 +23,8 @@ pub(crate) struct RevisionSource<'a> {
     pub(crate) template: &'a Value,
     /// The templates of claims, if new revisions get their hash.
     pub(crate) claim_templates: Option<&'a [Value]>,
+    /// What the hashes of new revisions are taken over.
+    pub(crate) hash_of: HashOf,
     /// The revisions that exist.
     pub(crate) existing: &'a [Arc<ControllerRevision>],
     /// The name of the current one, as the status says it.
@@ -60,6 +62,8 @@ pub(crate) fn plan(source: &RevisionSource<'_>, collision_count: i32) -> Result<
     let (labels, annotations) = marks(source)?;
     let new = New {
         owner: source.owner,
+        hash_of: source.hash_of,
+        template: source.template,
         labels,
         annotations,
     };
@@ -112,6 +116,10 @@ type Texts = BTreeMap<String, String>;
 pub(crate) struct New<'a> {
     /// The owner, in the namespace of its revisions.
     pub(crate) owner: &'a Owner,
+    /// What its hash is taken over.
+    pub(crate) hash_of: HashOf,
+    /// The pod template, if the hash is taken over that.
+    pub(crate) template: &'a Value,
     /// The labels, without the hash.
     pub(crate) labels: Texts,
     /// The annotations.
@@ -151,7 +159,7 @@ pub(crate) fn place<'a>(
             equal: Some(equal),
         };
     }
-    let hash = revision::hash(data, collision_count);
+    let hash = new.hash_of.hash(new.template, data, collision_count);
     let name = revision::name(&new.owner.key.name, &hash);
     let new = build(new, &name, &hash, data, next);
     Place {
@@ -199,7 +207,7 @@ fn marks(source: &RevisionSource<'_>) -> Result<(Texts, Texts), String> {
 
 fn build(new: New<'_>, name: &str, hash: &str, data: &Value, number: i64) -> ControllerRevision {
     let mut labels = new.labels;
-    labels.insert(labels::REVISION_LABEL.to_owned(), hash.to_owned());
+    labels.insert(new.hash_of.label().to_owned(), hash.to_owned());
     let mut revision = ControllerRevision {
         data: Some(RawExtension(data.clone())),
         revision: number,

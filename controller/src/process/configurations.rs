@@ -1,4 +1,5 @@
-//! The webhook configurations: which webhooks the API server asks, where, and whom it trusts.
+//! The webhook configurations, and the webhooks that convert versions: which webhooks the API server asks, where, and whom it
+//! trusts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +9,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::ProcessError;
-use crate::webhook::{WebhookKind, rules};
+use crate::webhook::{CONVERT_PATH, WebhookKind, conversion, rules};
+use crate::workloads::ALL;
 
 /// OpenKruise keeps the webhooks as they were installed in this annotation; what no controller serves is left out of the
 /// configuration itself, and comes back with a manager that serves it.
@@ -127,10 +129,72 @@ fn same(one: &Value, other: &Value) -> bool {
     essence(one) == essence(other)
 }
 
-/// Brings both configurations up to date.
+/// The versions of reviews that the webhooks take.
+pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Whether versions of the kind of a definition are converted here.
+pub(super) fn is_converted(definition: &Value) -> bool {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
+    let names = text("/spec/group").zip(text("/spec/names/kind"));
+    names.is_some_and(|(group, kind)| conversion(group, kind).is_some())
+}
+
+/// The definition with the webhook that converts its versions, trusted by `ca_pem` and reached by `reach`. None if that is how it is,
+/// or if its versions are not converted by a webhook.
+fn convertible(definition: &Value, ca_pem: &str, reach: &Reach) -> Option<Value> {
+    let strategy = definition.pointer("/spec/conversion/strategy");
+    if strategy != Some(&json!("Webhook")) || !is_converted(definition) {
+        return None;
+    }
+    let mut client = json!({ "caBundle": STANDARD.encode(ca_pem) });
+    match reach {
+        Reach::Service { namespace, name } => {
+            client["service"] =
+                json!({ "namespace": namespace, "name": name, "path": CONVERT_PATH, "port": 443 });
+        }
+        Reach::Url(base) => client["url"] = json!(format!("{}{CONVERT_PATH}", base.trim_end_matches('/'))),
+    }
+    let webhook = json!({ "clientConfig": client, "conversionReviewVersions": REVIEW_VERSIONS });
+    if definition.pointer("/spec/conversion/webhook") == Some(&webhook) {
+        return None;
+    }
+    let mut definition = definition.clone();
+    definition["spec"]["conversion"]["webhook"] = webhook;
+    Some(definition)
+}
+
+/// Brings the definitions whose versions are converted here up to date. One that is not there is left out.
+async fn ensure_conversions(client: &Client, ca_pem: &str, reach: &Reach) -> Result<(), ProcessError> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    ));
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let all = ALL.iter().flat_map(|workload| workload.crds);
+    for crd in all.filter(|crd| is_converted(&crd.object())) {
+        let name = crd.name();
+        let failed = |error| ProcessError::request(&format!("configure the conversion of {name}"), error);
+        let Some(found) = api.get_opt(&name).await.map_err(failed)? else {
+            continue;
+        };
+        let before = serde_json::to_value(&found).map_err(|error| failed(kube::Error::SerdeError(error)))?;
+        let Some(after) = convertible(&before, ca_pem, reach) else {
+            continue;
+        };
+        let object: DynamicObject =
+            serde_json::from_value(after).map_err(|error| failed(kube::Error::SerdeError(error)))?;
+        api.replace(&name, &PostParams::default(), &object)
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Brings both configurations and the definitions up to date.
 ///
 /// # Errors
-/// If one is not there, or cannot be written.
+/// If a configuration is not there, or one of them cannot be written.
 pub async fn ensure(client: &Client, ca_pem: &str, reach: &Reach) -> Result<(), ProcessError> {
     for kind in [WebhookKind::Mutating, WebhookKind::Validating] {
         let name = name_of(kind);
@@ -153,46 +217,9 @@ pub async fn ensure(client: &Client, ca_pem: &str, reach: &Reach) -> Result<(), 
             .await
             .map_err(failed)?;
     }
-    Ok(())
+    ensure_conversions(client, ca_pem, reach).await
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn installed() -> Value {
-        let webhook = |name: &str, path: &str| json!({"name": name, "clientConfig": {"service": {"namespace": "x", "name": "y", "path": path}}});
-        json!({"metadata": {"name": "c"}, "webhooks": [
-            webhook("mcloneset.kb.io", "/mutate-apps-kruise-io-v1alpha1-cloneset"),
-            webhook("msidecarset.kb.io", "/mutate-apps-kruise-io-v1alpha1-sidecarset"),
-        ]})
-    }
-
-    #[test]
-    fn serves_what_it_can_and_keeps_the_rest_for_later() {
-        let service = Reach::Service {
-            namespace: "kruise-system".to_owned(),
-            name: "kruise-webhook-service".to_owned(),
-        };
-        let done = configured(&installed(), "pem", &service);
-        assert_eq!(done["webhooks"].as_array().unwrap().len(), 1);
-        assert_eq!(
-            done["webhooks"][0]["clientConfig"],
-            json!({"caBundle": "cGVt", "service": {"namespace": "kruise-system", "name": "kruise-webhook-service",
-                "path": "/mutate-apps-kruise-io-v1alpha1-cloneset"}})
-        );
-        let kept: Value =
-            serde_json::from_str(done["metadata"]["annotations"]["template"].as_str().unwrap()).unwrap();
-        assert_eq!(kept, installed()["webhooks"]);
-        // Again, it changes nothing, and another way to reach it starts from what was installed.
-        assert_eq!(configured(&done, "pem", &service), done);
-        assert!(same(&done, &configured(&done, "pem", &service)));
-        let url = configured(&done, "pem", &Reach::Url("https://h:9/".to_owned()));
-        assert_eq!(
-            url["webhooks"][0]["clientConfig"],
-            json!({"caBundle": "cGVt", "url": "https://h:9/mutate-apps-kruise-io-v1alpha1-cloneset"})
-        );
-        assert!(!same(&done, &url));
-        assert!(!same(&installed(), &done));
-    }
-}
+#[path = "configurations_tests.rs"]
+mod tests;

@@ -8,9 +8,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::ProcessError;
-use super::configurations::{kind_of, name_of};
+use super::configurations::{REVIEW_VERSIONS, is_converted, kind_of, name_of};
 use super::gates::FeatureGates;
-use crate::webhook::{WebhookKind, rules};
+use crate::webhook::{CONVERT_PATH, WebhookKind, rules};
 use crate::workloads::{ALL, OWN, READ, Right, STATUS, crds};
 
 /// The namespace of an installation, unless said otherwise.
@@ -39,7 +39,12 @@ const CLUSTER_RULES: [Right; 10] = [
         "validatingwebhookconfigurations",
         &["get", "list", "patch", "update", "watch"],
     ),
-    Right::new("apiextensions.k8s.io", "customresourcedefinitions", READ),
+    // Whom the server trusts to convert versions is written into the definitions.
+    Right::new(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &["get", "list", "update", "watch"],
+    ),
     // The barriers of containers that start in an order.
     Right::new("", "configmaps", &["create", "get", "patch"]),
     Right::new("", "events", OWN),
@@ -155,6 +160,15 @@ pub fn objects(namespace: &str, gates: &FeatureGates) -> Vec<Value> {
     let of_kinds = of_kinds.filter(|right| right.gate.is_none_or(|gate| gates.is_on(gate)));
     let rules = CLUSTER_RULES.iter().chain(of_kinds);
     let mut out = crds(gates);
+    for definition in out.iter_mut().filter(|definition| is_converted(definition)) {
+        definition["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": {"service": {"name": SERVICE, "namespace": namespace, "path": CONVERT_PATH}},
+                "conversionReviewVersions": REVIEW_VERSIONS,
+            },
+        });
+    }
     out.extend([
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {PLANE.0: PLANE.1}}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}}),
@@ -203,17 +217,17 @@ fn resource(object: &Value) -> ApiResource {
 }
 
 /// Applies what a manager with these feature gates needs before it starts. A webhook configuration that is there already stays as it is: the
-/// manager that serves it looks after it.
+/// manager that serves it looks after it. So does the webhook that converts the versions of a definition.
 ///
 /// # Errors
 /// If the server refuses one.
 pub async fn install(client: &Client, namespace: &str, gates: &FeatureGates) -> Result<(), ProcessError> {
-    for object in objects(namespace, gates) {
-        let name = object
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    for mut object in objects(namespace, gates) {
+        let text = |pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let (name, kind) = (&text("/metadata/name"), &text("/kind"));
         let failed = |error| ProcessError::request(&format!("install {kind} {name}"), error);
         let resource = resource(&object);
         let api: Api<DynamicObject> = match object.pointer("/metadata/namespace").and_then(Value::as_str) {
@@ -224,6 +238,13 @@ pub async fn install(client: &Client, namespace: &str, gates: &FeatureGates) -> 
             && api.get_metadata_opt(name).await.map_err(failed)?.is_some()
         {
             continue;
+        }
+        if object.pointer("/spec/conversion").is_some()
+            && let Some(known) = api.get_opt(name).await.map_err(failed)?
+            && let Some(conversion) = known.data.pointer("/spec/conversion")
+            && conversion.get("strategy") == Some(&json!("Webhook"))
+        {
+            object["spec"]["conversion"] = conversion.clone();
         }
         let params = PatchParams::apply("kruise-manager-install").force();
         api.patch(name, &params, &Patch::Apply(&object))

@@ -56,7 +56,7 @@ fn the_service_and_the_namespace_are_the_same(#[values("1.0.1", "1.5.0")] versio
 }
 
 /// Kinds that have had a second version since.
-const TWO_VERSIONS: [&str; 1] = ["sidecarset"];
+const TWO_VERSIONS: [&str; 2] = ["daemonset", "sidecarset"];
 
 /// A webhook of an older installation as 1.9 has it: with the second version of its kind, and no version in its path.
 fn as_of_1_9(mut webhook: Value) -> Value {
@@ -133,21 +133,22 @@ fn triples(role: &Value) -> BTreeSet<(String, String, String)> {
 
 /// A gate brings the definitions that it needs, and the right to work with them.
 #[rstest]
-#[case("", &["clonesets", "sidecarsets", "statefulsets"])]
-#[case("ImagePullJobGate=true", &["clonesets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "imagepulljobs", "sidecarsets", "statefulsets"])]
-#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets", "sidecarsets", "statefulsets"])]
-#[case("CloneSetShortHash=true", &["clonesets", "sidecarsets", "statefulsets"])]
-#[case("ResourceDistributionGate=true", &["clonesets", "resourcedistributions", "sidecarsets", "statefulsets"])]
-#[case("AllAlpha=true", &["clonesets", "imagepulljobs", "resourcedistributions", "sidecarsets", "statefulsets"])]
+#[case("", &["clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("ImagePullJobGate=true", &["clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForDaemonSetUpdate=true", &["clonesets", "daemonsets", "imagepulljobs", "sidecarsets", "statefulsets"])]
+#[case("PreDownloadImageForInPlaceUpdate=true,KruiseDaemon=false", &["clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("CloneSetShortHash=true", &["clonesets", "daemonsets", "sidecarsets", "statefulsets"])]
+#[case("ResourceDistributionGate=true", &["clonesets", "daemonsets", "resourcedistributions", "sidecarsets", "statefulsets"])]
+#[case("AllAlpha=true", &["clonesets", "daemonsets", "imagepulljobs", "resourcedistributions", "sidecarsets", "statefulsets"])]
 fn gates_bring_their_definitions(#[case] feature_gates: &str, #[case] expected: &[&str]) {
     let objects = ours(feature_gates);
-    let definitions: Vec<&str> = objects
+    let mut definitions: Vec<&str> = objects
         .iter()
         .filter(|object| object["kind"] == "CustomResourceDefinition")
         .map(|definition| definition["spec"]["names"]["plural"].as_str().unwrap())
         .collect();
+    definitions.sort_unstable();
     assert_eq!(definitions, expected);
     let granted = triples(find(&objects, "ClusterRole", "kruise-manager-role"));
     let watched: Vec<&str> = granted

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::webhook::{Surroundings, review, rules};
+use crate::webhook::{CONVERT_PATH, Surroundings, convert, review, rules};
 
 /// The most that is read of a review: an object and its predecessor, at most 3 MiB each, and what is around them.
 const BODY_BYTES_MAX: usize = 7 * 1024 * 1024;
@@ -41,7 +41,7 @@ impl Tls {
     }
 }
 
-/// Answers admission reviews at `listener` until dropped. Connections that come before there are certificates are closed.
+/// Answers admission and conversion reviews at `listener` until dropped. Connections that come before there are certificates are closed.
 pub async fn serve(listener: TcpListener, tls: Tls, surroundings: Surroundings) {
     loop {
         let stream = match listener.accept().await {
@@ -88,7 +88,7 @@ async fn answer(request: Request<Incoming>, surroundings: &Surroundings) -> Resp
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok");
     }
-    if !rules().any(|rule| rule.path == path) {
+    if path != CONVERT_PATH && !rules().any(|rule| rule.path == path) {
         return plain(StatusCode::NOT_FOUND, "404 page not found\n");
     }
     if request.method() != Method::POST {
@@ -102,7 +102,10 @@ async fn answer(request: Request<Incoming>, surroundings: &Surroundings) -> Resp
         Ok(asked) => asked,
         Err(error) => return plain(StatusCode::BAD_REQUEST, &format!("{error}\n")),
     };
-    let answered = review(&path, &asked, surroundings).await;
+    let answered = match path.as_str() {
+        CONVERT_PATH => convert(&asked),
+        _ => review(&path, &asked, surroundings).await,
+    };
     let mut response = plain(StatusCode::OK, &answered.to_string());
     response.headers_mut().insert(
         hyper::header::CONTENT_TYPE,

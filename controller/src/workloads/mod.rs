@@ -8,6 +8,7 @@
 
 pub mod cloneset;
 mod crds;
+mod daemonset;
 mod options;
 mod resourcedistribution;
 mod sidecarset;
@@ -22,6 +23,7 @@ pub(crate) use workload::{OWN, READ, STATUS, Start};
 /// Every kind that this manager has.
 pub const ALL: &[&Workload] = &[
     &cloneset::WORKLOAD,
+    &daemonset::WORKLOAD,
     &resourcedistribution::WORKLOAD,
     &sidecarset::WORKLOAD,
     &statefulset::WORKLOAD,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Options;
 use crate::gates::FeatureGates;
 use crate::kit::admission::Webhook;
+use crate::kit::conversion::Conversion;
 use crate::kit::go_values::{integer, truth};
 use crate::kit::{Runtime, WorkQueue};
 use crate::metrics::Family;
@@ -26,6 +27,8 @@ pub struct Workload {
     pub crds: &'static [Crd],
     /// The rights that the controller and the webhooks need.
     pub rbac: &'static [Right],
+    /// The conversions between versions, of the kinds whose versions differ in more than their names.
+    pub conversions: &'static [Conversion],
     /// The webhooks.
     pub webhooks: &'static [Webhook],
     /// The flag for how many objects are worked on at a time.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use go_dump::slice_port_hash;
 use jiff::Timestamp;
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use machinery::types::rfc3339;
 use shared_json::{Value, json};
 
 use super::binding::annotation;
-use super::dump::slice_port_hash;
 use super::packing::{Packed, pack, reuse};
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, is_true, list, text, time};
 use super::subsets::{Address, CAPACITY, repack, sorted, truncate};

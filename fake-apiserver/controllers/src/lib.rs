@@ -11,7 +11,6 @@ mod cluster_roles;
 mod custom_resources;
 mod device_taints;
 mod disruption;
-mod dump;
 mod endpoints;
 mod ephemeral;
 mod garbage;

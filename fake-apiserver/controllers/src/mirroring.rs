@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use go_dump::slice_port_hash;
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json};
 
-use super::dump::slice_port_hash;
 use super::runtime::{Cache, Controller, Cx, Key, Next, Res, list, text};
 use super::subsets::sorted;
 use super::workloads::pods::owner_reference;

@@ -1,13 +1,13 @@
 //! The canonical form of Endpoints: addresses that share all their ports are one subset.
 //!
 //! As `RepackSubsets` of the real controller: each port has the addresses that serve it, ready or not; ports with the same
-//! addresses belong together. Ports and subsets are in the order of hashes over Go's structs ([`super::dump`]).
+//! addresses belong together. Ports and subsets are in the order of hashes over Go's structs ([`go_dump`]).
 
 use std::collections::BTreeMap;
 
+use go_dump::{port_hash, subset_hash};
 use shared_json::{Value, json};
 
-use super::dump::{port_hash, subset_hash};
 use super::runtime::{list, text};
 
 /// So many addresses Endpoints have at most (the real one's).

@@ -1,11 +1,12 @@
 // Command go-structs writes what the simulated controllers need to know of Go's structs to take the same hashes over them.
 //
-//	go run . types  > ../../controllers/src/dump/types.txt
-//	go run . hashes < templates.jsonl > ../../controllers/src/dump/hashes.jsonl
+//	go run . types  > ../../go-dump/src/types.txt
+//	go run . hashes < templates.jsonl > ../../go-dump/src/hashes.jsonl
 //
 // `hashes` reads a pod template a line (`{"template": …}` or with a `collisions`), takes it through protobuf as a controller's
 // informer would, and adds what the ReplicaSet controller calls it. A line with `ports` (of Endpoints) or `slicePorts` gets the
-// hash of each.
+// hash of each. Lines with `"program": "openkruise"` are read as JSON, and only by `go run -modfile openkruise.mod . hashes`, which
+// has the libraries of OpenKruise 1.9.0; it leaves all others out.
 package main
 
 import (
@@ -119,6 +120,7 @@ func types() {
 }
 
 type row struct {
+	Program    string          `json:"program,omitempty"`
 	Template   json.RawMessage `json:"template,omitempty"`
 	Collisions *int32          `json:"collisions,omitempty"`
 	Ports      json.RawMessage `json:"ports,omitempty"`
@@ -146,13 +148,21 @@ func hashes() {
 	for lines.Scan() {
 		var line row
 		must(json.Unmarshal(lines.Bytes(), &line))
+		_, isNew := reflect.TypeOf(core.PodSpec{}).FieldByName("SchedulingGroup")
+		if isNew == (line.Program == "openkruise") {
+			continue
+		}
 		switch {
 		case line.Template != nil:
 			var sent, read core.PodTemplateSpec
 			must(json.Unmarshal(line.Template, &sent))
-			wire, err := sent.Marshal()
-			must(err)
-			must(read.Unmarshal(wire))
+			if line.Program == "openkruise" {
+				read = sent
+			} else {
+				wire, err := sent.Marshal()
+				must(err)
+				must(read.Unmarshal(wire))
+			}
 			hasher := fnv.New32a()
 			text := dump.ForHash(*read.DeepCopy())
 			if os.Getenv("DUMP") != "" {

@@ -31,7 +31,7 @@ use super::node::NodeSpec;
 use super::pod::PodWorker;
 use super::pressure::{self, Shortage};
 use super::status::condition_of;
-use super::timing::Timing;
+use super::timing::{PodTimings, Timing};
 
 /// A simulated node.
 pub struct Kubelet {
@@ -42,7 +42,7 @@ pub struct Kubelet {
     pub(super) clock: SharedClock,
     pub(super) images: ImageRegistry,
     timing: Timing,
-    pod_timings: Arc<BTreeMap<String, Timing>>,
+    pod_timings: Arc<PodTimings>,
     pub(super) recorder: EventRecorder,
     /// The node's port: its containers' logs, commands and ports.
     pub(super) access: KubeletPort,
@@ -124,15 +124,15 @@ impl Kubelet {
         self
     }
 
-    /// How long things take for pods of these names.
-    pub fn with_pod_timings(mut self, timings: Arc<BTreeMap<String, Timing>>) -> Self {
+    /// How long things take for pods of certain names. All nodes of a cluster share this.
+    pub fn with_pod_timings(mut self, timings: Arc<PodTimings>) -> Self {
         self.pod_timings = timings;
         self
     }
 
-    /// How long things take here for the pod of this name.
-    pub(super) fn timing(&self, pod: &str) -> &Timing {
-        self.pod_timings.get(pod).unwrap_or(&self.timing)
+    /// How long things take here.
+    pub(super) fn timing(&self) -> &Timing {
+        &self.timing
     }
 
     /// The node's port: logs, commands, ports of its containers, as on a real kubelet's own port.
@@ -454,7 +454,8 @@ impl Kubelet {
             None => {
                 let (mailbox, inbox) = Mailbox::new(Arc::clone(&pod));
                 let random: Random = self.seed.fork(&pod_name(&pod)).random();
-                let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random);
+                let timing = self.pod_timings.next(pod.name());
+                let worker = PodWorker::new(Arc::clone(self), inbox, addresses.take(), random, timing);
                 tokio::spawn(Box::new(worker).run());
                 pods.insert(uid, mailbox);
             }

@@ -1,5 +1,7 @@
 //! Durations on a simulated node.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use client_kit::Random;
@@ -35,6 +37,40 @@ pub struct Timing {
     /// How long it took, each time, from the reopening of a pod's readiness gates until the pod was ready. Without them, or where
     /// it is not known, that waits for the node's next list of containers.
     pub reopenings: Vec<Option<Duration>>,
+}
+
+/// How long things take for pods of certain names, where that differs from their nodes: for the first pod of a name, the second, and
+/// so on. Further pods of the name have the last one's; none stands for the node's.
+#[derive(Debug, Default)]
+pub struct PodTimings {
+    lives: BTreeMap<String, Vec<Option<Arc<Timing>>>>,
+    /// How many pods of each name have begun.
+    begun: Mutex<BTreeMap<String, usize>>,
+}
+
+impl PodTimings {
+    /// These timings, by the pods' name.
+    #[must_use]
+    pub fn new(lives: BTreeMap<String, Vec<Option<Timing>>>) -> Self {
+        let shared = |lives: Vec<Option<Timing>>| lives.into_iter().map(|life| life.map(Arc::new)).collect();
+        Self {
+            lives: lives
+                .into_iter()
+                .map(|(name, lives)| (name, shared(lives)))
+                .collect(),
+            begun: Mutex::default(),
+        }
+    }
+
+    /// The timing of the next pod of this name.
+    pub(crate) fn next(&self, pod: &str) -> Option<Arc<Timing>> {
+        let lives = self.lives.get(pod)?;
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = begun.entry(pod.to_owned()).or_default();
+        let life = lives.get(*count).or(lives.last())?.clone();
+        *count += 1;
+        life
+    }
 }
 
 impl Default for Timing {

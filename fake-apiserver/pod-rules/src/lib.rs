@@ -1,4 +1,4 @@
-//! The rules of Kubernetes' API server for pods and templates of pods.
+//! The rules of Kubernetes for pods and templates of pods: those of the API server, and in [`nodes`] which nodes a pod may run on.
 //!
 //! [`pod::template`] checks a template wherever it stands: in the built-in workloads, of which `fake-apiserver` is the server, and
 //! in OpenKruise's, whose webhooks `controller` answers. All functions are pure: they take JSON values and add the errors to
@@ -24,6 +24,7 @@ pub mod field_error;
 pub mod fields;
 pub mod go;
 pub mod names;
+pub mod nodes;
 pub mod path;
 pub mod pod;
 pub mod quantity;

@@ -12,7 +12,7 @@ use controllers::{
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, Scheduler, Switch, Timing};
+use nodes::{Containers, ImageRegistry, Kubelet, NodeSpec, PodTimings, Scheduler, Switch, Timing};
 use pki::Authority;
 use server::{EVENT_LIFE, Server, Webhook};
 use shared_json::Value;
@@ -40,7 +40,7 @@ pub struct ClusterBuilder {
     images: ImageRegistry,
     containers: Option<Containers>,
     timing: Timing,
-    pod_timings: BTreeMap<String, Timing>,
+    pod_timings: BTreeMap<String, Vec<Option<Timing>>>,
     names: Option<SharedNames>,
     objects: Vec<Value>,
     webhooks: Vec<Webhook>,
@@ -129,8 +129,9 @@ impl ClusterBuilder {
         self
     }
 
-    /// The timings of pods of these names, where they differ from their nodes'.
-    pub fn pod_timings(mut self, timings: BTreeMap<String, Timing>) -> Self {
+    /// The timings of pods of these names, where they differ from their nodes': that of the first pod of a name, of the second, and
+    /// so on. Further pods of the name have the last one's; none stands for the node's.
+    pub fn pod_timings(mut self, timings: BTreeMap<String, Vec<Option<Timing>>>) -> Self {
         self.pod_timings = timings;
         self
     }
@@ -323,7 +324,7 @@ impl ClusterBuilder {
                     .run(),
             );
         }
-        let pod_timings = Arc::new(self.pod_timings);
+        let pod_timings = Arc::new(PodTimings::new(self.pod_timings));
         let mut switches = BTreeMap::new();
         for node in self.nodes {
             let switch = Switch::default();

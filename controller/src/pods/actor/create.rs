@@ -7,17 +7,33 @@ use serde_json::Value;
 use super::objects::Actor;
 use crate::kit::expectations::{Expected, Member};
 use crate::kit::{ActError, Kind, OnFailure, Owner, in_batches};
-use crate::pods::Revision;
-use crate::pods::build::{self, Blueprint};
+use crate::pods::build::{self, Blueprint, NewPod};
 
 /// Pods to create.
 pub(crate) struct Creation<'a> {
     /// What the pods have in common.
     pub(crate) blueprint: Blueprint<'a>,
-    /// The pods, by id, and the revision of each.
-    pub(crate) pods: Vec<(String, &'a Revision)>,
-    /// The names of claims that exist.
-    pub(crate) existing_claims: &'a [String],
+    /// The pods.
+    pub(crate) pods: Vec<NewPod<'a>>,
+    /// The claims that exist.
+    pub(crate) claims: KnownClaims<'a>,
+}
+
+/// The claims that exist when pods are created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownClaims<'a> {
+    /// The names of all of them.
+    pub(crate) existing: &'a [String],
+    /// The names of those that are being deleted, as far as pods wait for that.
+    pub(crate) ending: &'a [String],
+}
+
+impl KnownClaims<'_> {
+    /// Those of pods that have no claims.
+    pub(crate) const NONE: Self = Self {
+        existing: &[],
+        ending: &[],
+    };
 }
 
 impl Actor {
@@ -29,39 +45,35 @@ impl Actor {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
         let member = |id: &str| Member::Pod(build::pod_name(owner, id));
-        for (id, _) in &creation.pods {
-            self.expectations.expect(key, Expected::Creation, member(id));
+        for pod in &creation.pods {
+            self.expectations.expect(key, Expected::Creation, member(&pod.id));
         }
-        let results = in_batches(&creation.pods, OnFailure::Stop, |(id, revision)| {
-            self.create_pod(revision, id, creation)
+        let results = in_batches(&creation.pods, OnFailure::Stop, |pod| {
+            self.create_pod(pod, creation)
         })
         .await;
-        for (id, _) in &creation.pods[results.len()..] {
-            self.expectations.settle(key, Expected::Creation, member(id));
+        for pod in &creation.pods[results.len()..] {
+            self.expectations.settle(key, Expected::Creation, member(&pod.id));
         }
         results.into_iter().collect()
     }
 
-    async fn create_pod(
-        &self,
-        revision: &Revision,
-        id: &str,
-        creation: &Creation<'_>,
-    ) -> Result<(), ActError> {
+    async fn create_pod(&self, new: &NewPod<'_>, creation: &Creation<'_>) -> Result<(), ActError> {
         let owner = creation.blueprint.owner;
         let key = &owner.key;
-        let name = build::pod_name(owner, id);
+        let name = build::pod_name(owner, &new.id);
         let member = Member::Pod(name.clone());
-        for claim in build::claims(&creation.blueprint, id) {
-            if let Err(error) = self
-                .create_claim(owner, &name, &claim, creation.existing_claims)
-                .await
-            {
-                self.expectations.settle(key, Expected::Creation, member);
-                return Err(error);
+        let claims = self
+            .create_claims(&creation.blueprint, &new.id, creation.claims)
+            .await;
+        let pod = build::pod(&creation.blueprint, new, self.clock.now());
+        if let Err(error) = claims {
+            self.expectations.settle(key, Expected::Creation, member);
+            if creation.blueprint.identity.is_ordinal() {
+                self.not_created(owner, &name, &pod, &error);
             }
+            return Err(error);
         }
-        let pod = build::pod(&creation.blueprint, revision, id, self.clock.now());
         let result = match self.create::<Pod>(&key.namespace, &pod).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::Unknown => self.find_own(owner, &name, error).await,
@@ -75,11 +87,16 @@ impl Actor {
             }
             Err(error) => {
                 self.unmet(key, Expected::Creation, member, &error);
-                if let Some(message) = (self.words.not_created)(owner, &name, &pod, &error) {
-                    self.event(owner, EventType::Warning, "FailedCreate", message);
-                }
+                self.not_created(owner, &name, &pod, &error);
                 Err(error)
             }
+        }
+    }
+
+    /// Records that a pod could not be created.
+    fn not_created(&self, owner: &Owner, name: &str, pod: &Value, error: &ActError) {
+        if let Some(message) = (self.words.not_created)(owner, name, pod, error) {
+            self.event(owner, EventType::Warning, "FailedCreate", message);
         }
     }
 
@@ -99,19 +116,27 @@ impl Actor {
         })
     }
 
-    /// Creates the claims of a pod that are not there.
+    /// Creates the claims of a pod that are not there. The claims of an ordinal are all tried; those of an id up to the first
+    /// failure.
+    ///
+    /// # Errors
+    /// Those of the requests, and `pvc NAME is to be deleted` for a claim of that name that is being deleted.
     pub(crate) async fn create_claims(
         &self,
         blueprint: &Blueprint<'_>,
         id: &str,
-        existing: &[String],
+        known: KnownClaims<'_>,
     ) -> Result<(), ActError> {
         let name = build::pod_name(blueprint.owner, id);
+        let mut errors = Vec::new();
         for claim in build::claims(blueprint, id) {
-            self.create_claim(blueprint.owner, &name, &claim, existing)
-                .await?;
+            let created = self.create_claim(blueprint.owner, &name, &claim, known).await;
+            errors.extend(created.err());
+            if !errors.is_empty() && !blueprint.identity.is_ordinal() {
+                break;
+            }
         }
-        Ok(())
+        ActError::joined(errors)
     }
 
     async fn create_claim(
@@ -119,7 +144,7 @@ impl Actor {
         owner: &Owner,
         pod: &str,
         claim: &Value,
-        existing: &[String],
+        known: KnownClaims<'_>,
     ) -> Result<(), ActError> {
         let key = &owner.key;
         let name = claim
@@ -127,7 +152,10 @@ impl Actor {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        if existing.contains(&name) {
+        if known.ending.contains(&name) {
+            return Err(ActError::planned(&format!("pvc {name} is to be deleted")));
+        }
+        if known.existing.contains(&name) {
             return Ok(());
         }
         let member = Member::Claim(name.clone());

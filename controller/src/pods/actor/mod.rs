@@ -11,7 +11,7 @@ mod pull_jobs;
 mod revisions;
 mod words;
 
-pub(crate) use create::Creation;
+pub(crate) use create::{Creation, KnownClaims};
 pub(crate) use objects::Actor;
 pub(crate) use revisions::Written;
-pub(crate) use words::Words;
+pub(crate) use words::{Words, updated_in_place};

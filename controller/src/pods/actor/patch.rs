@@ -95,7 +95,7 @@ impl Actor {
         let result = result.await;
         match &result {
             Ok(()) => {
-                let message = format!("successfully update pod {name} in-place(revision {revision})");
+                let message = (self.words.updated_in_place)(name, revision);
                 self.event(owner, EventType::Normal, "SuccessfulUpdatePodInPlace", message);
             }
             Err(error) => {

@@ -57,6 +57,22 @@ impl Actor {
         }
     }
 
+    /// Makes a revision that has no owner the owner's. None if there is no such revision any more.
+    pub(crate) async fn adopt_revision(
+        &self,
+        owner: &Owner,
+        name: &str,
+    ) -> Result<Option<ControllerRevision>, ActError> {
+        let api = self.api::<ControllerRevision>(&owner.key);
+        let patch = json!({ "metadata": { "ownerReferences": [owner.reference()] } });
+        let patched = api.patch(name, &patch_params(), &Patch::Strategic(&patch)).await;
+        match patched.map_err(ActError::from) {
+            Ok(revision) => Ok(Some(revision)),
+            Err(error) if error.kind == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Deletes a revision that nobody runs.
     pub(super) async fn delete_revision(&self, owner: &Owner, name: &str) -> Result<(), ActError> {
         let api = self.api::<ControllerRevision>(&owner.key);

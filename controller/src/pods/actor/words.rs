@@ -14,10 +14,17 @@ pub(crate) struct Words {
     pub(crate) claim_created: fn(&Owner, &str, &str) -> Option<String>,
     /// A claim could not be created for a pod.
     pub(crate) claim_not_created: fn(&Owner, &str, &Value, &ActError) -> String,
+    /// A pod begins to be updated in place to a revision.
+    pub(crate) updated_in_place: fn(&str, &str) -> String,
     /// A pod was deleted.
     pub(crate) deleted: fn(&Owner, &str) -> String,
     /// A pod could not be deleted; an event for each text.
     pub(crate) not_deleted: fn(&Owner, &str, &ActError) -> Vec<String>,
+}
+
+/// A pod begins to be updated in place, as most kinds tell it.
+pub(crate) fn updated_in_place(pod: &str, revision: &str) -> String {
+    format!("successfully update pod {pod} in-place(revision {revision})")
 }
 
 impl Words {
@@ -27,6 +34,7 @@ impl Words {
         not_created: |_, _, _, _| None,
         claim_created: |_, _, _| None,
         claim_not_created: |_, _, _, _| String::new(),
+        updated_in_place,
         deleted: |_, _| String::new(),
         not_deleted: |_, _, _| Vec::new(),
     };

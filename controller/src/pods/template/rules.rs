@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::{Selector, SelectorExt};
 use pod_rules::errors::Errors;
+use pod_rules::fields::Fields as _;
 use pod_rules::path::Path;
 use pod_rules::pod::{self, Release, Scope};
 use pod_rules::{FieldError, selectors};
@@ -40,6 +41,22 @@ pub(crate) fn pod_template(template: &Value, claims: &[Value]) -> Vec<FieldError
     errors.into_vec()
 }
 
+/// What is wrong with the form of a template's labels and annotations.
+pub(crate) fn marks(template: &Value) -> Vec<FieldError> {
+    let metadata =
+        shared_json::to_value(template.get("metadata").unwrap_or(&Value::Null)).unwrap_or_default();
+    let path = format!("{PATH}.metadata");
+    let path = Path::new(&path);
+    let mut errors = Errors::default();
+    selectors::labels(metadata.map("labels"), &path.field("labels"), &mut errors);
+    pod::annotations(
+        metadata.map("annotations"),
+        &path.field("annotations"),
+        &mut errors,
+    );
+    errors.into_vec()
+}
+
 /// What a set of pods that are to run for good cannot have; `kind` is its kind, as refusals name it.
 pub(crate) fn of_sets(template: &Value, kind: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -68,9 +85,43 @@ pub(crate) fn non_negative(path: &str, number: Option<i32>, errors: &mut Vec<Fie
     }
 }
 
-/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the real webhook looks
-/// at the template.
+/// A number that is not negative, or a percentage without a fraction.
+pub(crate) fn positive_number(path: &str, value: &IntOrString, errors: &mut Vec<FieldError>) {
+    match value {
+        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
+        IntOrString::String(text) if !is_percentage(text) => {
+            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
+                          regex used for validation is '[0-9]+%')";
+            let shown = go_syntax::int_or_string(value);
+            errors.push(FieldError::invalid_shown(path, shown, detail));
+        }
+        IntOrString::String(_) => {}
+    }
+}
+
+fn is_percentage(text: &str) -> bool {
+    text.strip_suffix('%')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The same as [`selected`], and an error more where Go can make no selector of it.
 pub(crate) fn selector(
+    selector: &LabelSelector,
+    template: &Value,
+    kind: &str,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let is_usable = selected(selector, template, kind, errors);
+    if !is_usable {
+        let shown = go_syntax::selector(selector);
+        errors.push(FieldError::invalid_shown("spec.selector", shown, ""));
+    }
+    is_usable
+}
+
+/// Checks the selector of a set of that kind, and the template's labels against it. Whether Go can make a selector of it: only then the
+/// real webhook looks at the labels.
+pub(crate) fn selected(
     selector: &LabelSelector,
     template: &Value,
     kind: &str,
@@ -94,7 +145,6 @@ pub(crate) fn selector(
         .then(|| Selector::try_from(selector.clone()).ok())
         .flatten()
     else {
-        errors.push(FieldError::invalid_shown(path, go_syntax::selector(selector), ""));
         return false;
     };
     let labels = template.pointer("/metadata/labels").and_then(Value::as_object);
@@ -159,24 +209,6 @@ pub(crate) fn scatter(terms: &[ScatterTerm], path: &str) -> Option<FieldError> {
         }
     }
     None
-}
-
-/// A number that is not negative, or a percentage without a fraction.
-pub(crate) fn number_or_percentage(value: &IntOrString, path: &str, errors: &mut Vec<FieldError>) {
-    let is_percentage = |text: &str| {
-        let digits = text.strip_suffix('%').unwrap_or_default();
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    match value {
-        IntOrString::Int(number) => non_negative(path, Some(*number), errors),
-        IntOrString::String(text) if !is_percentage(text) => {
-            let detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                          regex used for validation is '[0-9]+%')";
-            let shown = go_syntax::int_or_string(value);
-            errors.push(FieldError::invalid_shown(path, shown, detail));
-        }
-        IntOrString::String(_) => {}
-    }
 }
 
 /// What is wrong with containers and volumes that are to be part of a pod, at `spec`.

@@ -48,7 +48,7 @@ impl Reconciler for Controller {
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
         watch_sets(watches, &self.sets, &self.actor.expectations);
-        watch_members::<CloneSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
+        watch_members::<CloneSet>(watches, &self.pods, Some(&self.claims), &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
     }
 
@@ -92,7 +92,7 @@ impl Controller {
     fn members(&self) -> Members<'_> {
         Members {
             pods: &self.pods,
-            claims: &self.claims,
+            claims: Some(&self.claims),
             actor: &self.actor,
         }
     }

@@ -9,8 +9,11 @@ use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
-/// The gate that has CloneSets make ImagePullJobs.
-const PREDOWNLOAD: &str = "PreDownloadImageForInPlaceUpdate";
+/// The gates that have workloads make ImagePullJobs.
+const PREDOWNLOADS: [&str; 2] = [
+    "PreDownloadImageForDaemonSetUpdate",
+    "PreDownloadImageForInPlaceUpdate",
+];
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
 /// The flag for pods that a hook holds before their deletion.
@@ -30,7 +33,7 @@ pub const WORKLOAD: Workload = Workload {
         Crd {
             json: include_str!("../../../../fixtures/crds/imagepulljobs.apps.kruise.io.json"),
             gate: Some(PULL_JOBS),
-            needed_by: &[PREDOWNLOAD],
+            needed_by: &PREDOWNLOADS,
         },
     ],
     rbac: &[
@@ -41,6 +44,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
     ],
+    conversions: &[],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "cloneset-workers",
     flags: &[(

@@ -42,6 +42,7 @@ pub const WORKLOAD: Workload = Workload {
         )
         .with(GATE),
     ],
+    conversions: &[],
     webhooks: &[webhook::VALIDATING],
     workers_flag: "resourcedistribution-workers",
     flags: &[],

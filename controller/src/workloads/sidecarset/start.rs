@@ -26,6 +26,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("", "configmaps", READ),
         Right::new("", "namespaces", READ),
     ],
+    conversions: &[webhook::CONVERSION],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "sidecarset-workers",
     flags: &[],

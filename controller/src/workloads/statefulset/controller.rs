@@ -13,14 +13,17 @@ use super::gates::Gates;
 use super::observe::Observed;
 use super::ordinals::{ordinal_of, own_ordinals};
 use super::plan::{Plan, add_failure, differs, plan};
+use crate::api::labels;
+use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::StatefulSet;
-use crate::kit::{ActError, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
-use crate::pods::actor::Actor;
+use crate::kit::{ActError, Change, Informer, Next, ObjectKey, Owner, Reconciler, Watches};
+use crate::pods::actor::{Actor, KnownClaims};
 use crate::pods::build::claim_name;
 use crate::pods::members::{Members, Shown, watch_members, watch_sets};
+use crate::pods::revision::HashOf;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::pods::revision_plan::{self, RevisionSource};
-use crate::pods::{CachedPod, PodAction, Revisions, adoption, pod};
+use crate::pods::{CachedPod, PodAction, Revisions, pod};
 
 /// The controller's name in events, metrics and logs.
 pub(super) const CONTROLLER: &str = "statefulset-controller";
@@ -31,6 +34,7 @@ pub(super) struct Controller {
     pub(super) pods: Informer<CachedPod>,
     pub(super) claims: Informer<PersistentVolumeClaim>,
     pub(super) revisions: RevisionKeeper,
+    pub(super) jobs: Informer<ImagePullJob>,
     pub(super) actor: Actor,
     pub(super) gates: Gates,
 }
@@ -44,8 +48,16 @@ impl Reconciler for Controller {
 
     fn watches(&self, watches: &mut Watches<ObjectKey>) {
         watch_sets(watches, &self.sets, &self.actor.expectations);
-        watch_members::<StatefulSet>(watches, &self.pods, &self.claims, &self.actor.expectations);
+        watch_members::<StatefulSet>(watches, &self.pods, Some(&self.claims), &self.actor.expectations);
         watches.wait_for(self.revisions.cache());
+        // A claim that grows has no owner to wake.
+        watches.on(&self.claims, |change, queue| {
+            let Change::Updated(_, claim) = change else { return };
+            if let Some(set) = claim.annotations().get(labels::OWNED_BY_STATEFUL_SET) {
+                let namespace = claim.namespace().unwrap_or_default();
+                queue.add(ObjectKey::new(&namespace, set));
+            }
+        });
     }
 
     async fn pass(&self, key: &ObjectKey) -> Result<Next, ActError> {
@@ -67,7 +79,12 @@ impl Controller {
         if let Shown::After(delay) = self.members().creations_and_deletions(key).await? {
             return Ok(Some(delay));
         }
-        if self.claim_pods(&set, &selector).await? {
+        let owner = Owner::of(set.as_ref());
+        self.revisions
+            .adopt::<StatefulSet>(&self.actor, &owner, &selector)
+            .await?;
+        let has_ordinal = |pod: &CachedPod| ordinal_of(&key.name, pod::name(pod)).is_some();
+        if self.members().claim(set.as_ref(), &selector, has_ordinal).await? {
             // The watch shows them.
             return Ok(None);
         }
@@ -86,48 +103,9 @@ impl Controller {
     fn members(&self) -> Members<'_> {
         Members {
             pods: &self.pods,
-            claims: &self.claims,
+            claims: Some(&self.claims),
             actor: &self.actor,
         }
-    }
-
-    /// Releases the set's pods that do not match its selector any more, and adopts those without an owner that do. Whether a pod
-    /// was adopted.
-    async fn claim_pods(&self, set: &StatefulSet, selector: &Selector) -> Result<bool, ActError> {
-        let owner = Owner::of(set);
-        for action in adoption::release(&owner, selector, &self.pods.owned_by(&owner.uid)) {
-            self.actor.perform(&owner, &action).await?;
-        }
-        if set.metadata.deletion_timestamp.is_some() {
-            return Ok(false);
-        }
-        let mut orphans = self.pods.orphans(&owner.key.namespace);
-        orphans.retain(|pod| {
-            pod.metadata.deletion_timestamp.is_none()
-                && ordinal_of(&owner.key.name, pod::name(pod)).is_some()
-                && selector.matches(pod::all_labels(pod))
-        });
-        if orphans.is_empty() {
-            return Ok(false);
-        }
-        // The cache may not know yet that the set is being deleted, and orphans its pods.
-        let latest = self
-            .actor
-            .api::<StatefulSet>(&owner.key)
-            .get(&owner.key.name)
-            .await?;
-        if latest.uid().as_ref() != Some(&owner.uid) || latest.metadata.deletion_timestamp.is_some() {
-            let name = &owner.key.name;
-            return Err(ActError::planned(&format!("{name} is another set by now")));
-        }
-        for pod in &orphans {
-            let result = self.actor.perform(&owner, &adoption::adopt(&owner, pod)).await;
-            match result {
-                Err(error) if error.is_about_another() => {}
-                result => result?,
-            }
-        }
-        Ok(true)
     }
 
     fn observe(&self, set: Arc<StatefulSet>, selector: &Selector) -> Observed {
@@ -146,6 +124,7 @@ impl Controller {
             pods,
             claims,
             revisions,
+            jobs: self.jobs.owned_by(&owner.uid),
             now: self.actor.clock.now(),
         }
     }
@@ -182,6 +161,7 @@ impl Controller {
             annotations: set.annotations(),
             template: &set.spec.template,
             claim_templates: None,
+            hash_of: HashOf::Data,
             existing: &observed.revisions,
             current: status.map_or("", |status| &status.current_revision),
         };
@@ -203,12 +183,19 @@ impl Controller {
         plan: Plan,
     ) -> Result<Option<Duration>, ActError> {
         let set = &observed.set;
+        let existing: Vec<String> = observed.claims.keys().cloned().collect();
+        let ends = |claim: &PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_some();
+        let ending = observed.claims.iter().filter(|(_, claim)| ends(claim));
+        let ending: Vec<String> = ending.map(|(name, _)| name.clone()).collect();
         let performer = Performer {
             actor: &self.actor,
             set,
             revisions,
             gates: self.gates,
-            claims: observed.claims.keys().cloned().collect(),
+            claims: KnownClaims {
+                existing: &existing,
+                ending: &ending,
+            },
         };
         let old = set.status.clone().unwrap_or_default();
         let mut status = plan.status;

@@ -16,6 +16,10 @@ pub(super) struct Gates {
     pub(super) env_from_metadata: bool,
     /// `InPlaceWorkloadVerticalScaling`.
     pub(super) vertical_scaling: bool,
+    /// `StatefulSetAutoResizePVCGate`: claims grow with their templates where the spec asks for it.
+    pub(super) resize_claims: bool,
+    /// `PreDownloadImageForInPlaceUpdate`: images are pulled before pods are updated.
+    pub(super) predownload: bool,
     /// `PreparingUpdateAsUpdate`: pods that a hook holds before an update count as updated.
     pub(super) preparing_update_as_update: bool,
 }
@@ -29,6 +33,8 @@ impl Gates {
             index_label: is_on("PodIndexLabel"),
             env_from_metadata: is_on("InPlaceUpdateEnvFromMetadata"),
             vertical_scaling: is_on("InPlaceWorkloadVerticalScaling"),
+            resize_claims: is_on("StatefulSetAutoResizePVCGate"),
+            predownload: is_on("PreDownloadImageForInPlaceUpdate"),
             preparing_update_as_update: is_on("PreparingUpdateAsUpdate"),
         }
     }

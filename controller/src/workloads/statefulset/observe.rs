@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
+use crate::api::v1alpha1::ImagePullJob;
 use crate::api::v1beta1::StatefulSet;
 use crate::pods::CachedPod;
 
@@ -21,6 +22,8 @@ pub(super) struct Observed {
     pub(super) claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
     /// Its revisions, those without an owner included.
     pub(super) revisions: Vec<Arc<ControllerRevision>>,
+    /// Its jobs that pull images.
+    pub(super) jobs: Vec<Arc<ImagePullJob>>,
     /// When.
     pub(super) now: Timestamp,
 }

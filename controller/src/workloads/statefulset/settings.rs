@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) scale_max_unavailable: Option<i32>,
     /// For how many seconds a pod must have been ready to be available.
     pub(super) min_ready_s: i32,
+    /// Whether the claims of a pod grow with their templates before the pod is updated.
+    pub(super) grows_claims: bool,
     /// Whether updates are paused.
     pub(super) paused: bool,
     /// For how many seconds a pod is out of service before it is changed in place.
@@ -62,6 +64,12 @@ impl Settings {
                 .and_then(|rolling| rolling.min_ready_seconds)
                 .unwrap_or(0)
                 .max(0),
+            grows_claims: gates.resize_claims
+                && spec
+                    .volume_claim_update_strategy
+                    .as_ref()
+                    .and_then(|strategy| strategy.kind.as_deref())
+                    == Some("OnPodRollingUpdate"),
             paused: rolling.is_some_and(|rolling| rolling.paused == Some(true)),
             grace_s: in_place
                 .and_then(|in_place| in_place.grace_period_seconds)

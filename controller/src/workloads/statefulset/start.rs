@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
+use super::conversion::CONVERSION;
 use super::gates::Gates;
 use super::webhook;
+use crate::kit::Informer;
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
+use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+
+/// The gate of ImagePullJobs. The gates for downloads of images switch it on.
+const PULL_JOBS: &str = "ImagePullJobGate";
 
 /// The Advanced StatefulSet.
 pub const WORKLOAD: Workload = Workload {
@@ -24,8 +29,11 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "statefulsets", OWN),
         Right::new("apps.kruise.io", "statefulsets/finalizers", &["update"]),
         Right::new("apps.kruise.io", "statefulsets/status", STATUS),
+        Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
+        Right::new("storage.k8s.io", "storageclasses", READ),
     ],
+    conversions: &[CONVERSION],
     webhooks: webhook::WEBHOOKS,
     workers_flag: "statefulset-workers",
     flags: &[],
@@ -48,6 +56,10 @@ fn start(start: &mut Start<'_>) {
         pods: start.runtime.cache(),
         claims: start.runtime.cache(),
         revisions: RevisionKeeper::new(start.runtime.cache()),
+        jobs: match gates.predownload {
+            true => start.runtime.cache(),
+            false => Informer::new(),
+        },
         actor,
         gates,
     };

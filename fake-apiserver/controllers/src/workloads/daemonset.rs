@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use client_kit::Backoff;
 use machinery::meta::ObjectMeta as _;
 use shared_json::Value;
 
@@ -25,44 +25,27 @@ const FAILED_DELAY_MIN: Duration = Duration::from_secs(1);
 const FAILED_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// The controller.
-#[derive(Default)]
 pub(crate) struct DaemonSets {
     failures: Failures,
     /// By uid: the version of a set in which nothing is new but the status that a pass has just written.
     written: BTreeMap<String, String>,
 }
 
-/// Where pods have failed: how long the next one that fails stays, and since when.
-#[derive(Default)]
-struct Failures(BTreeMap<(String, i64, String), (Duration, Timestamp)>);
-
-impl Failures {
-    fn key(set: &Value, node: &str) -> (String, i64, String) {
-        let seen = number(set, "status.observedGeneration", 0);
-        (set.uid().to_owned(), seen, node.to_owned())
-    }
-
-    /// How long a failed pod on that node stays; none if it goes at once.
-    fn delay(&self, set: &Value, node: &str, now: Timestamp) -> Option<Duration> {
-        let (delay, since) = self.0.get(&Self::key(set, node))?;
-        (passed(*since, now) < *delay).then_some(*delay)
-    }
-
-    /// A failed pod goes: the next one stays twice as long as this one would have. After a long time all is forgotten.
-    fn note(&mut self, set: &Value, node: &str, now: Timestamp) {
-        self.0
-            .retain(|_, (_, since)| passed(*since, now) <= FAILED_DELAY_MAX * 2);
-        let key = Self::key(set, node);
-        let delay = self
-            .0
-            .get(&key)
-            .map_or(FAILED_DELAY_MIN, |(delay, _)| (*delay * 2).min(FAILED_DELAY_MAX));
-        self.0.insert(key, (delay, now));
+impl Default for DaemonSets {
+    fn default() -> Self {
+        Self {
+            failures: Failures::new(FAILED_DELAY_MIN, FAILED_DELAY_MAX),
+            written: BTreeMap::new(),
+        }
     }
 }
 
-fn passed(since: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+/// Where pods have failed: the set's uid and observed generation, and the node.
+type Failures = Backoff<(String, i64, String)>;
+
+fn failure_key(set: &Value, node: &str) -> (String, i64, String) {
+    let seen = number(set, "status.observedGeneration", 0);
+    (set.uid().to_owned(), seen, node.to_owned())
 }
 
 /// Whether a change of a pod leaves all as it is that a pass looks at.
@@ -191,13 +174,18 @@ impl Controller for DaemonSets {
         let delays: BTreeMap<&str, Duration> = pods
             .iter()
             .filter(|pod| text(pod, "status.phase") == "Failed")
-            .filter_map(|pod| Some((node_of(pod), self.failures.delay(&set, node_of(pod), now)?)))
+            .filter_map(|pod| {
+                Some((
+                    node_of(pod),
+                    self.failures.delay(&failure_key(&set, node_of(pod)), now)?,
+                ))
+            })
             .collect();
         let held: BTreeSet<String> = delays.keys().map(|node| (*node).to_owned()).collect();
         let plan = View::new(&set, &nodes, &pods, &hash, now, &held).plan();
         for pod in pods.iter().filter(|pod| text(pod, "status.phase") == "Failed") {
             if plan.failed.iter().any(|name| name == pod.name()) {
-                self.failures.note(&set, node_of(pod), now);
+                self.failures.note(failure_key(&set, node_of(pod)), now);
             }
         }
         let mut result = act(cx, &set, &pods, &hash, plan).await;

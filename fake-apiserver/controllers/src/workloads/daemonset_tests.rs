@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use rstest::rstest;
 
+use jiff::Timestamp;
 use machinery::meta::string_map;
 use shared_json::json;
 
@@ -243,30 +244,21 @@ fn failed_pods_that_stay(#[case] short: &str, #[case] expected: &[&str]) {
     assert_eq!(planned(&set, &[node("held", json!({}))], &[pod(short)]), expected);
 }
 
-/// The seconds in which pods of a node have failed and gone, and how long one that fails at a second stays.
+/// Neither another node nor another generation has anything to do with a failure.
 #[rstest]
-#[case::first(&[], 0, 0)]
-#[case::at_once(&[0], 0, 1)]
-#[case::a_second_later(&[0], 1, 0)]
-#[case::twice_as_long(&[0, 1], 2, 2)]
-#[case::twice_as_long_is_over(&[0, 1], 3, 0)]
-#[case::four_times(&[0, 1, 3], 6, 4)]
-#[case::up_to_a_quarter_of_an_hour(&[0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1923], 2000, 900)]
-#[case::forgotten(&[0, 1, 3, 1804], 1804, 1)]
-#[case::not_forgotten_yet(&[0, 1, 3, 1803], 1803, 8)]
-fn how_long_failed_pods_stay(#[case] failures: &[i64], #[case] now: i64, #[case] expected: u64) {
-    let at = |second: i64| Timestamp::from_second(second).unwrap();
-    let set = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 1}});
-    let mut known = Failures::default();
-    for second in failures {
-        known.note(&set, "n", at(*second));
-    }
-    let found = known.delay(&set, "n", at(now)).unwrap_or_default();
-    assert_eq!(found, Duration::from_secs(expected));
-    // Neither another node nor another generation has anything to do with it.
-    assert_eq!(known.delay(&set, "m", at(now)), None);
-    let newer = json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": 2}});
-    assert_eq!(known.delay(&newer, "n", at(now)), None);
+#[case("n", 1, true)]
+#[case("m", 1, false)]
+#[case("n", 2, false)]
+fn failures_are_those_of_a_node_and_a_generation(
+    #[case] node: &str,
+    #[case] generation: i64,
+    #[case] waits: bool,
+) {
+    let set = |generation: i64| json!({"metadata": {"name": "d", "uid": "u"}, "status": {"observedGeneration": generation}});
+    let mut known = DaemonSets::default().failures;
+    known.note(failure_key(&set(1), "n"), Timestamp::UNIX_EPOCH);
+    let delay = known.delay(&failure_key(&set(generation), node), Timestamp::UNIX_EPOCH);
+    assert_eq!(delay.is_some(), waits);
 }
 
 /// The tolerations of a template, and the number of its pods' tolerations without a time limit.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use go_dump::{Program, template_hash};
 use machinery::meta::{ObjectMeta as _, string_map};
 use shared_json::{Value, json};
 
@@ -14,7 +15,6 @@ use super::deployment_plan::{
 };
 use super::pod_control::{is_namespace_going, refusal};
 use super::pods::{is_over, owner_reference, sort_by_age};
-use crate::dump::template_hash;
 use crate::runtime::{Cache, Controller, Cx, Key, Next, Res, condition, controller_of, list, number, text};
 
 const HASH_LABEL: &str = "pod-template-hash";
@@ -316,7 +316,7 @@ async fn ensure(
     let revision = old.iter().map(|set| revision(set)).max().unwrap_or_default() + 1;
     let collisions = d.pointer("/status/collisionCount").and_then(Value::as_i64);
     let mut template = d.pointer("/spec/template").cloned().unwrap_or_default();
-    let hash = template_hash(&template, collisions);
+    let hash = template_hash(&Program::KUBERNETES, &template, collisions);
     template["metadata"]["labels"][HASH_LABEL] = Value::from(hash.clone());
     let mut selector = d.pointer("/spec/selector").cloned().unwrap_or_else(|| json!({}));
     selector["matchLabels"][HASH_LABEL] = Value::from(hash.clone());

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use client_kit::safe_encode;
+use go_dump::{Program, template_hash};
 use machinery::meta::{ObjectMeta as _, at, string_map};
 use shared_json::{Value, json, to_go_string};
 
 use super::pods::owner_reference;
-use crate::dump::template_hash;
 use crate::runtime::{Cx, Res, list, number, text};
 
 /// FNV-1 over bytes, 32 bits.
@@ -83,7 +83,7 @@ pub(super) async fn ensure(
     loop {
         let hash = match res {
             // As the names of ReplicaSets are made.
-            Res::DaemonSets => template_hash(&object["spec"]["template"], collisions),
+            Res::DaemonSets => template_hash(&Program::KUBERNETES, &object["spec"]["template"], collisions),
             _ => data_hash(&wanted, collisions.unwrap_or_default()),
         };
         let name = format!("{}-{hash}", object.name());

@@ -1,20 +1,17 @@
 //! Rules about pods and the nodes, volumes and settings that they get: pure, and the same for the server, the scheduler, kubelets and
-//! controllers.
+//! controllers. Those about affinity and taints are in `pod_rules`.
 
-mod node_affinity;
 mod qos;
 mod requests;
 mod simulated_node;
 mod sysctls;
-mod taints;
 mod volumes;
 
-pub use node_affinity::{REQUIRED as REQUIRED_AFFINITY, node_matches, term_matches};
+pub use pod_rules::nodes::{REQUIRED_AFFINITY, node_matches, term_matches, tolerates, tolerates_all};
 pub use qos::qos_class;
 pub use requests::{
     Amounts, Count, Insufficient, add, amounts, asked, in_units, insufficient, requests, scored,
 };
 pub use simulated_node::OS_IMAGE;
 pub use sysctls::SYSCTLS;
-pub use taints::{tolerates, tolerates_all};
 pub use volumes::{attributes_of, class_of, fits as volume_fits, is_bound_to, mode, size};

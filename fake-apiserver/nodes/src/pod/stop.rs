@@ -69,7 +69,8 @@ impl PodWorker {
             .collect()
     }
 
-    pub(super) fn announce_stop(&self, names: &[String]) {
+    pub(super) fn announce_stop(&mut self, names: &[String]) {
+        self.announced = true;
         for name in names {
             if let Some(container) = self
                 .record

@@ -26,6 +26,12 @@ const RESIZED: &str = "resize requires restart";
 impl PodWorker {
     /// One pass.
     pub(super) async fn sync(&mut self) -> Result<(), Gone> {
+        // Another writer's word that the pod is over needs no look at its containers.
+        if self.condemned.remove("").is_some() {
+            self.begin_pass();
+            self.retry_at = None;
+            return self.complete().await;
+        }
         if self.record.had_sandbox {
             self.pause(self.timing().observe).await?;
         }
@@ -34,9 +40,6 @@ impl PodWorker {
         }
         self.begin_pass();
         self.retry_at = None;
-        if self.condemned.remove("").is_some() {
-            return self.complete().await;
-        }
         if !self.can_go_on() {
             return self.complete().await;
         }

@@ -52,6 +52,8 @@ type Exits = (
 
 pub(crate) struct PodWorker {
     pub(super) kubelet: Arc<Kubelet>,
+    /// How long things take for this pod, if that differs from the node's.
+    timing: Option<Arc<Timing>>,
     pub(super) inbox: Inbox,
     pub(super) pod: Arc<Value>,
     pub(super) record: PodRecord,
@@ -95,6 +97,8 @@ pub(crate) struct PodWorker {
     pub(super) refresh_at: Option<Instant>,
     /// How often the node has asked to look again.
     resize_asked: u32,
+    /// Whether the node has said that it stops the pod.
+    pub(super) announced: bool,
 }
 
 /// Whether one of the pod's readiness gates says no; one that says nothing yet does not count.
@@ -114,7 +118,13 @@ fn has_closed_gate(pod: &Value) -> bool {
 pub(super) struct Gone;
 
 impl PodWorker {
-    pub(crate) fn new(kubelet: Arc<Kubelet>, inbox: Inbox, pod_ip: String, random: Random) -> Self {
+    pub(crate) fn new(
+        kubelet: Arc<Kubelet>,
+        inbox: Inbox,
+        pod_ip: String,
+        random: Random,
+        timing: Option<Arc<Timing>>,
+    ) -> Self {
         let pod = inbox.pod();
         let shown = at(&pod, "status.startTime").and_then(Value::as_str);
         let start_time = shown.map_or_else(|| rfc3339(kubelet.clock.now_seconds()), str::to_owned);
@@ -123,6 +133,7 @@ impl PodWorker {
         let now = Instant::now();
         Self {
             kubelet,
+            timing,
             inbox,
             pod,
             record,
@@ -153,6 +164,7 @@ impl PodWorker {
             resize_at: None,
             refresh_at: None,
             resize_asked: 0,
+            announced: false,
         }
     }
 
@@ -162,8 +174,13 @@ impl PodWorker {
             // Nothing runs any more; it only has to be let go when it is deleted.
             self.record.over = true;
         }
-        // Ending is no failure: the pod is gone, and nobody waits for the worker.
+        // Ending is no failure: the pod is gone from the API.
         let _gone = self.live().await;
+        if !self.announced {
+            // It was deleted without grace: what still runs of it ends now.
+            let running = self.running_names(|_| true);
+            self.announce_stop(&running);
+        }
         self.kubelet.resized(self.pod.uid());
         self.processes.clear();
         self.kubelet.access.forget(self.pod.uid());
@@ -249,7 +266,7 @@ impl PodWorker {
 
     /// How long things take on this node for this pod.
     pub(super) fn timing(&self) -> &Timing {
-        self.kubelet.timing(self.pod.name())
+        self.timing.as_deref().unwrap_or_else(|| self.kubelet.timing())
     }
 
     pub(super) fn is_terminating(&self) -> bool {

@@ -27,6 +27,7 @@ pub(super) const CRATES: &[Crate] = &[
     row("client-kit", &["shared-json"]),
     row("seeded-entropy", &["client-kit"]),
     row("pod-rules", &["shared-json"]),
+    row("go-dump", &["client-kit", "shared-json"]),
     Crate {
         name: "machinery",
         imports: &["pod-rules", "shared-json"],
@@ -54,7 +55,17 @@ pub(super) const CRATES: &[Crate] = &[
     row("node-access", &["shared-json"]),
     row("store", &["client-kit", "machinery", "shared-json"]),
     row("rules", &["machinery", "pki", "pod-rules", "shared-json"]),
-    row("controllers", &["client-kit", "machinery", "pki", "shared-json"]),
+    row(
+        "controllers",
+        &[
+            "client-kit",
+            "go-dump",
+            "machinery",
+            "pki",
+            "pod-rules",
+            "shared-json",
+        ],
+    ),
     row(
         "nodes",
         &["client-kit", "machinery", "node-access", "shared-json"],
@@ -88,7 +99,10 @@ pub(super) const CRATES: &[Crate] = &[
     ),
     Crate {
         is_checked: false,
-        ..row("controller", &["client-kit", "pod-rules", "shared-json"])
+        ..row(
+            "controller",
+            &["client-kit", "go-dump", "pod-rules", "shared-json"],
+        )
     },
     Crate {
         is_checked: false,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::api::labels;
 use crate::api::v1alpha1::CloneSet;
 use crate::kit::{ActError, Owner};
-use crate::pods::actor::{Actor, Creation};
-use crate::pods::build::{Blueprint, Identity};
+use crate::pods::actor::{Actor, Creation, KnownClaims};
+use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{Revisions, ids};
 use crate::workloads::cloneset::plan::Action;
 
@@ -34,16 +34,14 @@ pub(crate) async fn perform(
             let prefix = format!("{}-", owner.key.name);
             let [count, of_current] = [*count, *of_current].map(|n| usize::try_from(n).unwrap_or(0));
             let ids = ids::pick(count, reuse_ids, taken_ids, &prefix, actor.names.as_ref());
-            let pods = ids.into_iter().enumerate().map(|(at, id)| {
-                let of_current = at < of_current;
-                (
-                    id,
-                    if of_current {
-                        &revisions.current
-                    } else {
-                        &revisions.update
-                    },
-                )
+            let pods = ids.into_iter().enumerate().map(|(at, id)| NewPod {
+                id,
+                revision: if at < of_current {
+                    &revisions.current
+                } else {
+                    &revisions.update
+                },
+                node: "",
             });
             let none = BTreeMap::new();
             let creation = Creation {
@@ -57,7 +55,10 @@ pub(crate) async fn perform(
                     },
                 },
                 pods: pods.collect(),
-                existing_claims,
+                claims: KnownClaims {
+                    existing: existing_claims,
+                    ending: &[],
+                },
             };
             actor.create_pods(&creation).await
         }

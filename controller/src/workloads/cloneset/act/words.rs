@@ -1,6 +1,6 @@
 //! The messages of events about CloneSets.
 
-use crate::pods::actor::Words;
+use crate::pods::actor::{Words, updated_in_place};
 use crate::pods::template::to_go_json;
 
 /// The messages of events.
@@ -11,6 +11,7 @@ pub(crate) const WORDS: Words = Words {
     claim_not_created: |_, _, claim, error| {
         format!("failed to create pvc: {error}, pvc: {}", to_go_json(claim))
     },
+    updated_in_place,
     deleted: |_, pod| format!("succeed to delete pod {pod}"),
     not_deleted: |_, pod, error| vec![format!("failed to delete pod {pod}: {error}")],
 };

@@ -10,6 +10,7 @@ use crate::pods::Revisions;
 use crate::pods::availability::has_revision;
 use crate::pods::pod;
 use crate::pods::refresh::{self, Care, Ways, shortest};
+use crate::pods::revision::History;
 use crate::workloads::cloneset::gates::Gates;
 use crate::workloads::cloneset::observe::Observed;
 use crate::workloads::cloneset::settings::DEFAULT_HISTORY_LIMIT;
@@ -105,7 +106,7 @@ fn history(view: &View<'_>) -> Vec<String> {
         .unwrap_or(DEFAULT_HISTORY_LIMIT);
     let limit = usize::try_from(limit).unwrap_or(0);
     let in_use = |name: &str| view.pods.iter().any(|pod| has_revision(pod, name));
-    view.revisions.beyond(limit, in_use)
+    view.revisions.beyond(limit, History::Unused, in_use)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use kube::ResourceExt;
 
 use crate::kit::Owner;
+use crate::pods::revision::HashOf;
 use crate::pods::revision_plan::{self, RevisionPlan, RevisionSource};
 use crate::workloads::cloneset::observe::Observed;
 
@@ -18,6 +19,7 @@ pub(crate) fn plan(observed: &Observed, collision_count: i32) -> Result<Revision
         annotations: set.annotations(),
         template: &set.spec.template,
         claim_templates: Some(set.spec.claim_templates()),
+        hash_of: HashOf::Data,
         existing: &observed.revisions,
         current: status.map_or("", |status| &status.current_revision),
     };

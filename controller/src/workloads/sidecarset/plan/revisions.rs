@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::ResourceExt as _;
+use serde_json::Value;
 
 use crate::api::labels;
 use crate::injection::sidecars::{annotations, history};
 use crate::kit::Owner;
+use crate::pods::revision::HashOf;
 use crate::pods::revision_plan::{New, RevisionPlan, oldest_first, place};
 use crate::pods::{Revision, Revisions, pod};
 use crate::workloads::sidecarset::observe::Observed;
@@ -27,6 +29,8 @@ pub(in crate::workloads::sidecarset) fn plan(
     labels.extend(version.map(|version| (labels::SIDECARS_CUSTOM_VERSION.to_owned(), version.to_owned())));
     let new = New {
         owner,
+        hash_of: HashOf::Data,
+        template: &Value::Null,
         labels,
         annotations: set.annotations().clone(),
     };

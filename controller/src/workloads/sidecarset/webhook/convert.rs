@@ -6,9 +6,21 @@ use serde_json::{Map, Value, json};
 
 use crate::api::labels;
 use crate::injection::sidecars::selection::NAMESPACE_NAME;
+use crate::kit::conversion::Conversion;
 
 const V1ALPHA1: &str = "apps.kruise.io/v1alpha1";
 const V1BETA1: &str = "apps.kruise.io/v1beta1";
+
+/// Between the versions.
+pub(in crate::workloads::sidecarset) const CONVERSION: Conversion = Conversion {
+    group: "apps.kruise.io",
+    kind: "SidecarSet",
+    versions: &["v1alpha1", "v1beta1"],
+    convert: |set, version| match version {
+        "v1beta1" => to_v1beta1(set),
+        _ => to_v1alpha1(set),
+    },
+};
 
 /// Whether a set is of version `v1alpha1`.
 pub(super) fn is_v1alpha1(set: &Value) -> bool {

@@ -14,6 +14,7 @@ mod validate;
 mod white_list;
 
 pub(super) use answer::WEBHOOKS;
+pub(super) use convert::CONVERSION;
 
 #[cfg(test)]
 mod recorded_tests;

@@ -68,7 +68,7 @@ pub(super) fn update(spec: &SidecarSetSpec, errors: &mut Vec<FieldError>) {
         ("maxUnavailable", &strategy.max_unavailable),
     ] {
         if let Some(value) = value {
-            rules::number_or_percentage(value, &format!("{path}.{field}"), errors);
+            rules::positive_number(&format!("{path}.{field}"), value, errors);
         }
     }
     let priority = strategy.priority_strategy.as_ref();

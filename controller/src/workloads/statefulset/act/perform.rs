@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use client_kit::EventType;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::Api;
+use serde_json::{Value, json};
 
+use crate::api::labels;
 use crate::api::v1beta1::{StatefulSet, StatefulSetStatus};
 use crate::kit::{ActError, ObjectKey, OnFailure, Owner, in_batches, requests};
-use crate::pods::actor::{Actor, Creation};
-use crate::pods::build::{Blueprint, Identity};
+use crate::pods::actor::{Actor, Creation, KnownClaims};
+use crate::pods::build::{Blueprint, Identity, NewPod};
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::statefulset::gates::Gates;
 use crate::workloads::statefulset::plan::{Action, FAILED_CREATE, FAILED_UPDATE, Which};
@@ -18,8 +22,8 @@ pub(in crate::workloads::statefulset) struct Performer<'a> {
     pub(in crate::workloads::statefulset) set: &'a StatefulSet,
     pub(in crate::workloads::statefulset) revisions: &'a Revisions,
     pub(in crate::workloads::statefulset) gates: Gates,
-    /// The names of the claims that are there.
-    pub(in crate::workloads::statefulset) claims: Vec<String>,
+    /// The claims that are there.
+    pub(in crate::workloads::statefulset) claims: KnownClaims<'a>,
 }
 
 /// A failure, and the condition that it becomes, if it becomes one.
@@ -41,8 +45,12 @@ impl Performer<'_> {
                 };
                 let creation = Creation {
                     blueprint: self.blueprint(&owner),
-                    pods: vec![(ordinal.to_string(), revision)],
-                    existing_claims: &self.claims,
+                    pods: vec![NewPod {
+                        id: ordinal.to_string(),
+                        revision,
+                        node: "",
+                    }],
+                    claims: self.claims,
                 };
                 let created = self.actor.create_pods(&creation).await;
                 created.map_err(|error| (error, Some(FAILED_CREATE)))
@@ -50,8 +58,33 @@ impl Performer<'_> {
             Action::CreateClaims { ordinal } => {
                 let blueprint = self.blueprint(&owner);
                 let id = ordinal.to_string();
-                let created = self.actor.create_claims(&blueprint, &id, &self.claims).await;
+                let created = self.actor.create_claims(&blueprint, &id, self.claims).await;
                 created.map_err(|error| (error, None))
+            }
+            Action::GrowClaim {
+                claim,
+                pod,
+                class,
+                resources,
+            } => {
+                let grown = self.grow(&owner, claim, class, resources).await;
+                let set = &owner.key.name;
+                let (kind, reason, message) = match &grown {
+                    Ok(()) => (
+                        EventType::Normal,
+                        "SuccessfulResize",
+                        format!("resize Claim {claim} Pod {pod} in StatefulSet {set} success"),
+                    ),
+                    Err(error) => (
+                        EventType::Warning,
+                        "FailedResize",
+                        format!(
+                            "resize Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"
+                        ),
+                    ),
+                };
+                self.actor.event(&owner, kind, reason, message);
+                grown.map_err(|error| (error, None))
             }
             Action::Identify { patch, name } => {
                 let (pod, set) = (name, &owner.key.name);
@@ -76,6 +109,25 @@ impl Performer<'_> {
                 result.map_err(|error| (error, None))
             }
         }
+    }
+
+    /// Has a claim ask for more, if its class of storage allows that.
+    async fn grow(&self, owner: &Owner, claim: &str, class: &str, resources: &Value) -> Result<(), ActError> {
+        let classes: Api<StorageClass> = Api::all(self.actor.client.clone());
+        let allows = classes.get(class).await?.allow_volume_expansion;
+        if allows != Some(true) {
+            let message = format!("storage class {class} for {claim} does not support volume expansion");
+            return Err(ActError::planned(&message));
+        }
+        let patch = json!({
+            "metadata": { "annotations": { labels::OWNED_BY_STATEFUL_SET: owner.key.name } },
+            "spec": { "resources": resources },
+        });
+        let action = PodAction::PatchClaim {
+            claim: claim.to_owned(),
+            patch,
+        };
+        self.one(owner, &action).await
     }
 
     async fn one(&self, owner: &Owner, action: &PodAction) -> Result<(), ActError> {

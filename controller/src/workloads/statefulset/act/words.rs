@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::kit::Kind;
-use crate::pods::actor::Words;
+use crate::pods::actor::{Words, updated_in_place};
 
 /// The messages of events.
 pub(in crate::workloads::statefulset) const WORDS: Words = Words {
@@ -26,6 +26,7 @@ pub(in crate::workloads::statefulset) const WORDS: Words = Words {
         let (claim, set) = (claim.unwrap_or_default(), &set.key.name);
         format!("create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}")
     },
+    updated_in_place,
     deleted: |set, pod| format!("delete Pod {pod} in StatefulSet {} successful", set.key.name),
     not_deleted: |set, pod, error| {
         let of_set = format!(

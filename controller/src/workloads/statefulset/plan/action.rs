@@ -1,5 +1,7 @@
 //! The actions of a plan.
 
+use serde_json::Value;
+
 use crate::pods::PodAction;
 
 /// A revision of the pass.
@@ -27,6 +29,17 @@ pub(in crate::workloads::statefulset) enum Action {
     CreateClaims {
         /// The pod's ordinal.
         ordinal: i32,
+    },
+    /// Have a claim ask for more storage.
+    GrowClaim {
+        /// The claim's name.
+        claim: String,
+        /// The pod whose claim it is.
+        pod: String,
+        /// The claim's class of storage, which must allow that.
+        class: String,
+        /// What the claim asks for, as its template has it.
+        resources: Value,
     },
     /// Put the labels of its name and its ordinal on a pod, and say so.
     Identify {

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use pod_rules::quantity::Quantity;
 use serde_json::{Value, json};
 
+use super::Action;
 use super::view::View;
 use crate::api::v1beta1::VolumeClaimStatus;
 use crate::pods::build::{claim_name, pod_name, template_name};
@@ -22,9 +23,10 @@ fn claims_of<'v>(
     })
 }
 
-/// Whether a claim of an ordinal is not there.
+/// Whether a claim of an ordinal is not there, or is being deleted.
 pub(super) fn some_missing(view: &View<'_>, ordinal: i32) -> bool {
-    claims_of(view, ordinal).any(|(_, _, claim)| claim.is_none())
+    claims_of(view, ordinal)
+        .any(|(_, _, claim)| claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some()))
 }
 
 /// Whether claims go with their pod once its ordinal is given up.
@@ -128,12 +130,89 @@ pub(super) fn status(view: &View<'_>) -> Vec<VolumeClaimStatus> {
     out
 }
 
+/// How far the claims of a pod are behind their templates, where they grow with them.
+#[derive(Debug, PartialEq)]
+pub(super) enum Growth {
+    /// They are not.
+    Done,
+    /// They ask for as much as the templates, and wait for it.
+    Waiting,
+    /// These are to ask for more.
+    Wanted(Vec<Action>),
+    /// This one differs from its template in more than its size, and cannot be changed.
+    Impossible(String),
+}
+
+/// How far the claims of the pod with an ordinal are behind their templates. Claims that are not there or end do not count.
+pub(super) fn growth(view: &View<'_>, ordinal: i32) -> Growth {
+    if !view.settings.grows_claims {
+        return Growth::Done;
+    }
+    let mut wanted = Vec::new();
+    let mut waits = false;
+    for (template, name, claim) in claims_of(view, ordinal) {
+        let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
+            continue;
+        };
+        if !is_alike(claim, template) {
+            return Growth::Impossible(name);
+        }
+        if is_compatible(claim, template) {
+            waits |= !is_ready(claim) && !waits_for_its_pod(claim);
+        } else {
+            let class = claim
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.storage_class_name.clone());
+            let resources = template.pointer("/spec/resources").cloned();
+            wanted.push(Action::GrowClaim {
+                claim: name,
+                pod: pod_name(&view.owner, &ordinal.to_string()),
+                class: class.unwrap_or_default(),
+                resources: resources.unwrap_or_default(),
+            });
+        }
+    }
+    match (wanted.is_empty(), waits) {
+        (false, _) => Growth::Wanted(wanted),
+        (true, true) => Growth::Waiting,
+        (true, false) => Growth::Done,
+    }
+}
+
+/// Whether a claim of the pod with an ordinal has not what it asks for yet, where claims grow.
+pub(super) fn some_growing(view: &View<'_>, ordinal: i32) -> bool {
+    view.settings.grows_claims
+        && claims_of(view, ordinal).any(|(_, _, claim)| {
+            let claim = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none());
+            claim.is_some_and(|claim| !is_ready(claim))
+        })
+}
+
+/// Whether only the file system of the claim's volume has to grow, which it does when a pod mounts it.
+fn waits_for_its_pod(claim: &PersistentVolumeClaim) -> bool {
+    let conditions = claim
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition.type_ == "FileSystemResizePending" && condition.status == "True")
+}
+
 fn storage(value: Option<&str>) -> Option<i128> {
     Quantity::parse(value?).map(Quantity::nanos)
 }
 
 /// Whether a claim asks for at least as much as its template, of the same class and in the same ways.
 fn is_compatible(claim: &PersistentVolumeClaim, template: &Value) -> bool {
+    let asks = template.pointer("/spec/resources/requests/storage");
+    is_alike(claim, template) && requested(claim) >= storage(asks.and_then(Value::as_str))
+}
+
+/// Whether a claim asks for storage of the same class and in the same ways as its template.
+fn is_alike(claim: &PersistentVolumeClaim, template: &Value) -> bool {
     let Some(spec) = &claim.spec else { return false };
     let wanted = |pointer: &str| template.pointer(pointer);
     let class = wanted("/spec/storageClassName").and_then(Value::as_str);
@@ -149,11 +228,7 @@ fn is_compatible(claim: &PersistentVolumeClaim, template: &Value) -> bool {
         .filter_map(Value::as_str)
         .collect();
     let own: Vec<&str> = spec.access_modes.iter().flatten().map(String::as_str).collect();
-    if modes != own {
-        return false;
-    }
-    let asks = wanted("/spec/resources/requests/storage").and_then(Value::as_str);
-    requested(claim) >= storage(asks)
+    modes == own
 }
 
 fn requested(claim: &PersistentVolumeClaim) -> Option<i128> {

@@ -1,7 +1,8 @@
 //! The rules: from what was observed to actions and a status, as pure functions.
 //!
 //! `pass` puts a pass together from `slots` (creates pods and looks after those there are, by ordinal), `condemned` (ends the
-//! pods whose ordinal the set does not have any more), `update` (brings pods to the update revision) and `status`. `claims`
+//! pods whose ordinal the set does not have any more), `update` (brings pods to the update revision), `predownload` (pulls
+//! images before that) and `status`. `claims`
 //! says whose claims are, and how far they follow their templates. `view` is what all of them ask about a set.
 //!
 //! **Invariant:** nothing in this folder does I/O, reads a clock or draws a random number.
@@ -10,6 +11,7 @@ mod action;
 mod claims;
 mod condemned;
 mod pass;
+mod predownload;
 mod slots;
 mod status;
 mod update;

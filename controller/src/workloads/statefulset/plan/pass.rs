@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::view::View;
-use super::{Action, condemned, slots, status, update};
+use super::{Action, condemned, predownload, slots, status, update};
 use crate::api::v1beta1::StatefulSetStatus;
 use crate::pods::availability::has_revision;
 use crate::pods::refresh::shortest;
+use crate::pods::revision::History;
 use crate::pods::{PodAction, Revisions};
 use crate::workloads::statefulset::gates::Gates;
 use crate::workloads::statefulset::observe::Observed;
@@ -60,7 +61,8 @@ pub(in crate::workloads::statefulset) fn plan(
     let mut part = Part::default();
     let mut left = 0;
     if observed.set.metadata.deletion_timestamp.is_none() {
-        part = slots::plan(&view);
+        part.act(predownload::plan(&view));
+        part.join(slots::plan(&view));
         if !part.ends {
             part.join(condemned::plan(&view));
         }
@@ -83,7 +85,7 @@ fn history(view: &View<'_>) -> Vec<String> {
     let limit = view.set().spec.revision_history_limit;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_HISTORY_LIMIT)).unwrap_or(0);
     let in_use = |name: &str| view.all_pods().any(|pod| has_revision(pod, name));
-    view.revisions.beyond(limit, in_use)
+    view.revisions.beyond(limit, History::Unused, in_use)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ fn set(spec: &Value) -> Arc<StatefulSet> {
 
 /// A pod by a letter: `R` ready and updated, `O` ready and old, `u` and `o` the same and not ready, `F` failed, `T` old and
 /// terminating, `S` and `s` as `R` and `u` with the mark of a deletion, `P` old and held before its update, `D` old and held
-/// before its deletion, `X` pending and old.
+/// before its deletion, `H` the same by the label `hook`, `X` pending and old.
 fn pod(ordinal: i32, letter: char) -> Arc<CachedPod> {
     let name = format!("s-{ordinal}");
     let pod = TestPod::new(&name)
@@ -66,6 +67,7 @@ fn pod(ordinal: i32, letter: char) -> Arc<CachedPod> {
         'T' => pod.set("/metadata/deletionTimestamp", json!("1970-01-01T00:00:00Z")),
         'P' => pod.state("PreparingUpdate").label("hook", "true"),
         'D' => pod.state("PreparingDelete"),
+        'H' => pod.state("PreparingDelete").label("hook", "true"),
         _ => pod,
     };
     let pod = match letter {
@@ -84,14 +86,27 @@ fn pods(letters: &str) -> BTreeMap<i32, Arc<CachedPod>> {
 }
 
 fn planned(spec: &Value, pods: BTreeMap<i32, Arc<CachedPod>>) -> Plan {
+    planned_with(spec, pods, BTreeMap::new())
+}
+
+fn planned_with(
+    spec: &Value,
+    pods: BTreeMap<i32, Arc<CachedPod>>,
+    claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
+) -> Plan {
+    let on = [
+        "StatefulSetStartOrdinal",
+        "StatefulSetAutoDeletePVC",
+        "StatefulSetAutoResizePVCGate",
+    ];
     let observed = Observed {
         set: set(spec),
         pods,
-        claims: BTreeMap::new(),
+        claims,
         revisions: Vec::new(),
+        jobs: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
-    let on = ["StatefulSetStartOrdinal", "StatefulSetAutoDeletePVC"];
     plan(&observed, &revisions(), Gates::of(|gate| on.contains(&gate)))
 }
 
@@ -107,6 +122,7 @@ fn shown(action: &Action) -> String {
         }
         PodAction::PatchPodStatus { pod, .. } => format!("status {}", &pod.name[2..]),
         PodAction::Fail(message) => format!("fail: {message}"),
+        PodAction::Event { message, .. } => message.clone(),
         other => format!("{other:?}"),
     };
     match action {
@@ -116,6 +132,7 @@ fn shown(action: &Action) -> String {
             Which::Update => format!("create {ordinal}"),
         },
         Action::CreateClaims { ordinal } => format!("claims {ordinal}"),
+        Action::GrowClaim { claim, .. } => format!("grow {claim}"),
         Action::Identify { name, .. } => format!("identify {}", &name[2..]),
         Action::Batches(all) => {
             let all: Vec<String> = all
@@ -239,6 +256,131 @@ fn all_at_once(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str)
     check(&spec, letters, expect);
 }
 
+/// The claims of ordinals: `c` is there and asks for 1Gi, `d` is being deleted, `g` asks for 2Gi and has 1Gi, `f` as well but
+/// for its file system, `G` has 2Gi, `o` is of another class, `-` is not there.
+fn claims(letters: &str) -> BTreeMap<String, Arc<PersistentVolumeClaim>> {
+    let mut out = BTreeMap::new();
+    for (ordinal, letter) in letters.chars().enumerate() {
+        let name = format!("data-s-{ordinal}");
+        let mut claim = json!({ "metadata": { "name": name, "namespace": "default" }, "spec": {} });
+        let (asks, has) = match letter {
+            'g' | 'f' => ("2Gi", "1Gi"),
+            'G' => ("2Gi", "2Gi"),
+            _ => ("1Gi", "1Gi"),
+        };
+        let class = if letter == 'o' { "slow" } else { "disks" };
+        claim["spec"] =
+            json!({ "storageClassName": class, "resources": { "requests": { "storage": asks } } });
+        claim["status"] = json!({ "capacity": { "storage": has } });
+        match letter {
+            'c' | 'g' | 'G' | 'o' => {}
+            'f' => {
+                claim["status"]["conditions"] =
+                    json!([{ "type": "FileSystemResizePending", "status": "True" }]);
+            }
+            'd' => claim["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z"),
+            _ => continue,
+        }
+        out.insert(name, Arc::new(serde_json::from_value(claim).unwrap()));
+    }
+    out
+}
+
+#[rstest]
+#[case::there("XX", "cc", "")]
+#[case::not_there("XX", "c-", "claims 1")]
+#[case::being_deleted("XX", "cd", "claims 1")]
+#[case::of_a_pod_that_runs("OX", "dc", "")]
+fn claims_of_a_pending_pod(#[case] letters: &str, #[case] of: &str, #[case] expect: &str) {
+    let spec = json!({ "replicas": 2, "volumeClaimTemplates": [{ "metadata": { "name": "data" }, "spec": {} }],
+        "updateStrategy": { "rollingUpdate": { "partition": 2 } } });
+    let plan = planned_with(&spec, pods(letters), claims(of));
+    let got: Vec<String> = plan.actions.iter().map(shown).collect();
+    assert_eq!(got.join(", "), expect);
+}
+
+/// Pods `O`, `R` and so on with claims whose template asks for 2Gi.
+#[rstest]
+#[case::first_the_claim("OO", "cc", 1, "grow data-s-1")]
+#[case::as_many_as_the_budget_has("OOO", "ccc", 2, "grow data-s-2, grow data-s-1")]
+#[case::a_claim_that_waits_takes_the_budget("OO", "cg", 1, "")]
+#[case::then_the_pod("OO", "cG", 1, "delete 1")]
+#[case::or_when_only_the_file_system_has_to_grow("OO", "cf", 1, "delete 1")]
+#[case::updated_pods_are_not_restarted("RR", "cc", 1, "grow data-s-1")]
+#[case::then_the_next_claim("RR", "cG", 1, "grow data-s-0")]
+#[case::all_is_done("RR", "GG", 1, "")]
+#[case::a_claim_that_is_being_deleted_does_not_count("OO", "cd", 1, "delete 1")]
+#[case::of_another_class(
+    "OO",
+    "co",
+    1,
+    "failed to update pvc data-s-1: contains diff other than spec resource, wait pvc to be deleted, \
+     fail: can not patch pvc data-s-1: contains diff other than spec resource, wait pvc to be deleted"
+)]
+fn claims_that_grow(
+    #[case] letters: &str,
+    #[case] of: &str,
+    #[case] max_unavailable: i32,
+    #[case] expect: &str,
+) {
+    let template = json!({ "metadata": { "name": "data" },
+        "spec": { "storageClassName": "disks", "resources": { "requests": { "storage": "2Gi" } } } });
+    let mut spec = rolling(
+        i32::try_from(letters.len()).unwrap(),
+        json!({ "maxUnavailable": max_unavailable }),
+    );
+    spec["volumeClaimTemplates"] = json!([template]);
+    let check = |kind: &str, expect: &str| {
+        let mut spec = spec.clone();
+        spec["volumeClaimUpdateStrategy"] = json!({ "type": kind });
+        let plan = planned_with(&spec, pods(letters), claims(of));
+        let got: Vec<String> = plan.actions.iter().map(shown).collect();
+        assert_eq!(got.join(", "), expect, "{kind}");
+    };
+    check("OnPodRollingUpdate", expect);
+    if letters.starts_with('R') {
+        check("OnDelete", "");
+    }
+}
+
+/// What becomes of the images of a new revision, with the gate on.
+#[rstest]
+#[case::pulled_early(4, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "pull s-new-main, created")]
+#[case::of_few_pods(3, json!({ "podUpdatePolicy": "InPlaceIfPossible" }), "ignored")]
+#[case::of_pods_that_are_recreated(4, json!({}), "ignored")]
+#[case::of_all_pods_at_once(4, json!({ "podUpdatePolicy": "InPlaceOnly", "maxUnavailable": "100%" }), "ignored")]
+#[case::of_all_but_those_of_the_partition(
+    4, json!({ "podUpdatePolicy": "InPlaceOnly", "maxUnavailable": "100%", "partition": 1 }), "pull s-new-main, created"
+)]
+fn images_of_a_new_revision(#[case] replicas: i32, #[case] details: Value, #[case] expect: &str) {
+    let observed = Observed {
+        set: set(&rolling(replicas, details)),
+        pods: pods(&"O".repeat(usize::try_from(replicas).unwrap())),
+        claims: BTreeMap::new(),
+        revisions: Vec::new(),
+        jobs: Vec::new(),
+        now: Timestamp::from_second(1000).unwrap(),
+    };
+    let gates = Gates::of(|gate| gate == "PreDownloadImageForInPlaceUpdate");
+    let plan = plan(&observed, &revisions(), gates);
+    let got: Vec<String> = plan
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Pod(PodAction::CreatePullJob { object, .. }) => {
+                Some(format!("pull {}", object["metadata"]["name"].as_str()?))
+            }
+            Action::Pod(PodAction::MarkRevision { label, .. }) => match *label {
+                labels::PREDOWNLOAD_CREATED => Some("created".to_owned()),
+                labels::PREDOWNLOAD_IGNORED => Some("ignored".to_owned()),
+                other => Some(other.to_owned()),
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(got.join(", "), expect);
+}
+
 /// A hook by the label `hook`.
 fn hooked(spec: Value, hook: &str) -> Value {
     let mut spec = spec;
@@ -261,9 +403,15 @@ fn hooked(spec: Value, hook: &str) -> Value {
 )]
 #[case::not_held_any_more(rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "P", "update 0")]
 #[case::held_before_its_deletion(
-    rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "D",
-    "fail: not allowed to in-place update pod s-0 in state PreparingDelete"
+    hooked(rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "preDelete"), "H", ""
 )]
+#[case::not_held_before_its_deletion_any_more(
+    rolling(1, json!({ "podUpdatePolicy": "InPlaceOnly" })), "D", "delete 0"
+)]
+#[case::begun_below_others(rolling(3, json!({})), "POO", "delete 0")]
+#[case::held_below_others(rolling(3, json!({})), "DOO", "delete 0")]
+#[case::still_held_below_others(hooked(rolling(3, json!({})), "preDelete"), "HOO", "")]
+#[case::not_others_that_serve_not(rolling(3, json!({})), "oOO", "")]
 #[case::recreated_after_its_hook(hooked(rolling(1, json!({})), "preDelete"), "P", "PreparingDelete 0")]
 #[case::free_to_be_recreated(hooked(rolling(1, json!({})), "preDelete"), "O", "delete 0")]
 fn policies_and_hooks(#[case] spec: Value, #[case] letters: &str, #[case] expect: &str) {
@@ -347,6 +495,7 @@ fn a_set_that_is_deleted_does_nothing() {
         pods: pods("O"),
         claims: BTreeMap::new(),
         revisions: Vec::new(),
+        jobs: Vec::new(),
         now: Timestamp::from_second(1000).unwrap(),
     };
     let plan = plan(&observed, &revisions(), Gates::of(|_| false));

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use client_kit::EventType;
+
 use super::Which;
+use super::claims::{self, Growth};
 use super::pass::Part;
 use super::view::{View, is_terminating};
 use crate::api::labels;
@@ -57,12 +60,33 @@ pub(super) fn plan(view: &View<'_>) -> Update {
         unavailable.insert(slot.ordinal);
         ended.insert(slot.ordinal);
     }
+    let mut is_full = false;
     for (ordinal, pod) in candidates(view, partition) {
-        if view.is_updated(&pod) {
+        let growth = claims::growth(view, ordinal);
+        if view.is_updated(&pod) && matches!(growth, Growth::Done | Growth::Waiting) {
             continue;
         }
-        if full(&unavailable) && !unavailable.contains(&ordinal) {
-            break;
+        is_full |= full(&unavailable) && !unavailable.contains(&ordinal);
+        // A pod that a hook took out of service for its update or deletion takes its place in the budget until that is done. OpenKruise
+        // stops here for good where such a pod is below others.
+        if is_full && !has_begun(&pod) {
+            continue;
+        }
+        match growth {
+            Growth::Done => {}
+            Growth::Waiting => {
+                unavailable.insert(ordinal);
+                continue;
+            }
+            Growth::Wanted(actions) => {
+                update.part.actions.extend(actions);
+                unavailable.insert(ordinal);
+                continue;
+            }
+            Growth::Impossible(claim) => {
+                update.part.act(cannot_grow(&claim));
+                break;
+            }
         }
         // The slots end those that have failed.
         let is_over = matches!(pod::phase(&pod), "Failed" | "Succeeded");
@@ -87,7 +111,10 @@ fn unavailable(view: &View<'_>, part: &mut Part) -> BTreeSet<i32> {
                     Some(Ok(state)) => !in_place.arrived || state.has_next(),
                     Some(Err(_)) => true,
                 };
-            view.is_healthy(pod) && view.is_available(pod) && !changes
+            view.is_healthy(pod)
+                && view.is_available(pod)
+                && !changes
+                && !claims::some_growing(view, slot.ordinal)
         });
         if !serves {
             out.insert(slot.ordinal);
@@ -135,6 +162,27 @@ fn candidates(view: &View<'_>, partition: i32) -> Vec<(i32, Arc<CachedPod>)> {
     done
 }
 
+/// Whether the update or the deletion of a pod has begun, with a hook before it.
+fn has_begun(pod: &CachedPod) -> bool {
+    matches!(
+        &*pod.facts().state,
+        state::PREPARING_UPDATE | state::PREPARING_DELETE
+    )
+}
+
+/// Says that a claim cannot follow its template, and fails.
+fn cannot_grow(claim: &str) -> [PodAction; 2] {
+    let because = "contains diff other than spec resource, wait pvc to be deleted";
+    [
+        PodAction::Event {
+            kind: EventType::Warning,
+            reason: "FailedUpdatePVC",
+            message: format!("failed to update pvc {claim}: {because}"),
+        },
+        PodAction::Fail(format!("can not patch pvc {claim}: {because}")),
+    ]
+}
+
 /// Ends a pod.
 fn end(view: &View<'_>, pod: &CachedPod) -> Vec<PodAction> {
     removal::plan(pod, view.pre_delete(), Vec::new(), view.now())
@@ -147,7 +195,11 @@ fn one(view: &View<'_>, pod: &Arc<CachedPod>, update: &mut Update) {
         .rolling()
         .and_then(|rolling| rolling.pod_update_policy.as_deref());
     let is_current = availability::has_revision(pod, &view.revisions.current.name);
-    if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy {
+    // Its deletion has begun. OpenKruise fails here at each pass, and updates nothing more.
+    let ends = &*pod.facts().state == state::PREPARING_DELETE;
+    if let Some(policy @ ("InPlaceIfPossible" | "InPlaceOnly")) = policy
+        && !ends
+    {
         let label = pod::label(pod, labels::REVISION_HASH).unwrap_or_default();
         let mut known = view.revisions.all.iter();
         let old = known.find(|revision| revision::same(&revision.name, label));

@@ -4,9 +4,9 @@ use futures::FutureExt as _;
 use pod_rules::field_error::aggregate;
 use serde_json::Value;
 
-use super::forbid;
 use super::mutate::mutate_stateful_set;
 use super::validate::validate_stateful_set;
+use super::{claims, forbid};
 use crate::kit::admission::{Refusal, Request, Rule, Webhook, WebhookKind, patch};
 use crate::kit::protection;
 
@@ -28,7 +28,7 @@ pub(in crate::workloads::statefulset) const WEBHOOKS: &[Webhook] = &[
             WebhookKind::Validating,
             &["CREATE", "UPDATE", "DELETE"],
         ),
-        answer: |request| async { validate(request) }.boxed(),
+        answer: |request| validate(request).boxed(),
     },
 ];
 
@@ -57,7 +57,7 @@ fn mutate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     Ok(patch(set, &changed))
 }
 
-fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
+async fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
     if request.operation == "DELETE" {
         return match request.old.and_then(protection::deletion) {
             Some(message) => Err(Refusal::new(403, message)),
@@ -65,7 +65,12 @@ fn validate(request: &Request<'_>) -> Result<Option<Value>, Refusal> {
         };
     }
     let set = request.decoded()?;
-    let errors = validate_stateful_set(set, request.old);
+    let mut errors = validate_stateful_set(set, request.old);
+    if let Some(old) = request.old
+        && request.surroundings.gates.is_on("StatefulSetAutoResizePVCGate")
+    {
+        errors.extend(claims::update(set, old, request.surroundings.client.as_ref()).await);
+    }
     if !errors.is_empty() {
         return Err(Refusal::new(422, aggregate(&errors)));
     }

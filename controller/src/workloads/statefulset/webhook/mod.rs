@@ -1,7 +1,8 @@
 //! The webhooks of StatefulSets: `mutate` fills in, `validate` refuses (`strategy`: the strategies), `forbid` keeps fields as they
-//! are. Both versions come here as they were sent.
+//! are, `claims` the templates of claims where claims follow them. Both versions come here as they were sent.
 
 mod answer;
+mod claims;
 mod forbid;
 mod mutate;
 mod strategy;

@@ -29,7 +29,7 @@ fn is_parallel(spec: &StatefulSetSpec) -> bool {
 /// The errors of a number of pods that may be unavailable.
 fn max_unavailable(spec: &StatefulSetSpec, value: &IntOrString, path: &str, errors: &mut Vec<FieldError>) {
     let shown = go_syntax::int_or_string(value);
-    rules::number_or_percentage(value, path, errors);
+    rules::positive_number(path, value, errors);
     match scaled(value, 1, Round::Up) {
         Err(error) => {
             let detail = format!("getValueFromIntOrPercent error: {error}");

@@ -35,7 +35,9 @@ pub(super) fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<Fie
     strategy::update(&spec, &mut errors);
     retention(&spec, &mut errors);
     non_negative("spec.replicas", spec.replicas, &mut errors);
-    rules::selector(&spec.selector, &spec.template, "statefulset", &mut errors);
+    if rules::selector(&spec.selector, &spec.template, "statefulset", &mut errors) {
+        errors.extend(rules::marks(&spec.template));
+    }
     errors.extend(rules::of_sets(&spec.template, "StatefulSet"));
     // OpenKruise lets this pass, and its manager then crashes in a loop.
     non_negative(
@@ -126,6 +128,33 @@ fn retention(spec: &StatefulSetSpec, errors: &mut Vec<FieldError>) {
         if !matches!(value, "" | "Retain" | "Delete") {
             let path = format!("spec.persistentVolumeClaimRetentionPolicy.{field}");
             errors.push(FieldError::not_supported(path, value, &["Retain", "Delete"]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::fine(json!({ "labels": { "app": "x" }, "annotations": { "a.b/c": "any text" } }), "")]
+    #[case::a_label(json!({ "labels": { "app": "x", "tier": "not good" } }), "spec.template.metadata.labels")]
+    #[case::an_annotation(json!({ "labels": { "app": "x" }, "annotations": { "not good": "" } }), "spec.template.metadata.annotations")]
+    fn the_form_of_labels_and_annotations(#[case] metadata: Value, #[case] expect: &str) {
+        let set = json!({ "metadata": { "name": "s" }, "spec": {
+            "selector": { "matchLabels": { "app": "x" } }, "podManagementPolicy": "Parallel", "replicas": 1,
+            "updateStrategy": { "type": "OnDelete" }, "template": { "metadata": metadata },
+        } });
+        let errors: Vec<String> = validate_stateful_set(&set, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match expect {
+            "" => assert_eq!(errors, Vec::<String>::new()),
+            path => assert!(errors.len() == 1 && errors[0].starts_with(path), "{errors:?}"),
         }
     }
 }

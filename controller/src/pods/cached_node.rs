@@ -1,0 +1,94 @@
+//! A node as the caches hold it: what says which pods may run on it.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use pod_rules::fields::path;
+use serde::{Deserialize, Deserializer};
+use shared_json::{Value, json};
+
+/// A node: its name, labels and taints.
+#[derive(Debug, Clone, Default)]
+pub struct CachedNode {
+    metadata: ObjectMeta,
+    /// Its labels and taints, in the form of the whole node.
+    shape: Value,
+}
+
+impl CachedNode {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Name, labels and taints, as fields of a node.
+    pub(crate) fn shape(&self) -> &Value {
+        &self.shape
+    }
+}
+
+impl From<Value> for CachedNode {
+    fn from(node: Value) -> Self {
+        let part = |pointer| path(&node, pointer).cloned().unwrap_or_default();
+        let text = |pointer| Some(path(&node, pointer)?.as_str()?.to_owned());
+        let labels: Option<_> = path(&node, "/metadata/labels")
+            .and_then(Value::as_object)
+            .map(|labels| {
+                let labels = labels.iter();
+                labels
+                    .filter_map(|(key, value)| Some((key.to_string(), value.as_str()?.to_owned())))
+                    .collect()
+            });
+        let shape = json!({
+            "metadata": { "name": part("/metadata/name"), "labels": part("/metadata/labels") },
+            "spec": { "taints": part("/spec/taints") },
+        });
+        Self {
+            metadata: ObjectMeta {
+                name: text("/metadata/name"),
+                uid: text("/metadata/uid"),
+                resource_version: text("/metadata/resourceVersion"),
+                labels,
+                ..ObjectMeta::default()
+            },
+            shape,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CachedNode {
+    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+        Value::deserialize(decoder).map(Self::from)
+    }
+}
+
+impl Resource for CachedNode {
+    type DynamicType = ();
+    type Scope = <Node as Resource>::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        Node::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        Node::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        Node::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        Node::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

@@ -1,0 +1,58 @@
+//! From a ConversionReview to its answer.
+
+use serde_json::{Value, json};
+
+use crate::kit::conversion::Conversion;
+use crate::workloads::ALL;
+
+/// The path at which versions are converted.
+pub const CONVERT_PATH: &str = "/convert";
+
+/// Answers `review` (`apiextensions.k8s.io/v1`): gives it back with the objects in the version that it asks for.
+#[must_use]
+pub fn convert(review: &Value) -> Value {
+    let null = Value::Null;
+    let request = review.get("request").unwrap_or(&null);
+    let wanted = request
+        .get("desiredAPIVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let objects = request.get("objects").and_then(Value::as_array);
+    let converted: Result<Vec<Value>, String> = objects
+        .into_iter()
+        .flatten()
+        .map(|object| one(object, wanted))
+        .collect();
+    let (objects, result) = match converted {
+        Ok(objects) => (objects, json!({ "status": "Success" })),
+        Err(message) => (Vec::new(), json!({ "status": "Failure", "message": message })),
+    };
+    let version = review.get("apiVersion").cloned();
+    json!({
+        "apiVersion": version.unwrap_or_else(|| json!("apiextensions.k8s.io/v1")),
+        "kind": "ConversionReview",
+        "response": { "uid": request.get("uid"), "convertedObjects": objects, "result": result },
+    })
+}
+
+fn one(object: &Value, wanted: &str) -> Result<Value, String> {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (
+        text("apiVersion").split('/').next().unwrap_or_default(),
+        text("kind"),
+    );
+    match conversion(group, kind) {
+        Some(conversion) => conversion.to(object.clone(), wanted),
+        None => Err(format!("there is no conversion of {group}, Kind={kind}")),
+    }
+}
+
+/// The conversion of a kind, if it has one.
+pub(crate) fn conversion(group: &str, kind: &str) -> Option<&'static Conversion> {
+    let mut all = ALL.iter().flat_map(|workload| workload.conversions);
+    all.find(|conversion| conversion.group == group && conversion.kind == kind)
+}
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;

@@ -1,0 +1,7 @@
+//! Carries out what was planned: `perform` does an action, `words` has the texts of events.
+
+mod perform;
+mod words;
+
+pub(super) use perform::{Performer, write_status};
+pub(super) use words::WORDS;

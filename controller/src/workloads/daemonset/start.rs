@@ -1,0 +1,74 @@
+//! The registration of DaemonSets with the manager.
+
+use std::sync::{Arc, Mutex};
+
+use super::controller::{CONTROLLER, Controller, failures};
+use super::gates::Gates;
+use super::webhook;
+use crate::kit::Informer;
+use crate::pods::actor::Actor;
+use crate::pods::revision_keeper::RevisionKeeper;
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
+
+/// The gate of ImagePullJobs. The gates for downloads of images switch it on.
+const PULL_JOBS: &str = "ImagePullJobGate";
+/// The flag for pods that the scheduler binds.
+const BY_SCHEDULER: &str = "assign-pods-by-scheduler";
+
+/// The Advanced DaemonSet.
+pub const WORKLOAD: Workload = Workload {
+    name: "daemonset",
+    controller: CONTROLLER,
+    gate: None,
+    crds: &[Crd {
+        json: include_str!("../../../../fixtures/crds/daemonsets.apps.kruise.io.json"),
+        gate: None,
+        needed_by: &[],
+    }],
+    rbac: &[
+        Right::new("apps", "controllerrevisions", OWN),
+        Right::new("apps.kruise.io", "daemonsets", OWN),
+        Right::new("apps.kruise.io", "daemonsets/finalizers", &["update"]),
+        Right::new("apps.kruise.io", "daemonsets/status", STATUS),
+        Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
+    ],
+    conversions: &[super::conversion::CONVERSION],
+    webhooks: webhook::WEBHOOKS,
+    workers_flag: "daemonset-workers",
+    flags: &[(
+        BY_SCHEDULER,
+        Takes::Truth,
+        "true",
+        "the scheduler binds the pods of DaemonSets to their nodes",
+    )],
+    metrics: &[],
+    start,
+};
+
+fn start(start: &mut Start<'_>) {
+    let gates = Gates::of(|name| start.options.gates.is_on(name));
+    let actor = Actor {
+        client: start.client.clone(),
+        recorder: start.recorder(),
+        expectations: Arc::default(),
+        names: Arc::clone(&start.options.names),
+        clock: Arc::clone(&start.options.clock),
+        words: &super::act::WORDS,
+    };
+    let controller = Controller {
+        sets: start.runtime.cache(),
+        pods: start.runtime.cache(),
+        nodes: start.runtime.cluster_cache(),
+        revisions: RevisionKeeper::new(start.runtime.cache()),
+        jobs: match gates.predownload {
+            true => start.runtime.cache(),
+            false => Informer::new(),
+        },
+        failures: Mutex::new(failures()),
+        actor,
+        gates,
+        by_scheduler: start.is_set(BY_SCHEDULER),
+    };
+    let (queue, workers) = (start.queue(), start.workers());
+    start.runtime.add(&Arc::new(controller), &queue, workers);
+}

@@ -1,0 +1,70 @@
+//! Images that are pulled before pods are updated in place (feature gate `PreDownloadImageForInPlaceUpdate`).
+
+use kube::ResourceExt as _;
+
+use super::view::View;
+use crate::api::labels;
+use crate::kit::numbers::{Round, scaled};
+use crate::pods::PodAction;
+use crate::pods::inplace::change;
+use crate::pods::pull_jobs::{self, JobSource, int_or_string};
+
+/// Sets with no more pods than this are updated without.
+const REPLICAS_MIN: i32 = 3;
+
+/// Makes the jobs for a new revision once, and takes them away when every pod has it.
+pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
+    if !view.gates.predownload {
+        return Vec::new();
+    }
+    let (current, update) = (&view.revisions.current, &view.revisions.update);
+    if current.name == update.name {
+        return pull_jobs::delete(&view.observed.jobs);
+    }
+    let set = view.set();
+    let source = JobSource {
+        owner: &view.owner,
+        annotations: set.annotations(),
+        selector: &set.spec.selector,
+        template: &set.spec.template,
+        update: &update.name,
+        revisions: &view.observed.revisions,
+    };
+    if source.is_decided() || waits(view) {
+        return Vec::new();
+    }
+    if needless(view) {
+        return source.ignore();
+    }
+    source.create(pull_jobs::images(&[&current.template], &update.template))
+}
+
+/// Whether too few pods run the new revision yet: it may be a bad one.
+fn waits(view: &View<'_>) -> bool {
+    let set = view.set();
+    let Some(text) = set.annotations().get(labels::PREDOWNLOAD_MIN_UPDATED_READY) else {
+        return false;
+    };
+    // What cannot be read counts as none, as in OpenKruise.
+    let wanted = scaled(&int_or_string(text), view.settings.replicas, Round::Up).unwrap_or(0);
+    let status = set.status.as_ref();
+    let ready = status
+        .filter(|status| status.update_revision == view.revisions.update.name)
+        .map_or(0, |status| status.updated_ready_replicas);
+    wanted > ready
+}
+
+/// Whether pulling early gains nothing: pods are recreated, there are few, or all are updated at once.
+fn needless(view: &View<'_>) -> bool {
+    let settings = &view.settings;
+    let rolling = view.rolling().filter(|_| settings.rolling);
+    let policy = rolling.and_then(|rolling| rolling.pod_update_policy.as_deref());
+    let in_place = matches!(policy, Some("InPlaceIfPossible" | "InPlaceOnly"));
+    let all_at_once = settings.partition == Some(0) && settings.max_unavailable >= settings.replicas;
+    if !in_place || settings.replicas <= REPLICAS_MIN || all_at_once {
+        return true;
+    }
+    let (current, update) = (&view.revisions.current, &view.revisions.update);
+    let options = view.gates.in_place();
+    change::change(&current.template, &update.template, &update.name, 0, options).is_none()
+}
