@@ -26,7 +26,7 @@ const ROOMS: [&str; 5] = [
     "statefulset",
 ];
 
-/// The rooms of `injection`, each of which fills in what a kind asks for and names it.
+/// The rooms of `injection`, each of which works for one kind and names it.
 const INJECTION_ROOMS: [&str; 1] = ["injection/sidecars/"];
 
 /// The sources below a folder, but for those that hold tests alone.

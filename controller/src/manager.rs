@@ -8,7 +8,7 @@ use kube::Client;
 use crate::kit::{Runtime, WorkQueue};
 use crate::pods::launch_priority::Launcher;
 use crate::pods::readiness::Readiness;
-use crate::workloads::{ALL, Options, Start};
+use crate::workloads::{Options, Start};
 
 /// The controllers of OpenKruise on one client.
 pub struct Manager {
@@ -34,7 +34,7 @@ impl Manager {
         runtime.add(&Arc::new(readiness), &Arc::new(WorkQueue::new()), 1);
         let launcher = Launcher::new(client.clone(), runtime.cache());
         runtime.add(&Arc::new(launcher), &Arc::new(WorkQueue::new()), 1);
-        for workload in ALL.iter().filter(|workload| workload.is_on(&options.gates)) {
+        for workload in options.workloads() {
             (workload.start)(&mut Start {
                 runtime: &mut runtime,
                 client: &client,

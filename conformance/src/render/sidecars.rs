@@ -135,7 +135,7 @@ fn others(pod: &Value, name: &str) -> String {
         .collect()
 }
 
-/// The containers of a pod with what they get of the sets, its volumes and its secrets for images.
+/// The containers of a pod with their variables, mounts, devices and resources; its volumes and its secrets for images.
 fn parts(pod: &Value, name: &str) -> String {
     let mut out = String::new();
     for (list, kind) in [

@@ -1,4 +1,4 @@
-//! What is filled into new pods, whoever makes them: `pod` is the webhook, `sidecars` fills in the containers of SidecarSets.
+//! Fills in new pods: `pod` is the webhook, `sidecars` fills in the containers of SidecarSets.
 
 mod pod;
 pub(crate) mod sidecars;

@@ -100,7 +100,8 @@ impl Surroundings {
         api.get_opt(&key.name).await.map_err(|error| error.to_string())
     }
 
-    /// The cache of a kind, once it has seen all objects that exist. Without a cluster there are those that were put there.
+    /// The cache of a kind, once it has seen all objects that exist. It is empty where the API server does not serve the kind. Without a
+    /// cluster there are the objects that were put there.
     ///
     /// # Errors
     /// The refusal of a request for which the cache comes too late.
@@ -108,6 +109,9 @@ impl Surroundings {
         let Some(client) = &self.client else {
             return Ok(self.caches.held());
         };
+        if !self.caches.has::<K>() && !is_served::<K>(client).await {
+            return Ok(Informer::new());
+        }
         let cache = self.caches.of::<K>(Api::all(client.clone()));
         match tokio::time::timeout(CACHE_TIMEOUT, cache.wait_synced()).await {
             Ok(()) => Ok(cache),
@@ -120,6 +124,19 @@ impl Surroundings {
             }
         }
     }
+}
+
+/// Whether the API server serves a kind, as far as it says.
+async fn is_served<K: Cached>(client: &Client) -> bool {
+    if K::group(&()).is_empty() {
+        return true;
+    }
+    let Ok(list) = client.list_api_group_resources(&K::api_version(&())).await else {
+        return true;
+    };
+    list.resources
+        .iter()
+        .any(|resource| resource.name == K::plural(&()))
 }
 
 /// The request of an AdmissionReview.

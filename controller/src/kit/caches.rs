@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::informer::{Cached, Informer};
 
-/// An [`Informer`] for each kind that somebody asked for, and the watches that fill them.
+/// An [`Informer`] for each kind that is read, and the watches that fill them.
 #[derive(Default)]
 pub(super) struct Caches {
     held: Vec<(TypeId, Box<dyn Any + Send>)>,
@@ -44,7 +44,7 @@ impl Caches {
         self.held.push((TypeId::of::<K>(), Box::new(cache)));
     }
 
-    /// The watches that nobody has taken yet.
+    /// The watches that have not been taken yet.
     pub(super) fn take_watches(&mut self) -> Vec<BoxFuture<'static, ()>> {
         std::mem::take(&mut self.watches)
     }
@@ -65,6 +65,12 @@ impl WebhookCaches {
             running.spawn(watch);
         }
         cache
+    }
+
+    /// Whether the kind is watched.
+    pub(super) fn has<K: Cached>(&self) -> bool {
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.0.known::<K>().is_some()
     }
 
     /// The cache of a kind that was put here; an empty one if there is none.

@@ -110,7 +110,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 
     /// Puts `key` into the queue after `delay`, also if it is worked on before; or earlier if that was asked before. So does client-go
-    /// with what an event asks for.
+    /// with the delays that events ask for.
     pub(crate) fn add_surely_after(&self, key: K, delay: Duration) {
         let at = Instant::now() + delay;
         {

@@ -112,7 +112,7 @@ pub(crate) fn oldest_first(revisions: &[Arc<ControllerRevision>]) -> Vec<&Contro
 /// Labels or annotations.
 type Texts = BTreeMap<String, String>;
 
-/// What a new revision is made of, beside its data.
+/// The owner and the marks of a new revision.
 pub(crate) struct New<'a> {
     /// The owner, in the namespace of its revisions.
     pub(crate) owner: &'a Owner,
@@ -130,7 +130,7 @@ pub(crate) struct New<'a> {
 pub(crate) struct Place<'a> {
     /// The name of its revision.
     pub(crate) name: String,
-    /// What to write, if anything.
+    /// The write that it needs, if it needs one.
     pub(crate) action: Option<RevisionAction>,
     /// Its revision, if there is one.
     pub(crate) equal: Option<&'a ControllerRevision>,

@@ -317,8 +317,11 @@ async fn lead(
     tokio::pin!(stop);
     master(0.0);
     let elected = async {
-        wait_for_definitions(&client).await;
-        let options = options.await;
+        let left_out = wait_for_definitions(&client).await;
+        let options = Options {
+            left_out,
+            ..options.await
+        };
         count_workers(&options);
         if let Some(election) = &mut election {
             tracing::info!(lease, identity = us, "waiting for the lease");
@@ -367,7 +370,7 @@ async fn lead(
 
 /// Says in the metrics how many workers each controller has.
 fn count_workers(options: &Options) {
-    for workload in ALL.iter().filter(|workload| workload.is_on(&options.gates)) {
+    for workload in options.workloads() {
         let workers = u32::try_from(workload.workers(&options.settings)).unwrap_or(u32::MAX);
         options.metrics.set(
             "controller_runtime_max_concurrent_reconciles",
@@ -382,16 +385,42 @@ fn definitions() -> impl Iterator<Item = &'static Crd> {
     ALL.iter().flat_map(|workload| workload.crds)
 }
 
-/// Waits until the API server serves the definitions that no gate switches.
-async fn wait_for_definitions(client: &Client) {
-    for definition in definitions().filter(|definition| definition.gate.is_none()) {
-        let mut told = false;
-        while is_served(client, definition).await != Some(true) {
-            if !std::mem::replace(&mut told, true) {
-                tracing::info!("waiting for CustomResourceDefinition {}", definition.name());
+/// Waits until the API server serves the definitions that no gate switches. Gives the names of the kinds that are left out, as OpenKruise
+/// leaves them out: the server has other kinds of their version, which an older installation brought. They count from the next start.
+async fn wait_for_definitions(client: &Client) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    for workload in ALL {
+        let definitions = workload
+            .crds
+            .iter()
+            .filter(|definition| definition.gate.is_none());
+        for definition in definitions {
+            if !wait_for_definition(client, definition).await {
+                tracing::warn!("CustomResourceDefinition {} is not there", definition.name());
+                left_out.push(workload.name);
             }
-            tokio::time::sleep(DEFINITION_RETRY).await;
         }
+    }
+    left_out
+}
+
+/// Waits until the API server serves a definition, for good if it does not know the version at all. Whether it does in the end.
+async fn wait_for_definition(client: &Client, definition: &Crd) -> bool {
+    let mut retries = GATE_DEFINITION_RETRIES.iter();
+    let mut is_waiting = false;
+    loop {
+        let delay = match is_served(client, definition).await {
+            Some(true) => return true,
+            Some(false) => match retries.next() {
+                Some(delay) => *delay,
+                None => return false,
+            },
+            None => DEFINITION_RETRY,
+        };
+        if !std::mem::replace(&mut is_waiting, true) {
+            tracing::info!("waiting for CustomResourceDefinition {}", definition.name());
+        }
+        tokio::time::sleep(delay).await;
     }
 }
 
@@ -506,6 +535,37 @@ mod tests {
         let longest = Duration::from_secs(60);
         let delays = "--rate-limiter-base-delay=1s --rate-limiter-max-delay=1m";
         assert_eq!(of(delays), (3, None, false, RetryDelays { first, longest }));
+    }
+
+    /// The API server serves these resources of the two versions; the first questions are not answered.
+    #[rstest]
+    #[case::all("clonesets", "sidecarsets statefulsets", 0, &[], 0)]
+    #[case::late("clonesets", "sidecarsets statefulsets", 2, &[], 4)]
+    #[case::of_an_older_installation("clonesets", "statefulsets", 0, &["sidecarset"], 15)]
+    #[tokio::test(start_paused = true)]
+    async fn kinds_without_a_definition_are_left_out(
+        #[case] alpha: &'static str,
+        #[case] beta: &'static str,
+        #[case] unanswered: usize,
+        #[case] want: &[&str],
+        #[case] seconds: u64,
+    ) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: hyper::Request<Body>| {
+            let is_beta = request.uri().path().ends_with("v1beta1");
+            let names = if is_beta { beta } else { alpha };
+            let resources: Vec<_> = names
+                .split_whitespace()
+                .map(|name| json!({"name": name, "singularName": "", "namespaced": true, "kind": "K", "verbs": []}))
+                .collect();
+            let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "x/v1", "resources": resources});
+            let is_answered = asked.fetch_add(1, Ordering::Relaxed) >= unanswered;
+            let answer = hyper::Response::builder().status(if is_answered { 200 } else { 404 });
+            std::future::ready(answer.body(Body::from(list.to_string().into_bytes())))
+        });
+        let began = tokio::time::Instant::now();
+        let left_out = wait_for_definitions(&Client::new(service, "default")).await;
+        assert_eq!((left_out, began.elapsed().as_secs()), (want.to_vec(), seconds));
     }
 
     /// The API server serves these resources from the question of that number on.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use client_kit::{Clock as _, Seed, SeededNames, SharedClock, SharedNames, SystemClock};
 
+use super::ALL;
 use super::cloneset::Planner;
-use super::workload::Settings;
+use super::workload::{Settings, Workload};
 use crate::gates::FeatureGates;
 use crate::kit::RetryDelays;
 use crate::metrics::Metrics;
@@ -35,10 +36,21 @@ pub struct Options {
     pub settings: Settings,
     /// The only namespace that is looked at; all of them if there is none.
     pub namespace: Option<String>,
-    /// The manager's own namespace, in which it keeps what belongs to the cluster.
+    /// The manager's own namespace, in which it keeps revisions of objects of the cluster.
     pub own_namespace: String,
     /// How long an object waits after failures.
     pub retry: RetryDelays,
+    /// The names of kinds whose controllers do not start, because the API server does not serve them.
+    pub left_out: Vec<&'static str>,
+}
+
+impl Options {
+    /// The kinds whose controllers start.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &'static Workload> {
+        ALL.iter()
+            .copied()
+            .filter(|workload| workload.is_on(&self.gates) && !self.left_out.contains(&workload.name))
+    }
 }
 
 impl Default for Options {
@@ -59,6 +71,7 @@ impl Default for Options {
             namespace: None,
             own_namespace: OWN_NAMESPACE.to_owned(),
             retry: RetryDelays::default(),
+            left_out: Vec::new(),
         }
     }
 }

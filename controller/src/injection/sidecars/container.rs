@@ -18,7 +18,7 @@ pub(super) struct Around<'a> {
     pub(super) resource_targets: Vec<&'a Value>,
     /// The pod's labels.
     pub(super) labels: &'a Labels,
-    /// The pod's annotations, with what the sets give it.
+    /// The pod's annotations, with those that the sets give it.
     pub(super) annotations: &'a Labels,
 }
 

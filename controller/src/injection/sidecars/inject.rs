@@ -19,7 +19,7 @@ pub(crate) struct Ways {
     pub(crate) now: Timestamp,
 }
 
-/// What all sets give to a pod.
+/// The parts that all sets give to a pod.
 #[derive(Default)]
 struct Gifts {
     inits: Vec<Injected>,

@@ -1,4 +1,4 @@
-//! Puts the lists of a pod together with what is injected.
+//! Merges injected containers, volumes and secrets into the lists of a pod.
 
 use serde_json::Value;
 

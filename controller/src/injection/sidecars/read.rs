@@ -69,7 +69,7 @@ pub(in crate::injection) async fn mutate(pod: &mut Value, request: &Request<'_>)
 /// The set as the pod gets it: as it is, or as it was in a revision.
 async fn version(set: &SidecarSet, pod: &Labels, request: &Request<'_>) -> Result<SidecarSet, Refusal> {
     let name = set.name_any();
-    // Reviews are told apart by their uid.
+    // Each review has a uid of its own.
     let percent = || Seed(0).fork(request.uid).fork(&name).random().between(1, 100);
     let refused = |message: String| Refusal::new(500, message);
     let Some(revision) = wanted(set, pod, percent).map_err(refused)? else {

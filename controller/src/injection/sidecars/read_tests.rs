@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use kube::client::Body;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -99,4 +101,25 @@ async fn new_pods(
 ) {
     let got = containers(namespace, pod, sets).await;
     assert_eq!(got.as_deref().map_err(String::as_str), want);
+}
+
+/// The API server serves other kinds of the version alone, and is asked for nothing else.
+#[tokio::test]
+async fn without_the_definition_pods_get_no_sidecars() {
+    let service = tower::service_fn(|request: hyper::Request<Body>| {
+        assert_eq!(request.uri().path(), "/apis/apps.kruise.io/v1beta1");
+        let resource = json!({ "name": "statefulsets", "singularName": "", "namespaced": true, "kind": "K", "verbs": [] });
+        let list = json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps.kruise.io/v1beta1", "resources": [resource] });
+        std::future::ready(hyper::Response::builder().body(Body::from(list.to_string().into_bytes())))
+    });
+    let surroundings = Surroundings {
+        client: Some(Client::new(service, "default")),
+        ..Surroundings::alone(FeatureGates::default())
+    };
+    let pod = json!({ "metadata": { "namespace": "a" }, "spec": { "containers": [{ "name": "main", "image": "i" }] } });
+    let webhooks: Vec<_> = crate::injection::WEBHOOKS.iter().collect();
+    assert_eq!(
+        admit_whole(&webhooks, &pod, None, &surroundings).await,
+        Ok(pod.clone())
+    );
 }

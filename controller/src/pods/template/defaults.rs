@@ -31,14 +31,14 @@ pub(crate) fn pod_template(template: &mut Value) {
     }
 }
 
-/// Fills in what is missing in a container that is part of no pod. Startup probes are left as they are.
+/// Fills the defaults into a container that is part of no pod. Startup probes are left as they are.
 pub(crate) fn lone_container(container: &mut Map<String, Value>) {
     let policy = pull_policy(container.get("image").and_then(Value::as_str).unwrap_or_default());
     set(container, "imagePullPolicy", json!(policy));
     self::container(container, false, &PROBES[..2]);
 }
 
-/// Fills in what is missing in volumes that are part of no pod.
+/// Fills the defaults into volumes that are part of no pod.
 pub(crate) fn volumes(volumes: &mut Value) {
     objects(Some(volumes)).for_each(volume);
 }

@@ -27,7 +27,7 @@ pub(super) const CONTROLLER: &str = "sidecarset-controller";
 /// How long a pass waits for writes to pods that the watch has not shown yet.
 const UNSEEN_RETRY: Duration = Duration::from_secs(1);
 
-/// The caches of the reconciler, and who acts for it.
+/// The caches of the reconciler, and its actor.
 pub(super) struct Controller {
     pub(super) sets: Informer<SidecarSet>,
     pub(super) pods: Informer<CachedPod>,

@@ -1,4 +1,4 @@
-//! Carries out what was planned: `perform` does an action, `set` writes the set's status and labels its revisions.
+//! Carries out a plan: `perform` does an action, `set` writes the set's status and labels its revisions.
 
 mod perform;
 mod set;

@@ -8,7 +8,7 @@ use crate::pods::PodAction;
 use crate::pods::actor::Actor;
 use crate::workloads::sidecarset::plan::Action;
 
-/// Does what `action` says.
+/// Carries out an action.
 ///
 /// # Errors
 /// Those of the requests, and the failure that the action says.

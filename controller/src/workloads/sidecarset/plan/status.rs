@@ -5,7 +5,7 @@ use crate::pods::Revisions;
 use crate::workloads::sidecarset::observe::Observed;
 use crate::workloads::sidecarset::sidecars::Sidecars;
 
-/// The status of what was observed.
+/// The status of the observed moment.
 pub(super) fn plan(observed: &Observed, revisions: &Revisions) -> SidecarSetStatus {
     let sidecars = Sidecars::of(&observed.set);
     let mut status = SidecarSetStatus {

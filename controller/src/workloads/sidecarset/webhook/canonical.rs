@@ -26,7 +26,7 @@ pub(super) fn read(spec: &Value) -> Result<SidecarSetSpec, String> {
         fields.retain(|_, field| !field.is_null());
     }
     let mut spec: SidecarSetSpec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
-    // What Kubernetes defines goes through its own types, as part of a pod.
+    // Fields that Kubernetes defines go through its own types, as part of a pod.
     let raw = |list: &Option<Vec<SidecarContainer>>| -> Value {
         let list = list.iter().flatten();
         list.map(|container| Value::Object(container.container.clone()))
@@ -81,7 +81,7 @@ fn none_if_empty(text: &mut Option<String>) {
     }
 }
 
-/// Leaves out what Go leaves out, and puts in what it always writes.
+/// Leaves out the fields that Go leaves out, and adds those that it always writes.
 fn tidy(container: &mut SidecarContainer) {
     none_if_empty(&mut container.pod_inject_policy);
     let upgrade = container.upgrade_strategy.get_or_insert_default();

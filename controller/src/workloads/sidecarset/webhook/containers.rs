@@ -187,7 +187,7 @@ fn regex_error(pattern: &str, error: &regex::Error) -> String {
     format!("error parsing regexp: {words}")
 }
 
-/// A policy as Go prints it, but for the addresses of what it points to.
+/// A policy as Go prints it, but for the addresses behind its pointers.
 fn shown(policy: &ResourcesPolicy) -> String {
     let pointer = |kind: &str, is_set: bool| match is_set {
         true => format!("(*v1beta1.{kind})(...)"),

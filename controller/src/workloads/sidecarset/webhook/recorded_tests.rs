@@ -22,7 +22,7 @@ const NOT_THE_WEBHOOKS: [&str; 4] = [
 ];
 /// Filled in by the server itself: defaults of the definition.
 const FILLED_IN_BY_THE_SERVER: [&str; 1] = ["sidecarset-new/14-invalid-policy-regex-empty"];
-/// Go prints the addresses of what the value points to.
+/// Go prints the addresses of values behind pointers.
 const PRINTED_OTHERWISE: [&str; 1] = ["sidecarset-new/22-invalid-init-policy-without-restart-policy"];
 
 /// A cluster whose white list has a rule for other sets.
@@ -41,7 +41,7 @@ fn surroundings() -> Surroundings {
     }
 }
 
-/// What of an object is compared.
+/// The compared parts of an object.
 fn essence(object: &Value) -> Value {
     let annotations = [
         "kruise.io/sidecarset-hash",

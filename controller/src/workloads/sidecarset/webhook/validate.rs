@@ -14,7 +14,7 @@ use crate::injection::sidecars::selection::Labels;
 /// The longest name of a set.
 const NAME_LENGTH_MAX: usize = 63;
 
-/// A set, and what its errors depend on.
+/// A set, and the objects on which its errors depend.
 pub(super) struct Subject<'a> {
     /// The set's name.
     pub(super) name: &'a str,
