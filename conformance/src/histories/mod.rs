@@ -7,6 +7,7 @@
 //! went wrong is played again by its number.
 
 mod cloneset;
+mod daemonset;
 mod deeds;
 mod player;
 mod pod;
@@ -23,6 +24,7 @@ use crate::bench::simulate_seed;
 use crate::error::Error;
 use crate::suite::Simulate;
 use cloneset::CloneSetWish;
+use daemonset::DaemonSetWish;
 use player::Player;
 use statefulset::StatefulSetWish;
 use wish::Wish;
@@ -38,19 +40,22 @@ const REST: Duration = Duration::from_secs(600);
 pub enum Kind {
     /// CloneSets.
     CloneSet,
+    /// Advanced DaemonSets.
+    DaemonSet,
     /// Advanced StatefulSets.
     StatefulSet,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::CloneSet, Self::StatefulSet];
+    pub const ALL: [Self; 3] = [Self::CloneSet, Self::DaemonSet, Self::StatefulSet];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::CloneSet => "cloneset",
+            Self::DaemonSet => "daemonset",
             Self::StatefulSet => "statefulset",
         }
     }
@@ -58,6 +63,7 @@ impl Kind {
     fn wish(self, random: &mut Random) -> Box<dyn Wish> {
         match self {
             Self::CloneSet => Box::new(CloneSetWish::random(random)),
+            Self::DaemonSet => Box::new(DaemonSetWish::random(random)),
             Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
         }
     }

@@ -7,7 +7,9 @@ use rstest::rstest;
 const HISTORIES: u64 = 24;
 
 #[rstest]
-fn nothing_that_must_not_happen_happens(#[values(Kind::CloneSet, Kind::StatefulSet)] kind: Kind) {
+fn nothing_that_must_not_happen_happens(
+    #[values(Kind::CloneSet, Kind::DaemonSet, Kind::StatefulSet)] kind: Kind,
+) {
     let mut bad = Vec::new();
     let mut struck = 0;
     for seed in 0..HISTORIES {
