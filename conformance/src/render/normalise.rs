@@ -43,9 +43,10 @@ const OF_ONE_CHANGE: [&str; 2] = ["Killing", "ResetContainerSucceed"];
 /// Events, by their reason and a part of their message, that come from the recordings' test bed: caches, volumes and the node
 /// authorizer that were slow on a busy machine, whether the scheduler or the provisioner of volumes was first (the recordings of one
 /// step have it either way), volumes that its provisioner cannot delete, a probe that met a container between two lives.
-const OF_THE_TEST_BED: [(&str, &str); 6] = [
+const OF_THE_TEST_BED: [(&str, &str); 7] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
     ("FailedMount", "no relationship found between node"),
+    ("FailedMount", "node requested token bound to a pod scheduled on a different node"),
     ("FailedMount", "failed to process volumes="),
     ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
     ("VolumeFailedDelete", "host_path deleter only supports"),

@@ -77,7 +77,7 @@ pub enum PodAction {
         patch: Value,
         /// The revision it leads to.
         revision: String,
-        /// Mark it to be recreated when this fails for another reason than a conflict.
+        /// Mark it to be recreated when this fails for another reason than a conflict, and its containers get no more of the node.
         or_recreate: bool,
     },
     /// Mark a pod to be deleted, so that it is recreated with another revision.

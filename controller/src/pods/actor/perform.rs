@@ -39,7 +39,8 @@ impl Actor {
                 };
                 let result = self.update_in_place(owner, pod, &patches, revision).await;
                 match result {
-                    Err(error) if *or_recreate && error.kind == Kind::Refused => {
+                    // What the node has no room for now, it may have room for later.
+                    Err(error) if *or_recreate && resize.is_none() && error.kind == Kind::Refused => {
                         self.recreate(owner, pod, false, revision).await
                     }
                     result => result,
