@@ -83,6 +83,8 @@ impl Wish for DaemonSetWish {
     fn object(&self) -> Value {
         let mut spec = self.spec();
         spec["selector"] = json!({"matchLabels": {"app": "a"}});
+        // It is taken off by a patch alone.
+        spec["template"]["spec"]["nodeSelector"] = json!({});
         spec["template"]["metadata"] = json!({"labels": {"app": "a", HELD_BEFORE_DELETE: "yes"}});
         json!({"apiVersion": self.api_version(), "kind": self.kind(), "metadata": {"name": "a"}, "spec": spec})
     }
