@@ -539,9 +539,9 @@ mod tests {
 
     /// The API server serves these resources of the two versions; the first questions are not answered.
     #[rstest]
-    #[case::all("clonesets", "sidecarsets statefulsets", 0, &[], 0)]
-    #[case::late("clonesets", "sidecarsets statefulsets", 2, &[], 4)]
-    #[case::of_an_older_installation("clonesets", "statefulsets", 0, &["sidecarset"], 15)]
+    #[case::all("clonesets", "daemonsets sidecarsets statefulsets", 0, &[], 0)]
+    #[case::late("clonesets", "daemonsets sidecarsets statefulsets", 2, &[], 4)]
+    #[case::of_an_older_installation("clonesets", "daemonsets statefulsets", 0, &["sidecarset"], 15)]
     #[tokio::test(start_paused = true)]
     async fn kinds_without_a_definition_are_left_out(
         #[case] alpha: &'static str,
