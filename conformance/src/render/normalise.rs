@@ -46,7 +46,10 @@ const OF_ONE_CHANGE: [&str; 2] = ["Killing", "ResetContainerSucceed"];
 const OF_THE_TEST_BED: [(&str, &str); 7] = [
     ("FailedMount", "failed to sync configmap cache: timed out"),
     ("FailedMount", "no relationship found between node"),
-    ("FailedMount", "node requested token bound to a pod scheduled on a different node"),
+    (
+        "FailedMount",
+        "node requested token bound to a pod scheduled on a different node",
+    ),
     ("FailedMount", "failed to process volumes="),
     ("FailedScheduling", "unbound immediate PersistentVolumeClaims"),
     ("VolumeFailedDelete", "host_path deleter only supports"),

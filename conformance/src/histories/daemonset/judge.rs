@@ -149,7 +149,9 @@ impl Moment<'_> {
         } = self.numbers;
         let taken = before.is_surely_available(min_ready_ms, self.at_ms)
             && !after.is_available(min_ready_ms, self.at_ms);
-        let counts = self.numbers.fits(node) && !self.by_hand && self.numbers.partition == 0;
+        let mut others = self.world.pods.values().filter(|(other, _)| other == node);
+        let is_replaced = others.any(|(_, pod)| pod.is_available(min_ready_ms, self.at_ms));
+        let counts = self.numbers.fits(node) && !self.by_hand && self.numbers.partition == 0 && !is_replaced;
         let left = self.nodes(|pod| pod.is_available(min_ready_ms, self.at_ms));
         (taken && counts && left < desired - max_unavailable).then(|| {
             format!(
