@@ -59,9 +59,10 @@ impl ActError {
         Err(Self { message, kind })
     }
 
-    /// Whether the object has gone, or another has its name: the writer has nothing more to do.
+    /// Whether the object has gone, or another has its name: the writer has nothing more to do. A conflict does not say that: the write
+    /// is tried again, with what the cache has by then.
     pub(crate) fn is_about_another(&self) -> bool {
-        matches!(self.kind, Kind::NotFound | Kind::AlreadyExists | Kind::Conflict)
+        matches!(self.kind, Kind::NotFound | Kind::AlreadyExists)
     }
 }
 

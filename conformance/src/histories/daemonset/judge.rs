@@ -44,16 +44,16 @@ pub(super) fn wrongs(history: &[Change], deeds: &Deeds) -> Vec<String> {
                 let node = node_of(&change.object);
                 let after = Pod::of(&change.object, before.as_ref(), change.at_ms);
                 world.pods.insert(name.clone(), (node.clone(), after.clone()));
-                if deeds.outrun(change.at_ms) {
-                    continue;
-                }
                 let moment = Moment {
                     numbers: Numbers::of(&world.set, NODES),
                     world: &world,
                     by_hand: deeds.deleted.contains(&after.uid),
                     at_ms: change.at_ms,
                 };
-                let fault = moment.fault(&node, before.as_ref(), &after);
+                let missing = moment.missing(&node, before.as_ref(), &after);
+                let fault = moment.fault(&node, before.as_ref(), &after, &missing);
+                world.missing = missing;
+                let fault = fault.filter(|_| !deeds.outrun(change.at_ms));
                 out.extend(fault.map(|fault| format!("at {} ms, {name}: {fault}", change.at_ms)));
             }
             _ => {}
@@ -67,6 +67,8 @@ struct World {
     set: Value,
     pods: BTreeMap<String, (String, Pod)>,
     newest: (i64, String),
+    /// The nodes whose pod in service the controller has taken away, and that have none yet.
+    missing: BTreeSet<String>,
 }
 
 impl Default for World {
@@ -75,6 +77,7 @@ impl Default for World {
             set: json!({}),
             pods: BTreeMap::new(),
             newest: (0, String::new()),
+            missing: BTreeSet::new(),
         }
     }
 }
@@ -112,7 +115,38 @@ impl Moment<'_> {
         i64::try_from(nodes.len()).unwrap_or(i64::MAX)
     }
 
-    fn fault(&self, node: &str, before: Option<&Pod>, after: &Pod) -> Option<String> {
+    /// Whether a pod on a node is in service.
+    fn is_served(&self, node: &str) -> bool {
+        let mut pods = self.world.pods.values().filter(|(other, _)| other == node);
+        pods.any(|(_, pod)| pod.is_available(self.numbers.min_ready_ms, self.at_ms))
+    }
+
+    /// The nodes whose pod in service the controller has taken away, after a change of a pod. An old pod that does not serve may be
+    /// replaced at any time, and takes nothing away.
+    fn missing(&self, node: &str, before: Option<&Pod>, after: &Pod) -> BTreeSet<String> {
+        let mut missing = self.world.missing.clone();
+        // No change tells when a pod has been ready for long enough.
+        missing.retain(|node| !self.is_served(node));
+        let goes = |pod: &Pod| pod.ends || pod.held;
+        if self.is_served(node) || !self.numbers.fits(node) {
+            missing.remove(node);
+        } else if let Some(before) = before.filter(|_| !self.by_hand) {
+            if before.is_surely_available(self.numbers.min_ready_ms, self.at_ms) {
+                missing.insert(node.to_owned());
+            } else if !goes(before) && goes(after) && !self.world.is_new(before) {
+                missing.remove(node);
+            }
+        }
+        missing
+    }
+
+    fn fault(
+        &self,
+        node: &str,
+        before: Option<&Pod>,
+        after: &Pod,
+        missing: &BTreeSet<String>,
+    ) -> Option<String> {
         if after.restarts > after.images {
             return Some(format!(
                 "{} restarts for {} changes of the image",
@@ -122,7 +156,7 @@ impl Moment<'_> {
         match before {
             None => self.created(node),
             Some(before) => self
-                .too_few(node, before, after)
+                .too_few(missing)
                 .or_else(|| self.too_new(node, before, after)),
         }
     }
@@ -139,31 +173,21 @@ impl Moment<'_> {
         (there > most).then(|| format!("created as number {there} on {node}"))
     }
 
-    /// A node was left without a pod in service that should have kept it. With a partition the controller does not look at all nodes.
-    fn too_few(&self, node: &str, before: &Pod, after: &Pod) -> Option<String> {
-        let Numbers {
-            desired,
-            max_unavailable,
-            min_ready_ms,
-            ..
-        } = self.numbers;
-        let taken = before.is_surely_available(min_ready_ms, self.at_ms)
-            && !after.is_available(min_ready_ms, self.at_ms);
-        let mut others = self.world.pods.values().filter(|(other, _)| other == node);
-        let is_replaced = others.any(|(_, pod)| pod.is_available(min_ready_ms, self.at_ms));
-        let counts = self.numbers.fits(node) && !self.by_hand && self.numbers.partition == 0 && !is_replaced;
-        let left = self.nodes(|pod| pod.is_available(min_ready_ms, self.at_ms));
-        (taken && counts && left < desired - max_unavailable).then(|| {
-            format!(
-                "taken away, which leaves {left} of {desired} available, {max_unavailable} may be missing"
-            )
+    /// More nodes were left without a pod in service than may be. With a partition the controller does not look at all nodes.
+    fn too_few(&self, missing: &BTreeSet<String>) -> Option<String> {
+        let may_be = self.numbers.max_unavailable;
+        let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
+        let more = missing.len() > self.world.missing.len() && self.numbers.partition == 0;
+        (more && count > may_be).then(|| {
+            let desired = self.numbers.desired;
+            format!("taken away as number {count} of {desired}, {may_be} may be missing")
         })
     }
 
-    /// An old pod was replaced, or brought to the new revision, that should have stayed.
+    /// An old pod was replaced, or brought to the new revision, that should have stayed. One with a new pod beside it goes in any case.
     fn too_new(&self, node: &str, before: &Pod, after: &Pod) -> Option<String> {
         let replaced = !before.ends && after.ends || before.revision != after.revision;
-        let counts = self.numbers.fits(node) && !self.by_hand && !after.marked;
+        let counts = self.numbers.fits(node) && !self.by_hand && !after.marked && self.numbers.max_surge == 0;
         if !replaced || !counts || self.world.is_new(before) || before.held {
             return None;
         }

@@ -61,7 +61,7 @@ fn begun(rolling: Value) -> Vec<Change> {
 #[case::two_of_one(
     json!({}),
     vec![pod(9, Modified, "a-3", "3", "old", "True", true), pod(9, Modified, "a-2", "2", "old", "True", true)],
-    Some("leaves 1 of 3")
+    Some("number 2 of 3, 1 may be missing")
 )]
 #[case::the_partition(
     json!({"partition": 3}), vec![pod(9, Modified, "a-3", "3", "old", "True", true)],

@@ -9,10 +9,13 @@ use super::webhook;
 use crate::kit::Informer;
 use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
-use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
+use crate::workloads::{Crd, OWN, Right, STATUS, Start, Workload};
 
 /// The gate of ImagePullJobs. The gates for downloads of images switch it on.
 const PULL_JOBS: &str = "ImagePullJobGate";
+
+/// The gate of claims that grow, and of the look at their class of storage.
+const RESIZE: &str = "StatefulSetAutoResizePVCGate";
 
 /// The Advanced StatefulSet.
 pub const WORKLOAD: Workload = Workload {
@@ -31,7 +34,7 @@ pub const WORKLOAD: Workload = Workload {
         Right::new("apps.kruise.io", "statefulsets/status", STATUS),
         Right::new("apps.kruise.io", "imagepulljobs", OWN).with(PULL_JOBS),
         Right::new("", "persistentvolumeclaims", OWN),
-        Right::new("storage.k8s.io", "storageclasses", READ),
+        Right::new("storage.k8s.io", "storageclasses", &["get", "list"]).with(RESIZE),
     ],
     conversions: &[CONVERSION],
     webhooks: webhook::WEBHOOKS,
