@@ -64,6 +64,11 @@ impl Pod {
         }
     }
 
+    /// Whether it is ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready_since_ms.is_some()
+    }
+
     /// Whether it has been ready for so long at `at_ms`, by any clock.
     pub(super) fn is_surely_available(&self, min_ready_ms: i64, at_ms: i64) -> bool {
         self.is_available(min_ready_ms + 1000, at_ms)

@@ -133,8 +133,11 @@ impl Moment<'_> {
         } else if let Some(before) = before.filter(|_| !self.by_hand) {
             if before.is_surely_available(self.numbers.min_ready_ms, self.at_ms) {
                 missing.insert(node.to_owned());
-            } else if !goes(before) && goes(after) && !self.world.is_new(before) {
-                missing.remove(node);
+            } else if !self.world.is_new(before) {
+                let begins = !goes(before) && goes(after) || before.is_ready() && !after.is_ready();
+                if begins {
+                    missing.remove(node);
+                }
             }
         }
         missing
