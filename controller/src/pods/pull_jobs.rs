@@ -9,10 +9,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::{PodAction, revision};
+use super::{PodAction, Revision, revision};
 use crate::api::labels;
 use crate::api::v1alpha1::ImagePullJob;
 use crate::kit::Owner;
+use crate::kit::numbers::{Round, scaled};
 
 /// How many nodes pull at the same time, unless the owner says so.
 const PARALLELISM: i32 = 1;
@@ -137,6 +138,46 @@ impl JobSource<'_> {
     }
 }
 
+/// The revisions of an owner whose pods are updated in place, and how far they are.
+pub(crate) struct Rollout<'a> {
+    /// The revision that the pods had.
+    pub(crate) current: &'a Revision,
+    /// The revision that is rolled out.
+    pub(crate) update: &'a Revision,
+    /// How many pods the owner has.
+    pub(crate) replicas: i32,
+    /// How many of them are of the new revision and ready.
+    pub(crate) updated_ready: i32,
+}
+
+/// Makes the jobs for a new revision once, and takes them away when every pod has it. `is_needless` says whether pulling early gains
+/// nothing.
+pub(crate) fn plan(
+    source: &JobSource<'_>,
+    rollout: &Rollout<'_>,
+    jobs: &[Arc<ImagePullJob>],
+    is_needless: impl FnOnce() -> bool,
+) -> Vec<PodAction> {
+    if rollout.current.name == rollout.update.name {
+        return delete(jobs);
+    }
+    if source.is_decided() || waits(source, rollout) {
+        return Vec::new();
+    }
+    if is_needless() {
+        return source.ignore();
+    }
+    source.create(images(&[&rollout.current.template], &rollout.update.template))
+}
+
+/// Whether too few pods run the new revision yet: it may be a bad one.
+fn waits(source: &JobSource<'_>, rollout: &Rollout<'_>) -> bool {
+    let text = source.annotations.get(labels::PREDOWNLOAD_MIN_UPDATED_READY);
+    // A text that cannot be read counts as none, as in OpenKruise.
+    let wanted = text.and_then(|text| scaled(&int_or_string(text), rollout.replicas, Round::Up).ok());
+    wanted.unwrap_or(0) > rollout.updated_ready
+}
+
 /// Takes jobs away.
 pub(crate) fn delete(jobs: &[Arc<ImagePullJob>]) -> Vec<PodAction> {
     jobs.iter()
@@ -166,7 +207,7 @@ pub(crate) fn images(old: &[&Value], new: &Value) -> Vec<(String, String)> {
 }
 
 /// A number, or any other text.
-pub(crate) fn int_or_string(text: &str) -> IntOrString {
+fn int_or_string(text: &str) -> IntOrString {
     text.parse()
         .map_or_else(|_| IntOrString::String(text.to_owned()), IntOrString::Int)
 }

@@ -4,12 +4,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
 use super::view::View;
-use crate::api::labels;
 use crate::kit::Owner;
 use crate::kit::numbers::{Round, scaled};
 use crate::pods::PodAction;
 use crate::pods::inplace::change;
-use crate::pods::pull_jobs::{self, JobSource, int_or_string};
+use crate::pods::pull_jobs::{self, JobSource, Rollout};
 use crate::workloads::cloneset::settings::DEFAULT_MAX_UNAVAILABLE;
 
 /// Sets with no more pods than this are updated without.
@@ -20,11 +19,8 @@ pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
     if !view.gates.predownload {
         return Vec::new();
     }
-    let (current, update) = (&view.revisions.current, &view.revisions.update);
-    if current.name == update.name {
-        return pull_jobs::delete(&view.observed.jobs);
-    }
     let set = view.set();
+    let update = &view.revisions.update;
     let source = JobSource {
         owner: &Owner::of(set),
         annotations: set.annotations(),
@@ -33,31 +29,15 @@ pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
         update: &update.name,
         revisions: &view.observed.revisions,
     };
-    if source.is_decided() || waits(view) {
-        return Vec::new();
-    }
-    if needless(view) {
-        return source.ignore();
-    }
-    source.create(pull_jobs::images(&[&current.template], &update.template))
-}
-
-/// Whether too few pods run the new revision yet: it may be a bad one.
-fn waits(view: &View<'_>) -> bool {
-    let Some(text) = view
-        .set()
-        .annotations()
-        .get(labels::PREDOWNLOAD_MIN_UPDATED_READY)
-    else {
-        return false;
+    let status = set.status.as_ref();
+    let status = status.filter(|status| status.update_revision == update.name);
+    let rollout = Rollout {
+        current: &view.revisions.current,
+        update,
+        replicas: view.settings.replicas,
+        updated_ready: status.map_or(0, |status| status.updated_ready_replicas),
     };
-    // What cannot be read counts as none, as in OpenKruise.
-    let wanted = scaled(&int_or_string(text), view.settings.replicas, Round::Up).unwrap_or(0);
-    let status = view.set().status.as_ref();
-    let ready = status
-        .filter(|status| status.update_revision == view.revisions.update.name)
-        .map_or(0, |status| status.updated_ready_replicas);
-    wanted > ready
+    pull_jobs::plan(&source, &rollout, &view.observed.jobs, || needless(view))
 }
 
 /// Whether pulling early gains nothing: pods are recreated, there are few, or all are updated at once.

@@ -3,11 +3,9 @@
 use kube::ResourceExt as _;
 
 use super::view::View;
-use crate::api::labels;
-use crate::kit::numbers::{Round, scaled};
 use crate::pods::PodAction;
 use crate::pods::inplace::change;
-use crate::pods::pull_jobs::{self, JobSource, int_or_string};
+use crate::pods::pull_jobs::{self, JobSource, Rollout};
 
 /// Sets with no more pods than this are updated without.
 const REPLICAS_MIN: i32 = 3;
@@ -17,11 +15,8 @@ pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
     if !view.gates.predownload {
         return Vec::new();
     }
-    let (current, update) = (&view.revisions.current, &view.revisions.update);
-    if current.name == update.name {
-        return pull_jobs::delete(&view.observed.jobs);
-    }
     let set = view.set();
+    let update = &view.revisions.update;
     let source = JobSource {
         owner: &view.owner,
         annotations: set.annotations(),
@@ -30,28 +25,15 @@ pub(super) fn plan(view: &View<'_>) -> Vec<PodAction> {
         update: &update.name,
         revisions: &view.observed.revisions,
     };
-    if source.is_decided() || waits(view) {
-        return Vec::new();
-    }
-    if needless(view) {
-        return source.ignore();
-    }
-    source.create(pull_jobs::images(&[&current.template], &update.template))
-}
-
-/// Whether too few pods run the new revision yet: it may be a bad one.
-fn waits(view: &View<'_>) -> bool {
-    let set = view.set();
-    let Some(text) = set.annotations().get(labels::PREDOWNLOAD_MIN_UPDATED_READY) else {
-        return false;
-    };
-    // What cannot be read counts as none, as in OpenKruise.
-    let wanted = scaled(&int_or_string(text), view.settings.replicas, Round::Up).unwrap_or(0);
     let status = set.status.as_ref();
-    let ready = status
-        .filter(|status| status.update_revision == view.revisions.update.name)
-        .map_or(0, |status| status.updated_ready_replicas);
-    wanted > ready
+    let status = status.filter(|status| status.update_revision == update.name);
+    let rollout = Rollout {
+        current: &view.revisions.current,
+        update,
+        replicas: view.settings.replicas,
+        updated_ready: status.map_or(0, |status| status.updated_ready_replicas),
+    };
+    pull_jobs::plan(&source, &rollout, &view.observed.jobs, || needless(view))
 }
 
 /// Whether pulling early gains nothing: pods are recreated, there are few, or all are updated at once.
