@@ -3,8 +3,9 @@
 //! The pods that a workload creates in one burst are alike but for their random names: OpenKruise creates them in
 //! parallel, and which of them comes first in a later update is decided by the order of a Go map. So a run is compared with
 //! a recording up to a renaming *within each burst*: the pods of a burst are paired in the order in which the workload's
-//! events mention them later, or in which their sidecars are changed, of which there are no events. Pods that a step of the recording names keep the role that was cast then
-//! ([`Roles`]), and one burst is never mixed with another, so that a wrong pod deleted or a wrong order between old and new pods still shows.
+//! events mention them later, or in which their sidecars are changed, of which there are no events. Pods that a step of the
+//! recording names keep the role that was cast then ([`Roles`]), and one burst is never mixed with another, so that a wrong pod
+//! deleted or a wrong order between old and new pods still shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

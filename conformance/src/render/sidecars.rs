@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use shared_json::{Array, Value};
 
-use super::tables::align;
+use super::tables::{align, rows};
 use crate::history::{Change, State, number, text};
 
 /// The annotation of a pod that has the hash and the revision of each set.
@@ -46,18 +46,10 @@ fn numbered(names: &Names, set: &str, revision: &str) -> String {
 pub(super) fn sets(state: &State, before: &[Change], during: &[Change]) -> String {
     let names = names(before.iter().chain(during));
     let sets: Vec<&Value> = state.of("sidecarsets").collect();
-    let rows: Vec<Vec<String>> = sets
-        .iter()
-        .map(|set| {
-            let columns = ["/status/matchedPods", "/status/updatedPods", "/status/readyPods"];
-            let mut row = vec![text(set, "/metadata/name")];
-            row.extend(columns.iter().map(|column| number(set, column).to_string()));
-            row
-        })
-        .collect();
     let mut out = String::new();
     if !sets.is_empty() {
-        out = align(&["NAME", "MATCHED", "UPDATED", "READY"], &rows);
+        let columns = ["/status/matchedPods", "/status/updatedPods", "/status/readyPods"];
+        out = align(&["NAME", "MATCHED", "UPDATED", "READY"], &rows(&sets, &columns));
     }
     for set in sets {
         out.push_str(&format!(

@@ -78,6 +78,17 @@ pub(super) fn workloads(state: &State) -> String {
     out
 }
 
+/// The names and the numbers at these places of sets, a row each.
+pub(super) fn rows(sets: &[&Value], columns: &[&str]) -> Vec<Vec<String>> {
+    sets.iter()
+        .map(|set| {
+            let mut row = vec![text(set, "/metadata/name")];
+            row.extend(columns.iter().map(|column| number(set, column).to_string()));
+            row
+        })
+        .collect()
+}
+
 /// The DaemonSets of OpenKruise with the columns that `kubectl get` prints, and the revisions.
 pub(super) fn daemon_sets(state: &State) -> String {
     let sets: Vec<&Value> = state.of("daemonsets.kruise").collect();
@@ -91,14 +102,7 @@ pub(super) fn daemon_sets(state: &State) -> String {
         "/status/updatedNumberScheduled",
         "/status/numberAvailable",
     ];
-    let rows: Vec<Vec<String>> = sets
-        .iter()
-        .map(|set| {
-            let mut row = vec![text(set, "/metadata/name")];
-            row.extend(columns.iter().map(|column| number(set, column).to_string()));
-            row
-        })
-        .collect();
+    let rows = rows(&sets, &columns);
     let header = ["NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE"];
     let mut out = align(&header, &rows);
     for set in sets {
@@ -129,14 +133,7 @@ pub(super) fn stateful_sets(state: &State) -> String {
         "/status/updatedReplicas",
         "/status/readyReplicas",
     ];
-    let rows: Vec<Vec<String>> = sets
-        .iter()
-        .map(|set| {
-            let mut row = vec![text(set, "/metadata/name")];
-            row.extend(columns.iter().map(|column| number(set, column).to_string()));
-            row
-        })
-        .collect();
+    let rows = rows(&sets, &columns);
     let mut out = align(&["NAME", "DESIRED", "CURRENT", "UPDATED", "READY"], &rows);
     for set in sets {
         out.push_str(&format!(

@@ -103,6 +103,11 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     condition.last_transition_time.as_ref().map(|time| time.0)
 }
 
+/// Whether an update in place has taken it out of service.
+pub(crate) fn is_taken_out(pod: &Pod) -> bool {
+    condition(pod, labels::IN_PLACE_READY).is_some_and(|condition| &*condition.status == "False")
+}
+
 /// Running and ready, and no in-place update in the way.
 pub(crate) fn is_update_ready(pod: &Pod) -> bool {
     phase(pod) == "Running"

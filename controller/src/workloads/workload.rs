@@ -8,12 +8,14 @@ use kube::Client;
 use serde_json::Value;
 
 use super::Options;
+use crate::api::v1alpha1::ImagePullJob;
 use crate::gates::FeatureGates;
 use crate::kit::admission::Webhook;
 use crate::kit::conversion::Conversion;
 use crate::kit::go_values::{integer, truth};
-use crate::kit::{Runtime, WorkQueue};
+use crate::kit::{Informer, Runtime, WorkQueue};
 use crate::metrics::Family;
+use crate::pods::actor::{Actor, Words};
 
 /// A kind of OpenKruise: its controller, and what the process around it has to know.
 pub struct Workload {
@@ -258,6 +260,26 @@ impl Start<'_> {
     /// Whether one of the kind's flags is set.
     pub(crate) fn is_set(&self, flag: &str) -> bool {
         truth(self.workload.setting(&self.options.settings, flag)).unwrap_or(false)
+    }
+
+    /// The actor of the controller, with its words for events.
+    pub(crate) fn actor(&self, words: &'static Words) -> Actor {
+        Actor {
+            client: self.client.clone(),
+            recorder: self.recorder(),
+            expectations: Arc::default(),
+            names: Arc::clone(&self.options.names),
+            clock: Arc::clone(&self.options.clock),
+            words,
+        }
+    }
+
+    /// The cache of ImagePullJobs, which stays empty where none are made.
+    pub(crate) fn pull_jobs(&mut self, are_made: bool) -> Informer<ImagePullJob> {
+        match are_made {
+            true => self.runtime.cache(),
+            false => Informer::new(),
+        }
     }
 
     /// Records events under the controller's name.

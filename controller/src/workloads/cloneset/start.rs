@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use super::controller::Controller;
 use super::{CloneSetPlanner, Gates, Planner, webhook};
-use crate::kit::Informer;
-use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
@@ -68,24 +66,13 @@ fn start(start: &mut Start<'_>) {
     };
     let planner = start.options.planner.clone();
     let planner: Arc<dyn Planner> = planner.unwrap_or_else(|| Arc::new(CloneSetPlanner { gates }));
-    let actor = Actor {
-        client: start.client.clone(),
-        recorder: start.recorder(),
-        expectations: Arc::default(),
-        names: Arc::clone(&start.options.names),
-        clock: Arc::clone(&start.options.clock),
-        words: &super::act::WORDS,
-    };
+    let actor = start.actor(&super::act::WORDS);
     let controller = Controller {
         sets: start.runtime.cache(),
         pods: start.runtime.cache(),
         claims: start.runtime.cache(),
         revisions: RevisionKeeper::new(start.runtime.cache()),
-        jobs: if gates.predownload {
-            start.runtime.cache()
-        } else {
-            Informer::new()
-        },
+        jobs: start.pull_jobs(gates.predownload),
         actor,
         planner,
         metrics: Arc::clone(&start.options.metrics),

@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 use super::controller::{CONTROLLER, Controller, failures};
 use super::gates::Gates;
 use super::webhook;
-use crate::kit::Informer;
-use crate::pods::actor::Actor;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, Right, STATUS, Start, Takes, Workload};
 
@@ -47,23 +45,13 @@ pub const WORKLOAD: Workload = Workload {
 
 fn start(start: &mut Start<'_>) {
     let gates = Gates::of(|name| start.options.gates.is_on(name));
-    let actor = Actor {
-        client: start.client.clone(),
-        recorder: start.recorder(),
-        expectations: Arc::default(),
-        names: Arc::clone(&start.options.names),
-        clock: Arc::clone(&start.options.clock),
-        words: &super::act::WORDS,
-    };
+    let actor = start.actor(&super::act::WORDS);
     let controller = Controller {
         sets: start.runtime.cache(),
         pods: start.runtime.cache(),
         nodes: start.runtime.cluster_cache(),
         revisions: RevisionKeeper::new(start.runtime.cache()),
-        jobs: match gates.predownload {
-            true => start.runtime.cache(),
-            false => Informer::new(),
-        },
+        jobs: start.pull_jobs(gates.predownload),
         failures: Mutex::new(failures()),
         actor,
         gates,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::controller::{CONTROLLER, Controller};
 use super::webhook;
-use crate::pods::actor::{Actor, Words};
+use crate::pods::actor::Words;
 use crate::pods::revision_keeper::RevisionKeeper;
 use crate::workloads::{Crd, OWN, READ, Right, STATUS, Start, Workload};
 
@@ -36,14 +36,7 @@ pub const WORKLOAD: Workload = Workload {
 
 fn start(start: &mut Start<'_>) {
     static NO_WORDS: Words = Words::NONE;
-    let actor = Actor {
-        client: start.client.clone(),
-        recorder: start.recorder(),
-        expectations: Arc::default(),
-        names: Arc::clone(&start.options.names),
-        clock: Arc::clone(&start.options.clock),
-        words: &NO_WORDS,
-    };
+    let actor = start.actor(&NO_WORDS);
     let controller = Controller {
         sets: start.runtime.cluster_cache(),
         pods: start.runtime.cache(),

@@ -54,7 +54,7 @@ pub(super) fn set(spec: &Value, status: &Value) -> Arc<DaemonSet> {
 /// A pod of a node by a letter: `R` new and ready, `O` old and ready, `u` and `o` the same and not ready, `y` new and ready since
 /// two seconds, `F` old and failed, `f` new and failed, `T` old and being deleted, `t` the same and new, `D` old and held before its deletion, `d` the same
 /// and let go by the hook, `E` new and held, `P` old, pending and on its way to the node, `g` old, ready and not made to be updated
-/// in place, `N` new by the number of its template alone.
+/// in place, `i` old and taken out of service for an update in place, `N` new by the number of its template alone.
 pub(super) fn pod(node: &str, index: char, letter: char, second: i64) -> Arc<CachedPod> {
     let pod = TestPod::new(&format!("s-{node}{index}"))
         .node(node)
@@ -67,6 +67,7 @@ pub(super) fn pod(node: &str, index: char, letter: char, second: i64) -> Arc<Cac
     let gone = json!("1970-01-01T00:00:00Z");
     let pod = match letter {
         'u' | 'o' => pod.not_ready(),
+        'i' => pod.not_ready().condition(labels::IN_PLACE_READY, "False"),
         'y' => pod.ready_at(998),
         'F' | 'f' => pod.phase("Failed"),
         'T' | 't' => pod.set("/metadata/deletionTimestamp", gone),

@@ -89,7 +89,11 @@ fn replaceable<'v>(view: &View<'_>, listed: &[(&'v Place<'v>, Option<Pair<'v>>)]
                 unavailable += usize::from(is_preparing_delete(new));
             }
             (_, Some(old), None) if view.is_available(old) => candidates.push(old),
-            (_, Some(old), None) => free.push(old),
+            (_, Some(old), None) => {
+                // OpenKruise takes a pod that an update in place has taken out of service for one that does not serve by itself.
+                unavailable += usize::from(pod::is_taken_out(old));
+                free.push(old);
+            }
             (Some(_), None, None) => {}
         }
     }

@@ -86,6 +86,8 @@ fn new_pods_come_beside_old_ones(#[case] spec: Value, #[case] words: &str, #[cas
 #[case::row_39(json!({ "maxUnavailable": 1 }), "O O", "~n2a")]
 #[case::row_39_the_next(json!({ "maxUnavailable": 1 }), "O R", "~n1a")]
 #[case::row_39_not_before_the_first_serves(json!({ "maxUnavailable": 1 }), "O u", "")]
+#[case::one_that_was_taken_out_of_service_takes_room(json!({ "maxUnavailable": 1 }), "O i", "status n2a ~n2a")]
+#[case::one_that_does_not_serve_by_itself_does_not(json!({ "maxUnavailable": 1 }), "O o", "~n2a ~n1a")]
 #[case::row_40(json!({ "maxUnavailable": 1 }), "R g", "-n2a")]
 #[case::both(json!({ "maxUnavailable": 2 }), "g O", "~n2a -n1a")]
 #[case::all_at_once(json!({ "maxUnavailable": "100%" }), "O O", "~n2a ~n1a")]
