@@ -429,3 +429,33 @@ fn pods_have_the_containers_of_their_sets() {
     assert!(!sidecars.has(&no_list));
     assert_eq!(pod::name(&with_pair), "p0");
 }
+
+#[test]
+fn containers_are_changed_in_the_order_of_the_pod() {
+    let mut set = set(&json!({}));
+    set.spec = serde_json::from_value(json!({
+        "containers": [{ "name": "side", "image": "v2" }, { "name": "other", "image": "v2" }],
+    }))
+    .unwrap();
+    let status =
+        |name: &str| json!({ "name": name, "image": "x", "imageID": "X", "ready": true, "restartCount": 0 });
+    let pod = pod_of('r', "p")
+        .set(
+            "/spec/containers",
+            json!([{ "name": "side", "image": "v1" }, { "name": "other", "image": "v1" }, { "name": "main", "image": "a:1" }]),
+        )
+        .set(
+            "/status/containerStatuses",
+            json!([status("main"), status("other"), status("side")]),
+        );
+    let plan = plan(&observed(set, vec![pod]), &latest());
+    let patched = plan.actions.iter().find_map(|action| match action {
+        Action::Pod {
+            action: PodAction::PatchPod { patch, .. },
+            ..
+        } => Some(&patch["spec"]["containers"]),
+        _ => None,
+    });
+    let expected = json!([{ "name": "side", "image": "v2" }, { "name": "other", "image": "v2" }]);
+    assert_eq!(patched, Some(&expected));
+}

@@ -69,9 +69,10 @@ impl Change {
             .collect();
         let mut patch = json!({ "metadata": { "annotations": changed } });
         if !self.images.is_empty() {
-            let containers: Vec<Value> = self
-                .images
-                .into_iter()
+            // A strategic merge patch brings the containers that it lists into its own order, which must be the pod's.
+            let containers: Vec<Value> = pod::containers(pod)
+                .iter()
+                .filter_map(|container| Some((&container.name, self.images.get(&container.name)?)))
                 .map(|(name, image)| json!({ "name": name, "image": image }))
                 .collect();
             patch["spec"] = json!({ "containers": containers });
