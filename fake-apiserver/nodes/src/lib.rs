@@ -33,4 +33,4 @@ pub use node::{NodeSpec, Taint};
 pub use node_access::NodeAccess;
 pub use programs::{ExitScript, ProbeAnswer, Program, Reply};
 pub use scheduler::Scheduler;
-pub use timing::{PodTimings, Timing};
+pub use timing::{PodTimings, RunTiming, Timing};

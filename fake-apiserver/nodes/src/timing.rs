@@ -37,6 +37,21 @@ pub struct Timing {
     /// How long it took, each time, from the reopening of a pod's readiness gates until the pod was ready. Without them, or where
     /// it is not known, that waits for the node's next list of containers.
     pub reopenings: Vec<Option<Duration>>,
+    /// From a pod's creation to the time that its `Ready` condition names when the pod first becomes ready, in whole seconds. On a busy
+    /// machine the kubelet's write follows seconds after that time. Without it the condition names the time of the write.
+    pub ready_after: Option<Duration>,
+    /// The runs of the pod's only container, by the number of restarts before each. Without them, or where one is not known, the
+    /// program's own time and the node's delays decide.
+    pub runs: Vec<RunTiming>,
+}
+
+/// How long a container ran, and how long the node then waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunTiming {
+    /// From the status that shows that it runs to the one that shows that it has ended by itself.
+    pub lasted: Option<Duration>,
+    /// From that status to the one that shows it running again.
+    pub waited: Option<Duration>,
 }
 
 /// How long things take for pods of certain names, where that differs from their nodes: for the first pod of a name, the second, and
@@ -89,6 +104,8 @@ impl Default for Timing {
             varies: true,
             redefinitions: Vec::new(),
             reopenings: Vec::new(),
+            ready_after: None,
+            runs: Vec::new(),
         }
     }
 }

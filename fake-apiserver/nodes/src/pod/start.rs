@@ -90,6 +90,8 @@ impl PodWorker {
     /// container that the pass has killed itself begins again as if it had not run after the end before.
     fn back_off(&mut self, name: &str, kind: Kind, spec: &Value, done: &mut Pass) -> Result<(), Blocked> {
         let ended = match done.killed.get(name) {
+            // Where it is known how long a change of the definition took, nothing else waits.
+            Some(_) if self.known_redefinition().is_some() => return Ok(()),
             Some(before) => *before,
             None => self.ended_at.get(name).copied(),
         };
@@ -103,6 +105,10 @@ impl PodWorker {
         let Err(delay) = self.restarts.restart(&key, ended, now) else {
             return Ok(());
         };
+        let known = self.run_timing().and_then(|run| run.waited);
+        if known.is_some_and(|waited| waited < delay) {
+            return Ok(());
+        }
         let over = ended + delay;
         done.waits_until = Some(done.waits_until.map_or(over, |known| known.min(over)));
         let pod = format!("{}_{}({})", self.pod.name(), self.pod.namespace(), self.pod.uid());
@@ -255,6 +261,8 @@ impl PodWorker {
         self.pause(self.timing().start).await?;
         self.normal(kind, name, "Started", "Container started");
         self.run_program(name, spec, env, mounts);
+        self.began_at = Instant::now();
+        self.waits_since = None;
         self.changes += 1;
         if let Err(blocked) = self.post_start(kind, name, spec).await? {
             return Ok(Err(blocked));

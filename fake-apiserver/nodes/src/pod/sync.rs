@@ -92,14 +92,15 @@ impl PodWorker {
         Ok(())
     }
 
+    /// How long the next change of a container's definition takes, if that is known.
+    pub(super) fn known_redefinition(&self) -> Option<Duration> {
+        let known = &self.timing().redefinitions;
+        known.get(self.redefinitions).copied().flatten()
+    }
+
     /// Waits for the recorded time between the change of a container's definition and the pod's status that shows it.
     async fn wait_as_known(&mut self) -> Result<(), Gone> {
-        let known = self
-            .timing()
-            .redefinitions
-            .get(self.redefinitions)
-            .copied()
-            .flatten();
+        let known = self.known_redefinition();
         self.redefinitions += 1;
         match known {
             Some(whole) => {
@@ -429,6 +430,9 @@ impl PodWorker {
             container.name == *name && container.restarts == *number && container.is_running()
         });
         if current {
+            // The times between two statuses are those between what leads to them.
+            let lasted = self.run_timing().and_then(|run| run.lasted);
+            self.notes_exit_at = lasted.map(|lasted| (self.began_at + lasted).max(Instant::now()));
             self.end(name, exit);
             self.changes += 1;
         }

@@ -14,7 +14,8 @@ use futures::StreamExt as _;
 // Most programs never end: tokio's channels take room for 32 that do.
 use futures::channel::mpsc;
 use http::header::{CONTENT_TYPE, USER_AGENT};
-use shared_json::{Value, json};
+use jiff::Timestamp;
+use shared_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
@@ -27,7 +28,7 @@ use crate::mail::{Inbox, Mail};
 use crate::pressure;
 use crate::programs::{Exit, Process, Volume};
 use crate::status::{self, PodRecord, condition_of};
-use crate::timing::{Timing, vary};
+use crate::timing::{RunTiming, Timing, vary};
 use client_kit::timer;
 use machinery::meta::{ObjectMeta, at, string_map};
 use machinery::types::rfc3339;
@@ -40,6 +41,9 @@ const TIDY_PERIOD_MS: u128 = 2000;
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// How long it waits at most for a container that has ended too often, and up to half as much more (the kubelet's resync).
 const RESYNC_PERIOD: Duration = Duration::from_secs(60);
+
+/// The longest wait of a pod that is ready before the time that its readiness is to name.
+const READY_EARLY_MAX: Duration = Duration::from_secs(2);
 
 /// A container's run, as its program's end names it.
 pub(super) type Run = (String, u32);
@@ -80,6 +84,13 @@ pub(crate) struct PodWorker {
     /// How often its readiness gates have opened again, and when the node takes note of that, if it is known.
     reopenings: usize,
     notes_gates_at: Option<Instant>,
+    /// Whether the pod has been ready.
+    was_ready: bool,
+    /// When a container last began, and when the node takes note of the last one's end, if it is known.
+    pub(super) began_at: Instant,
+    pub(super) notes_exit_at: Option<Instant>,
+    /// Since when a container waits that has ended too often.
+    pub(super) waits_since: Option<Instant>,
     /// Whether the node has listed its containers since the last pass.
     listed: bool,
     synced_at: Instant,
@@ -154,6 +165,10 @@ impl PodWorker {
             redefinitions: 0,
             reopenings: 0,
             notes_gates_at: None,
+            was_ready: false,
+            began_at: now,
+            notes_exit_at: None,
+            waits_since: None,
             listed: true,
             synced_at: now,
             retry_at: None,
@@ -269,6 +284,15 @@ impl PodWorker {
         self.timing.as_deref().unwrap_or_else(|| self.kubelet.timing())
     }
 
+    /// The present run of the pod's only container, if it is known how long that is to take.
+    pub(super) fn run_timing(&self) -> Option<RunTiming> {
+        let [container] = self.record.containers.as_slice() else {
+            return None;
+        };
+        let restarts = usize::try_from(container.restarts).ok()?;
+        self.timing().runs.get(restarts).copied()
+    }
+
     pub(super) fn is_terminating(&self) -> bool {
         self.pod.is_terminating()
     }
@@ -339,7 +363,7 @@ impl PodWorker {
     /// Waits for the first event, and notes the work that it asks for.
     async fn wait(&mut self) -> Result<(), Gone> {
         let now = Instant::now();
-        let list = (self.changes > 0).then(|| self.next_list(now));
+        let list = (self.changes > 0).then(|| self.notes_exit_at.unwrap_or_else(|| self.next_list(now)));
         let times = [
             self.pending.then(|| self.may_sync_at()),
             list,
@@ -371,6 +395,7 @@ impl PodWorker {
         }
         if list.is_some_and(|at| at <= now) {
             let changes = std::mem::take(&mut self.changes);
+            self.notes_exit_at = None;
             // The first change begins a pass; a second one waits for the next list.
             if changes > 1 || self.pending {
                 self.pass().await?;
@@ -415,6 +440,15 @@ impl PodWorker {
         let left = waits_until.map_or(RETRY_DELAY, |until| {
             until.saturating_duration_since(now).min(RESYNC_PERIOD)
         });
+        if let Some(waited) = self.run_timing().and_then(|run| run.waited)
+            && waits_until.is_some()
+        {
+            let timing = self.timing();
+            let start = timing.create + timing.start + timing.observe * 2;
+            let since = *self.waits_since.get_or_insert(now);
+            self.retry_at = Some(since + waited.saturating_sub(start));
+            return;
+        }
         let extra = self
             .random
             .below(u64::try_from(left.as_millis() / 2).unwrap_or_default().max(1));
@@ -555,8 +589,16 @@ impl PodWorker {
             return;
         }
         self.rewrite_at = None;
-        let now = rfc3339(self.kubelet.clock.now_seconds());
-        let status = status::status(&self.record, &self.pod, &now);
+        let mut status = self.status();
+        if !self.was_ready && status::is_ready(&status) {
+            self.was_ready = true;
+            if let Some(since) = self.ready_since() {
+                let early = Duration::try_from(since.duration_since(self.kubelet.clock.now()));
+                tokio::time::sleep(early.unwrap_or_default().min(READY_EARLY_MAX)).await;
+                status = self.status();
+                status::backdate_ready(&mut status, &rfc3339(since));
+            }
+        }
         let Some(patch) = status::patch(&self.pod, &status) else {
             return;
         };
@@ -583,6 +625,18 @@ impl PodWorker {
                 self.rewrite_at = (!gone).then(|| self.next_rewrite());
             }
         }
+    }
+
+    /// The status that the pod is to show now.
+    fn status(&self) -> Map {
+        let now = rfc3339(self.kubelet.clock.now_seconds());
+        status::status(&self.record, &self.pod, &now)
+    }
+
+    /// The time that the pod's first readiness is to name, if that is given.
+    fn ready_since(&self) -> Option<Timestamp> {
+        let created: Timestamp = self.pod.meta_text("creationTimestamp").parse().ok()?;
+        created.checked_add(self.timing().ready_after?).ok()
     }
 
     /// Takes the object out of the API, as the kubelet does when nothing of the pod is left. Gives whether that is done.

@@ -67,6 +67,29 @@ pub(super) fn conditions(record: &PodRecord, pod: &Value, phase: &str, early: bo
     resizing(record).into_iter().chain(own).collect()
 }
 
+/// Whether a status says that its pod is ready.
+pub(crate) fn is_ready(status: &Map) -> bool {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| {
+        condition.get("type") == Some(&Value::from("Ready"))
+            && condition.get("status") == Some(&Value::from("True"))
+    })
+}
+
+/// Gives the readiness in a status, and that of its containers, an earlier time.
+pub(crate) fn backdate_ready(status: &mut Map, since: &str) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let kind = condition.get("type").and_then(Value::as_str);
+        let earlier = matches!(kind, Some("Ready" | "ContainersReady"))
+            && condition.get("lastTransitionTime").and_then(Value::as_str) > Some(since);
+        if earlier {
+            condition["lastTransitionTime"] = since.into();
+        }
+    }
+}
+
 /// The conditions of a resize; none once the pod is over.
 fn resizing(record: &PodRecord) -> Vec<Value> {
     let Some(resizing) = record.resizing.as_ref().filter(|_| !record.over) else {

@@ -12,7 +12,7 @@ mod record;
 use machinery::meta::{ObjectMeta, at};
 use shared_json::{Map, Value, json};
 
-pub(super) use conditions::condition_of;
+pub(super) use conditions::{backdate_ready, condition_of, is_ready};
 pub(super) use containers::{items, name_of, restart_policy, restarts_all, should_restart};
 pub(super) use patch::patch;
 pub(super) use record::{ContainerRecord, Ended, Instance, Kind, PodRecord, ResizeCondition};
