@@ -18,7 +18,7 @@
 pub mod api;
 pub mod webhook;
 
-pub use kit::RetryDelays;
+pub use kit::{ListOrder, RetryDelays};
 pub use manager::Manager;
 pub use workloads::{Options, cloneset, crds};
 

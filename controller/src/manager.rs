@@ -29,7 +29,8 @@ impl Manager {
     pub async fn run(self, shutdown: impl Future) {
         let Self { client, options } = self;
         let metrics = Arc::clone(&options.metrics);
-        let mut runtime = Runtime::new(client.clone(), options.namespace.clone(), metrics);
+        let mut runtime = Runtime::new(client.clone(), options.namespace.clone(), metrics)
+            .listing_in(options.list_order.clone());
         let readiness = Readiness::new(client.clone(), runtime.cache(), Arc::clone(&options.clock));
         runtime.add(&Arc::new(readiness), &Arc::new(WorkQueue::new()), 1);
         let launcher = Launcher::new(client.clone(), runtime.cache());

@@ -8,16 +8,25 @@ use kube::Api;
 use kube::runtime::watcher;
 use tokio::task::JoinSet;
 
-use super::informer::{Cached, Informer};
+use super::informer::{Cached, Informer, ListOrder};
 
 /// An [`Informer`] for each kind that is read, and the watches that fill them.
 #[derive(Default)]
 pub(super) struct Caches {
     held: Vec<(TypeId, Box<dyn Any + Send>)>,
     watches: Vec<BoxFuture<'static, ()>>,
+    order: Option<ListOrder>,
 }
 
 impl Caches {
+    /// Caches that list their objects in an order of the caller's choice.
+    pub(super) fn in_order(order: Option<ListOrder>) -> Self {
+        Self {
+            order,
+            ..Self::default()
+        }
+    }
+
     /// The cache of a kind, if there is one.
     fn known<K: Cached>(&self) -> Option<Informer<K>> {
         let kind = TypeId::of::<K>();
@@ -30,7 +39,7 @@ impl Caches {
         if let Some(cache) = self.known() {
             return cache;
         }
-        let cache = Informer::new();
+        let cache = Informer::in_order(self.order.clone());
         self.hold(cache.clone());
         let mut selection = watcher::Config::default();
         if !fields.is_empty() {

@@ -74,6 +74,7 @@ pub(crate) struct Informer<K> {
     store: Arc<Mutex<Store<K>>>,
     listeners: Arc<Mutex<Vec<Listener<K>>>>,
     synced: watch::Sender<bool>,
+    order: Option<ListOrder>,
 }
 
 impl<K> Clone for Informer<K> {
@@ -82,6 +83,7 @@ impl<K> Clone for Informer<K> {
             store: Arc::clone(&self.store),
             listeners: Arc::clone(&self.listeners),
             synced: self.synced.clone(),
+            order: self.order.clone(),
         }
     }
 }
@@ -97,6 +99,10 @@ struct Store<K> {
 /// client-go's caches are Go maps and promise no order, but recordings of OpenKruise show this one wherever pods are equal
 /// in every criterion.
 type InOrder<K> = BTreeMap<usize, Arc<K>>;
+
+/// The order in which objects are listed that are equal in every criterion: those with a lower number of their name first. Objects of
+/// equal numbers stay in the order of [`InOrder`].
+pub type ListOrder = Arc<dyn Fn(&str) -> usize + Send + Sync>;
 
 /// An object, and its place among those of its owner.
 struct Held<K> {
@@ -114,7 +120,21 @@ impl<K: Cached> Informer<K> {
             store: Arc::new(Mutex::new(store)),
             listeners: Arc::default(),
             synced: watch::Sender::new(false),
+            order: None,
         }
+    }
+
+    /// The same, whose objects are listed in an order of the caller's choice.
+    pub(crate) fn in_order(order: Option<ListOrder>) -> Self {
+        Self { order, ..Self::new() }
+    }
+
+    /// Puts objects into the chosen order.
+    fn ordered(&self, mut objects: Vec<Arc<K>>) -> Vec<Arc<K>> {
+        if let Some(order) = &self.order {
+            objects.sort_by_cached_key(|object| order(object.meta().name.as_deref().unwrap_or_default()));
+        }
+        objects
     }
 
     /// The object, if the watch has seen it.
@@ -125,18 +145,19 @@ impl<K: Cached> Informer<K> {
     /// All objects, by namespace and name.
     pub(crate) fn all(&self) -> Vec<Arc<K>> {
         let store = self.lock();
-        store
-            .objects
-            .values()
-            .map(|held| Arc::clone(&held.object))
-            .collect()
+        let objects = store.objects.values().map(|held| Arc::clone(&held.object));
+        let objects = objects.collect();
+        drop(store);
+        self.ordered(objects)
     }
 
     /// The objects controlled by the object with that uid, in the order of [`InOrder`].
     pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
         let store = self.lock();
         let owned = store.by_owner.get(uid).map(BTreeMap::values);
-        owned.into_iter().flatten().cloned().collect()
+        let owned = owned.into_iter().flatten().cloned().collect();
+        drop(store);
+        self.ordered(owned)
     }
 
     /// The objects of a namespace that no controller owns, in the order of [`InOrder`].

@@ -27,6 +27,7 @@ mod worker;
 pub(crate) use batches::{OnFailure, in_batches};
 pub use caches::WebhookCaches;
 pub(crate) use error::{ActError, Kind};
+pub use informer::ListOrder;
 pub(crate) use informer::{Change, Informer, ObjectKey};
 pub(crate) use owner::{Owner, controller_of, controller_of_kind};
 pub use queue::RetryDelays;

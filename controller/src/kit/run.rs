@@ -10,7 +10,7 @@ use kube::{Api, Client, Resource};
 use tokio::task::JoinSet;
 
 use super::caches::Caches;
-use super::informer::{Cached, Informer};
+use super::informer::{Cached, Informer, ListOrder};
 use super::queue::WorkQueue;
 use super::worker::{self, Reconciler};
 use crate::metrics::Metrics;
@@ -39,6 +39,12 @@ impl Runtime {
             workers: Vec::new(),
             close: Vec::new(),
         }
+    }
+
+    /// The same, whose caches list objects in `order`, if that is given. Must be called before the first cache is asked for.
+    pub(crate) fn listing_in(mut self, order: Option<ListOrder>) -> Self {
+        self.caches = Caches::in_order(order);
+        self
     }
 
     /// The cache of a kind whose objects are in namespaces.

@@ -9,7 +9,7 @@ use super::ALL;
 use super::cloneset::Planner;
 use super::workload::{Settings, Workload};
 use crate::gates::FeatureGates;
-use crate::kit::RetryDelays;
+use crate::kit::{ListOrder, RetryDelays};
 use crate::metrics::Metrics;
 
 /// OpenKruise's own namespace, unless said otherwise.
@@ -40,6 +40,9 @@ pub struct Options {
     pub own_namespace: String,
     /// How long an object waits after failures.
     pub retry: RetryDelays,
+    /// The order in which pods come that are equal in every criterion, by name, lowest first. Go's caches promise none; a replay of a
+    /// recording takes the recorded one. Without it they come in the order in which they appeared.
+    pub list_order: Option<ListOrder>,
     /// The names of kinds whose controllers do not start, because the API server does not serve them.
     pub left_out: Vec<&'static str>,
 }
@@ -71,6 +74,7 @@ impl Default for Options {
             namespace: None,
             own_namespace: OWN_NAMESPACE.to_owned(),
             retry: RetryDelays::default(),
+            list_order: None,
             left_out: Vec::new(),
         }
     }
