@@ -11,6 +11,7 @@ mod daemonset;
 mod deeds;
 mod player;
 mod pod;
+mod sidecarset;
 mod statefulset;
 mod story;
 mod weather;
@@ -26,6 +27,7 @@ use crate::suite::Simulate;
 use cloneset::CloneSetWish;
 use daemonset::DaemonSetWish;
 use player::Player;
+use sidecarset::SidecarSetWish;
 use statefulset::StatefulSetWish;
 use wish::Wish;
 
@@ -42,13 +44,20 @@ pub enum Kind {
     CloneSet,
     /// Advanced DaemonSets.
     DaemonSet,
+    /// SidecarSets.
+    SidecarSet,
     /// Advanced StatefulSets.
     StatefulSet,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::CloneSet, Self::DaemonSet, Self::StatefulSet];
+    pub const ALL: [Self; 4] = [
+        Self::CloneSet,
+        Self::DaemonSet,
+        Self::SidecarSet,
+        Self::StatefulSet,
+    ];
 
     /// Its name.
     #[must_use]
@@ -56,6 +65,7 @@ impl Kind {
         match self {
             Self::CloneSet => "cloneset",
             Self::DaemonSet => "daemonset",
+            Self::SidecarSet => "sidecarset",
             Self::StatefulSet => "statefulset",
         }
     }
@@ -64,6 +74,7 @@ impl Kind {
         match self {
             Self::CloneSet => Box::new(CloneSetWish::random(random)),
             Self::DaemonSet => Box::new(DaemonSetWish::random(random)),
+            Self::SidecarSet => Box::new(SidecarSetWish::random(random)),
             Self::StatefulSet => Box::new(StatefulSetWish::random(random)),
         }
     }

@@ -40,12 +40,16 @@ impl Player {
             ..FakeOptions::default()
         };
         let backend = Backend::Fake(FakeCluster::start(options).await?);
-        let api = |group: &str, version: &str, kind: &str| {
+        let api = |group: &str, version: &str, kind: &str, of_the_cluster: bool| {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-            Api::namespaced_with(backend.client(), "default", &resource)
+            match of_the_cluster {
+                true => Api::all_with(backend.client(), &resource),
+                false => Api::namespaced_with(backend.client(), "default", &resource),
+            }
         };
         let (group, version) = wish.api_version().split_once('/').unwrap_or_default();
-        let (sets, pods) = (api(group, version, wish.kind()), api("", "v1", "Pod"));
+        let sets = api(group, version, wish.kind(), wish.is_of_the_cluster());
+        let pods = api("", "v1", "Pod", false);
         Ok(Self {
             backend,
             sets,
@@ -97,7 +101,7 @@ impl Player {
             "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": STORAGE_CLASS},
             "provisioner": "example.com/disks",
         });
-        for object in [class, wish.object()] {
+        for object in [class, wish.object()].into_iter().chain(wish.after()) {
             kubectl.create(&object).await.map_err(|error| Error::Refused {
                 action: "create".to_owned(),
                 origin: None,

@@ -25,6 +25,11 @@ pub(super) trait Wish {
     /// The set's resource, as histories name it.
     fn resource(&self) -> &'static str;
 
+    /// Whether the set belongs to no namespace.
+    fn is_of_the_cluster(&self) -> bool {
+        false
+    }
+
     /// Asks for something else.
     fn change(&mut self, random: &mut Random);
 
@@ -33,6 +38,11 @@ pub(super) trait Wish {
 
     /// The set before anything is asked of it.
     fn object(&self) -> Value;
+
+    /// The objects that are created after the set.
+    fn after(&self) -> Vec<Value> {
+        Vec::new()
+    }
 
     /// The fields of the spec that may change.
     fn spec(&self) -> Value;
