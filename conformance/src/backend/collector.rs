@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::history::{Change, ChangeKind, text};
+use crate::recording::choices::Choices;
 
 /// The name that recordings give to events.
 const EVENTS: &str = "events";
@@ -28,9 +29,14 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Begins to watch `kinds` in all namespaces; each comes with the name that recordings give it.
+    /// Begins to watch `kinds` in all namespaces; each comes with the name that recordings give it. `choices` are told each change.
     #[must_use]
-    pub fn start(client: &Client, clock: &SharedClock, kinds: Vec<(String, ApiResource)>) -> Arc<Self> {
+    pub fn start(
+        client: &Client,
+        clock: &SharedClock,
+        kinds: Vec<(String, ApiResource)>,
+        choices: Option<&Arc<Choices>>,
+    ) -> Arc<Self> {
         let history = Arc::new(Mutex::new(Vec::new()));
         let began = clock.now();
         let began_ms = began.as_millisecond();
@@ -38,7 +44,7 @@ impl Collector {
         let (synced, behind) = watch::channel(kinds.len());
         for (name, kind) in kinds {
             let (client, clock, history) = (client.clone(), Arc::clone(clock), Arc::clone(&history));
-            let synced = synced.clone();
+            let (synced, choices) = (synced.clone(), choices.cloned());
             watches.spawn(async move {
                 let root = if kind.group.is_empty() {
                     "api".to_owned()
@@ -59,6 +65,9 @@ impl Collector {
                     if let Some(change) = translate(&mut known, &name, at_ms, change)
                         && !is_past
                     {
+                        if let Some(choices) = &choices {
+                            choices.note(&change);
+                        }
                         history
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)

@@ -9,23 +9,29 @@ use controller::process::gates::FeatureGates;
 use controller::process::install::NAMESPACE;
 use controller::webhook::{Surroundings, WebhookCaches};
 use controller::workloads::{ALL, Crd};
-use controller::{Manager, Options};
+use controller::{ListOrder, Manager, Options};
 use fake_apiserver::faults::{Fault, FaultHandle};
 use fake_apiserver::nodes::{Containers, Image, ImageRegistry};
 use fake_apiserver::store::Store;
 use fake_apiserver::{Cluster, Webhook, WebhookKind, WebhookRule};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 use tokio::task::JoinSet;
 
 use super::collector::Collector;
 use super::daemon;
+use super::paced::PacedServer;
 use crate::error::Error;
+use crate::recording::choices::Choices;
+use crate::recording::creations::CreationPace;
 use crate::recording::environment::Environment;
 
 /// How long a set rests between two passes. Here requests take no time; on a real cluster a pass takes about this long.
 const PASS_REST: Duration = Duration::from_millis(10);
+
+/// How long before a recording's first step its cluster starts.
+const START: SignedDuration = SignedDuration::from_secs(5);
 
 /// The manager's user agent.
 const MANAGER: &str = "kruise-manager";
@@ -61,6 +67,7 @@ pub struct FakeCluster {
     cluster: Cluster,
     names: Arc<AliasNames>,
     collector: Arc<Collector>,
+    pace: Arc<CreationPace>,
     /// Aborts the manager when dropped.
     _manager: JoinSet<()>,
 }
@@ -72,6 +79,11 @@ fn gates(text: &str) -> Result<FeatureGates, Error> {
         why: error.to_string(),
         help: "give them as the flag --feature-gates takes them".to_owned(),
     })
+}
+
+/// The order in which the manager lists pods: that of the recorded choices.
+fn list_order(choices: Arc<Choices>) -> ListOrder {
+    Arc::new(move |pod| choices.place(pod))
 }
 
 /// The clock of a cluster, once it has started.
@@ -180,7 +192,7 @@ impl FakeCluster {
             .pod_timings(options.environment.paces.clone())
             .trace(options.trace);
         if let Some(began) = options.environment.began {
-            builder = builder.start_time(began);
+            builder = builder.start_time(began.checked_sub(START).unwrap_or(began));
         }
         let nodes = options.nodes.unwrap_or(NODES);
         builder = builder.nodes(nodes);
@@ -210,12 +222,18 @@ impl FakeCluster {
             names: names.clone(),
             rest: PASS_REST,
             gates: gates.clone(),
+            list_order: options.environment.choices.clone().map(list_order),
             ..Options::default()
         };
         if let Some(tweak) = &options.tweak {
             manager_options = tweak(manager_options);
         }
-        let manager = Manager::new(cluster.server().client_named(MANAGER), manager_options);
+        let pace = Arc::new(CreationPace::new(options.environment.creations.clone()));
+        let way = PacedServer {
+            server: cluster.server().named(MANAGER),
+            pace: Arc::clone(&pace),
+        };
+        let manager = Manager::new(Client::new(way, "default"), manager_options);
         let mut tasks = JoinSet::new();
         tasks.spawn(manager.run(std::future::pending::<()>()));
         if let Some(containers) = &containers {
@@ -227,13 +245,15 @@ impl FakeCluster {
             } else {
                 watched_kinds(&gates)
             };
-            Collector::start(&cluster.client(), &cluster.clock(), kinds)
+            let choices = options.environment.choices.as_ref();
+            Collector::start(&cluster.client(), &cluster.clock(), kinds, choices)
         };
         cluster.settle().await;
         Ok(Self {
             cluster,
             names,
             collector,
+            pace,
             _manager: tasks,
         })
     }
@@ -275,6 +295,10 @@ impl FakeCluster {
 
     pub(super) fn names(&self) -> &AliasNames {
         &self.names
+    }
+
+    pub(super) fn pace(&self) -> &CreationPace {
+        &self.pace
     }
 
     pub(super) fn collector(&self) -> &Arc<Collector> {

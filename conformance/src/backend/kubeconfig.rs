@@ -85,7 +85,7 @@ impl RealCluster {
                 return Err(error);
             }
         }
-        let collector = Collector::start(&client, &clock, watched_kinds(&FeatureGates::default()));
+        let collector = Collector::start(&client, &clock, watched_kinds(&FeatureGates::default()), None);
         // A kind that an OpenKruise installed there does not have is never seen.
         let _ = tokio::time::timeout(SYNC_LIMIT, collector.synced()).await;
         Ok(Self {

@@ -5,6 +5,7 @@ mod daemon;
 mod fake;
 mod kubeconfig;
 mod local_cluster;
+mod paced;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,14 @@ impl Backend {
         match self {
             Self::Fake(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
             Self::Real(cluster) => cluster.names().push(prefix, suffixes.iter().cloned()),
+        }
+    }
+
+    /// The run begins the step that began at `at_ms` of its recording: pods that are created from now on come as late after that as
+    /// the recorded ones. A real cluster has a speed of its own.
+    pub fn begin_step(&self, at_ms: i64) {
+        if let Self::Fake(cluster) = self {
+            cluster.pace().begin_step(at_ms);
         }
     }
 

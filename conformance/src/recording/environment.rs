@@ -1,11 +1,14 @@
 //! The test bed of a recording, as far as a run under the same conditions needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fake_apiserver::nodes::Timing;
 use jiff::Timestamp;
 use shared_json::Value;
 
+use super::choices::Choices;
+use super::creations::{self, Creations};
 use super::load::Recording;
 use super::node_speed;
 use crate::history::{ChangeKind, text};
@@ -23,6 +26,10 @@ pub struct Environment {
     pub placements: BTreeMap<String, String>,
     /// How long things took on the nodes for the pods of each name, one after the other.
     pub paces: BTreeMap<String, Vec<Option<Timing>>>,
+    /// When the pods were created.
+    pub creations: Creations,
+    /// The order in which equal pods were taken, if it is known.
+    pub choices: Option<Arc<Choices>>,
     /// When the first step began: times are whole seconds, so that the part of a second counts.
     pub began: Option<Timestamp>,
     /// The feature gates of OpenKruise's manager, as its flag takes them.
@@ -78,6 +85,8 @@ impl Environment {
         let mut environment = Self {
             gates: gates(version, &recording.gates),
             paces: node_speed::of(&recording.history),
+            creations: creations::of(recording),
+            choices: Some(Choices::of(recording)),
             began: recording.began,
             ..Self::default()
         };

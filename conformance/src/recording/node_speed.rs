@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fake_apiserver::nodes::Timing;
-use shared_json::Value;
+use fake_apiserver::nodes::{RunTiming, Timing};
+use jiff::Timestamp;
+use shared_json::{Array, Value};
 
-use crate::history::{Change, ChangeKind, text};
+use crate::history::{Change, ChangeKind, number, text};
 
 /// More than this is not the node's doing, but a program's or a finalizer's.
 const LONGEST_MS: i64 = 10_000;
@@ -16,9 +17,13 @@ const LONGEST_MS: i64 = 10_000;
 /// else than the node.
 const NOTE_MAX: Duration = Duration::from_millis(2500);
 
+/// A scheduler that takes longer waits for something.
+const SCHEDULE_MAX: Duration = Duration::from_secs(1);
+
 /// The recorded changes of one pod, in its time.
 #[derive(Debug, Clone, Default)]
 struct Seen {
+    created: Option<i64>,
     bound: Option<i64>,
     running: Option<i64>,
     containers: u32,
@@ -37,6 +42,12 @@ struct Seen {
     gated: bool,
     reopened: Option<i64>,
     reopenings: Vec<Option<Duration>>,
+    /// The runs of its only container, and when the present one began and ended.
+    runs: Vec<RunTiming>,
+    run_began: Option<i64>,
+    run_ended: Option<i64>,
+    /// The whole seconds from its creation to its first readiness, as both are stamped.
+    ready_after: Option<Duration>,
 }
 
 /// How long things took for the pods of each name that came to a node, one after the other; none for a pod of which too little was
@@ -54,6 +65,7 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
             continue;
         };
         let (at, pod) = (change.at_ms, &*change.object);
+        seen.created.get_or_insert(at);
         if !text(pod, "/spec/nodeName").is_empty() {
             seen.bound.get_or_insert(at);
         }
@@ -68,8 +80,10 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
                 seen.ended.get_or_insert(at);
             }
         }
+        seen.note_run(at, pod);
         seen.note_redefinition(at, pod);
         seen.note_reopening(at, pod);
+        seen.note_readiness(pod);
         let let_go = pod
             .pointer("/metadata/deletionGracePeriodSeconds")
             .and_then(Value::as_i64)
@@ -89,11 +103,14 @@ pub fn of(history: &[Change]) -> BTreeMap<String, Vec<Option<Timing>>> {
 
 /// Whether a condition says yes; `None` if it is not there.
 fn says_yes(pod: &Value, kind: &str) -> Option<bool> {
+    condition(pod, kind).map(|condition| text(condition, "/status") == "True")
+}
+
+fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = pod.pointer("/status/conditions")?.as_array()?;
-    let condition = conditions
+    conditions
         .iter()
-        .find(|condition| text(condition, "/type") == kind)?;
-    Some(text(condition, "/status") == "True")
+        .find(|condition| text(condition, "/type") == kind)
 }
 
 /// Whether one of the readiness gates says no.
@@ -106,6 +123,39 @@ fn has_closed_gate(pod: &Value) -> bool {
 }
 
 impl Seen {
+    /// Notes how long the pod's only container ran, and how long the node then waited.
+    fn note_run(&mut self, at: i64, pod: &Value) {
+        let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+        let Some([status]) = statuses.map(Array::as_slice) else {
+            return;
+        };
+        let restarts = number(status, "/restartCount");
+        let Ok(index) = usize::try_from(restarts) else {
+            return;
+        };
+        let (runs, ended) = (any_state(pod, &["running"]), any_state(pod, &["terminated"]));
+        if restarts > self.restarts {
+            let ended = self.run_ended.take().filter(|_| self.redefined.is_none());
+            let waited = ended.and_then(|ended| span(ended, at));
+            if let Some(before) = self.runs.get_mut(index.wrapping_sub(1)) {
+                before.waited = waited;
+            }
+            self.run_began = None;
+        }
+        self.runs.resize(index + 1, RunTiming::default());
+        if runs {
+            self.run_began.get_or_insert(at);
+        }
+        let leaves = self.going.is_some() || self.redefined.is_some();
+        if ended && self.run_ended.is_none() && !leaves {
+            self.run_ended = Some(at);
+            let began = self.run_began;
+            if let Some(run) = self.runs.last_mut() {
+                run.lasted = began.and_then(|began| span(began, at));
+            }
+        }
+    }
+
     /// Notes how long a container took to run again, under another image, after that was asked for.
     fn note_redefinition(&mut self, at: i64, pod: &Value) {
         let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array);
@@ -132,6 +182,21 @@ impl Seen {
         self.restarts = restarts;
     }
 
+    /// Notes the time that the pod's first readiness names.
+    fn note_readiness(&mut self, pod: &Value) {
+        if self.ready_after.is_some() {
+            return;
+        }
+        let condition = condition(pod, "Ready").filter(|ready| text(ready, "/status") == "True");
+        let since = condition.map(|ready| text(ready, "/lastTransitionTime"));
+        let parse = |time: &str| time.parse::<Timestamp>().ok();
+        let span = since
+            .and_then(|since| parse(&since))
+            .zip(parse(&text(pod, "/metadata/creationTimestamp")))
+            .map(|(since, created)| since.duration_since(created));
+        self.ready_after = span.and_then(|span| Duration::try_from(span).ok());
+    }
+
     /// Notes how long the pod took to become ready after its readiness gates had opened again.
     fn note_reopening(&mut self, at: i64, pod: &Value) {
         let (gated, ready) = (has_closed_gate(pod), says_yes(pod, "Ready") == Some(true));
@@ -153,10 +218,16 @@ fn timing(seen: &Seen) -> Option<Timing> {
         varies: false,
         redefinitions: seen.redefinitions.clone(),
         reopenings: seen.reopenings.clone(),
+        ready_after: seen.ready_after,
+        runs: seen.runs.clone(),
         ..usual.clone()
     };
-    let mut told = !seen.redefinitions.is_empty() || !seen.reopenings.is_empty();
+    let mut told =
+        !seen.redefinitions.is_empty() || !seen.reopenings.is_empty() || seen.ready_after.is_some();
+    // A simulated scheduler takes no time; a recorded one that took longer waited for something else than the machine.
+    let scheduled = between(seen.created, seen.bound).filter(|took| *took < SCHEDULE_MAX);
     if let (Some(start), false) = (between(seen.bound, seen.running), seen.slowed) {
+        let start = start + scheduled.unwrap_or_default();
         let rest = usual.admit + (usual.create + usual.start) * seen.containers + usual.observe;
         timing.sandbox = start.saturating_sub(rest);
         told = true;
@@ -176,10 +247,14 @@ fn timing(seen: &Seen) -> Option<Timing> {
 }
 
 fn between(from: Option<i64>, to: Option<i64>) -> Option<Duration> {
-    let span = to?.checked_sub(from?)?;
-    (0..=LONGEST_MS)
-        .contains(&span)
-        .then(|| Duration::from_millis(span.unsigned_abs()))
+    span(from?, to?).filter(|span| span.as_millis() <= u128::from(LONGEST_MS.unsigned_abs()))
+}
+
+/// The time from one moment to another.
+fn span(from: i64, to: i64) -> Option<Duration> {
+    u64::try_from(to.checked_sub(from)?)
+        .ok()
+        .map(Duration::from_millis)
 }
 
 fn count(pod: &Value, pointer: &str) -> u32 {
@@ -271,7 +346,7 @@ mod tests {
             pod(10_500, Deleted, "n", "terminated", true),
         ];
         let timing = only(&history).unwrap();
-        assert_eq!(timing.sandbox, Duration::from_millis(2000 - 30 - 110 - 40));
+        assert_eq!(timing.sandbox, Duration::from_millis(2100 - 30 - 110 - 40));
         assert_eq!(timing.remove, Duration::from_millis(1350));
         assert!(!timing.varies);
         assert_eq!(only(&history[..1]), None, "nothing is known of it");

@@ -45,32 +45,59 @@ pub(super) fn bursts(history: &[Change]) -> Vec<Vec<String>> {
 const SIDECARS_CHANGED: &str = "/metadata/annotations/kruise.io~1sidecarset-inplace-update-state";
 
 /// For each pod, when the events of other objects mention it after its creation, and when its sidecars are changed: the positions
-/// among all such changes of the history.
-pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
-    let mut out: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut sidecars: BTreeMap<String, String> = BTreeMap::new();
-    let mut position = 0;
-    for change in history.iter().filter(|change| change.kind != ChangeKind::Deleted) {
+/// among all such changes of a history.
+#[derive(Debug, Default)]
+pub(super) struct Mentions {
+    positions: BTreeMap<String, Vec<usize>>,
+    sidecars: BTreeMap<String, String>,
+    count: usize,
+}
+
+impl Mentions {
+    /// The mentions of a history.
+    pub(super) fn of(history: &[Change]) -> Self {
+        let mut mentions = Self::default();
+        history.iter().for_each(|change| mentions.note(change));
+        mentions
+    }
+
+    /// Goes on with the next change of the history.
+    pub(super) fn note(&mut self, change: &Change) {
+        if change.kind == ChangeKind::Deleted {
+            return;
+        }
         let is_event = change.resource == "events"
             && text(&change.object, "/involvedObject/kind") != "Pod"
             && text(&change.object, "/reason") != "SuccessfulCreate";
         if is_event {
             for word in text(&change.object, "/message").split([' ', '(', ')', ',']) {
                 if word.contains('-') {
-                    out.entry(word.to_owned()).or_default().push(position);
+                    self.positions
+                        .entry(word.to_owned())
+                        .or_default()
+                        .push(self.count);
                 }
             }
-            position += 1;
+            self.count += 1;
         } else if change.resource == "pods" {
             let state = text(&change.object, SIDECARS_CHANGED);
-            let before = sidecars.insert(change.name(), state.clone()).unwrap_or_default();
-            if before != state {
-                out.entry(change.name()).or_default().push(position);
-                position += 1;
+            let before = self.sidecars.insert(change.name(), state.clone());
+            if before.unwrap_or_default() != state {
+                self.positions.entry(change.name()).or_default().push(self.count);
+                self.count += 1;
             }
         }
     }
-    out
+
+    /// The positions of the mentions of each pod.
+    pub(super) fn into_positions(self) -> BTreeMap<String, Vec<usize>> {
+        self.positions
+    }
+
+    /// The positions at which a pod is mentioned, in order.
+    pub(super) fn of_pod(&self, name: &str) -> &[usize] {
+        self.positions.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// The recording's names of a run's pods and revisions, where they differ from the run's.
@@ -78,10 +105,13 @@ pub(super) fn mentions(history: &[Change]) -> BTreeMap<String, Vec<usize>> {
 pub fn pair(recording: &Recording, run: &[Change], roles: &Roles) -> BTreeMap<String, String> {
     let cast = roles.ours();
     let playing: BTreeSet<&String> = cast.values().collect();
-    let (recorded_mentions, run_mentions) = (mentions(&recording.history), mentions(run));
-    let order = |mentions: &BTreeMap<String, Vec<usize>>, name: &String| {
+    let (recorded_mentions, run_mentions) = (Mentions::of(&recording.history), Mentions::of(run));
+    let order = |mentions: &Mentions, name: &String| {
         // Those that are never mentioned again come last, whichever they are.
-        let positions = mentions.get(name).cloned().unwrap_or_else(|| vec![usize::MAX]);
+        let positions = match mentions.of_pod(name) {
+            [] => vec![usize::MAX],
+            positions => positions.to_vec(),
+        };
         (positions, name.clone())
     };
     let run_pods: BTreeSet<String> = bursts(run).into_iter().flatten().collect();

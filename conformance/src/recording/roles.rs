@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use shared_json::{Value, json};
 
 use super::load::Recording;
-use super::pairing::{bursts, mentions, replace};
+use super::pairing::{Mentions, bursts, replace};
 use crate::history::{Change, State, cut, text};
 
 /// Labels that differ between pods that are alike, or between versions.
@@ -36,9 +36,10 @@ struct Moment {
 
 impl Moment {
     fn of(history: &[Change], burst: &[String]) -> Self {
-        let mentions = mentions(history);
-        let mut order: Vec<&String> = burst.iter().filter(|name| mentions.contains_key(*name)).collect();
-        order.sort_by_key(|name| (mentions.get(*name), (*name).clone()));
+        let mentions = Mentions::of(history);
+        let is_mentioned = |name: &&String| !mentions.of_pod(name).is_empty();
+        let mut order: Vec<&String> = burst.iter().filter(is_mentioned).collect();
+        order.sort_by_key(|name| (mentions.of_pod(name), (*name).clone()));
         Self {
             state: State::after(history),
             ranks: order

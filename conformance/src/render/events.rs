@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared_json::Value;
 
-use super::normalise;
+use super::{normalise, raced};
 use crate::history::{Change, ChangeKind, Slice, number, text};
 
 /// One line: an event that was seen during the step, with its count at the step's end.
-struct Line {
-    reason: String,
-    kind: String,
-    message: String,
+pub(super) struct Line {
+    pub(super) reason: String,
+    pub(super) kind: String,
+    pub(super) message: String,
     count: i64,
-    at_ms: i64,
+    pub(super) at_ms: i64,
 }
 
 /// The lines of a step, by object, in the order in which each was first seen in it.
-type Lines = BTreeMap<String, Vec<Line>>;
+pub(super) type Lines = BTreeMap<String, Vec<Line>>;
 
 /// The events that were seen during a step.
 pub(super) fn by_object(slice: Slice<'_>) -> String {
@@ -29,7 +29,8 @@ pub(super) fn by_object(slice: Slice<'_>) -> String {
 /// The events that were seen during a recorded step and during the same step of a run. What came in one burst in either has no
 /// order in the other: in virtual time, requests that took their time one after the other come at once.
 pub(super) fn by_object_of_both(recorded: Slice<'_>, run: Slice<'_>) -> (String, String) {
-    let (recorded, run) = (seen(recorded, true), seen(run, true));
+    let (recorded, mut run) = (seen(recorded, true), seen(run, true));
+    raced::align(&mut run, &recorded);
     let bursts = [&Bursts::of(&recorded), &Bursts::of(&run)];
     (written(recorded, &bursts), written(run, &bursts))
 }

@@ -8,6 +8,7 @@ mod distributed;
 mod events;
 mod normalise;
 mod pods;
+mod raced;
 mod sidecars;
 mod tables;
 

@@ -62,6 +62,11 @@ pub async fn play(
         ensure_namespace(&Kubectl::new(backend.client(), &namespace)).await;
     }
     let clock = backend.clock();
+    if let Some(due) = recording.began.filter(|_| backend.is_virtual()) {
+        // Times in objects are whole seconds: the first step comes at the recorded part of a second.
+        let early = Duration::try_from(due.duration_since(clock.now())).unwrap_or_default();
+        tokio::time::sleep(early).await;
+    }
     let began = clock.now();
     let mut played = Vec::new();
     let mut roles = Roles::default();
@@ -69,6 +74,7 @@ pub async fn play(
         let from = backend.history_len();
         let mut commands = Vec::new();
         let began_ms = recording.start_ms(index);
+        backend.begin_step(began_ms);
         let mut acted_ms = began_ms;
         if backend.is_virtual() && index > 0 && recording.steps[index - 1].settled_t.is_none() {
             acted_ms = effect::at_ms(recording, index);
