@@ -70,8 +70,7 @@ impl Player {
 
     /// Nothing goes wrong any more. Gives how often something has.
     pub(super) fn fair_weather(&mut self) -> u32 {
-        let (now, clock) = (tokio::time::Instant::now(), self.backend.clock().now());
-        let now_ms = clock.as_millisecond() - self.backend.began().as_millisecond();
+        let (now, now_ms) = (tokio::time::Instant::now(), self.now_ms());
         let mut struck = 0;
         for (breaks_watches, fault) in self.weather.drain(..) {
             struck += fault.strikes();
@@ -92,7 +91,7 @@ impl Player {
     }
 
     fn now_ms(&self) -> i64 {
-        self.backend.history().last().map_or(0, |change| change.at_ms)
+        self.backend.clock().now().as_millisecond() - self.backend.began().as_millisecond()
     }
 
     pub(super) async fn create(&mut self, wish: &dyn Wish) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use kube::core::{Selector, SelectorExt};
 
 use super::act::{label_revision, perform, write_status};
 use super::observe::Observed;
-use super::plan::{Plan, differs, plan, revisions};
+use super::plan::{Action, Plan, differs, plan, revisions};
 use super::sidecars::{Sidecars, injected};
 use super::wake;
 use crate::api::labels;
@@ -191,6 +191,8 @@ impl Controller {
         for action in &plan.actions {
             perform(&self.actor, owner, action).await?;
         }
-        Ok(None)
+        // A watch that begins anew after the containers have changed shows no pod between two images, and so nothing to wait for.
+        let changes = plan.actions.iter().any(Action::changes_images);
+        Ok(changes.then_some(wake::AFTER_IMAGES))
     }
 }

@@ -7,7 +7,7 @@ use crate::api::v1beta1::SidecarSet;
 use crate::pods::pod::{self, Pod};
 
 /// How long after a pod's containers have come to run their images, or not to, a set is looked at.
-const AFTER_IMAGES: Duration = Duration::from_secs(5);
+pub(super) const AFTER_IMAGES: Duration = Duration::from_secs(5);
 
 /// When the set is looked at after a change of a pod that has its containers; none if the change does not count.
 pub(super) fn after(set: &SidecarSet, old: &Pod, new: &Pod) -> Option<Duration> {

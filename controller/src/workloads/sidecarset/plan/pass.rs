@@ -32,6 +32,18 @@ pub(in crate::workloads::sidecarset) enum Action {
     },
 }
 
+impl Action {
+    /// Whether the action changes the images of a pod.
+    pub(in crate::workloads::sidecarset) fn changes_images(&self) -> bool {
+        let patches = |action: &PodAction| matches!(action, PodAction::PatchPod { .. });
+        match self {
+            Self::Set(_) => false,
+            Self::Pod { action, .. } => patches(action),
+            Self::Empty { .. } => true,
+        }
+    }
+}
+
 /// The plan of a pass.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::workloads::sidecarset) struct Plan {
